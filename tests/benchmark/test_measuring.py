@@ -267,14 +267,17 @@ def test_the_command_draws_positions(tmp_path):
     assert Game(SMALL).rules == positions.rules
 
 
-def test_the_default_board_has_the_wanted_powers():
-    options = ("--powers", "any", "--games", 2, "--size", 2, "--quiet", "--format", "json")
-    result = wotd("benchmark", "greedy", *options)
+@pytest.mark.parametrize(
+    ("options", "wanted"),
+    [
+        (("--powers", "any"), Rules(spaces=3, powers="any")),
+        (("--players", 4), Rules(players=4)),
+    ],
+)
+def test_the_default_board_has_the_wanted_players_and_powers(options, wanted):
+    result = wotd("benchmark", "greedy", *options, "--games", 2, "--size", 2, "--quiet", "--format", "json")
     assert result.exit_code == 0, result.stderr
-    assert (
-        json.loads(result.stdout)["rules"] | {"spaces": 3, "powers": "any"}
-        == json.loads(result.stdout)["rules"]
-    )
+    assert Rules.from_dict(json.loads(result.stdout)["rules"]) == wanted
 
 
 def test_the_command_draws_positions_with_powers(tmp_path):
@@ -290,6 +293,21 @@ def test_positions_of_a_board_without_a_table_name_the_cure(tmp_path):
     result = wotd("positions", "--spaces", 2, "--out", tmp_path / "a.parquet", "--quiet")
     assert result.exit_code == WRONG_USE
     assert "wotd solve --spaces 2" in result.stderr
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (("--table", "a.wotd"), "--table is for two players"),
+        (("--powers", "own"), "rollouts need --colors random"),
+        (("--spaces", 2), "no trained model of td"),
+    ],
+)
+def test_positions_of_three_players_need_a_bundled_network(tmp_path, options, message):
+    result = wotd("positions", "--players", 3, *options, "--out", tmp_path / "a.parquet", "--quiet")
+    assert result.exit_code == WRONG_USE
+    assert message in result.stderr
+    assert not list(tmp_path.iterdir())
 
 
 def test_the_results_page_has_every_bundled_board_and_policy(measured):

@@ -206,7 +206,7 @@ def test_bundled_positions_start_with_those_of_the_command(drawn):
             {"split": "train", "rules": Rules(spaces=0)},
             "wotd positions --players 2 --spaces 0 --powers none --split train",
         ),
-        ({"rules": Rules(players=3)}, "no test positions for Rules"),
+        ({"rules": Rules(players=3, spaces=1)}, "no test positions for Rules"),
     ],
 )
 def test_missing_positions_raise_errors_with_a_cure(arguments, message):

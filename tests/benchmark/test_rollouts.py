@@ -72,6 +72,14 @@ def test_rollouts_change_nothing_and_do_not_depend_on_other_positions(rolled):
     assert not np.array_equal(roll_out(positions.state[1:2], KEYS[2:3], value)[0], alone[0])
 
 
+def test_rollouts_need_a_decision():
+    value = Td().learned(Rules(spaces=0))
+    state = Game(value.rules).reset(2, seed=1)
+    state[1] = Game(value.rules).reset(1, roll=False)[0]
+    with pytest.raises(ValueError, match="game 1 has none"):
+        roll_out(state, KEYS[:2], value)
+
+
 def test_positions_of_three_players_round_trip_with_their_errors(rolled):
     file, positions = rolled
     read = benchmark.load(file=file)

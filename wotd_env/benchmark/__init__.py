@@ -12,8 +12,9 @@ from wotd_env.benchmark.drawing import ROSTER, draw
 from wotd_env.benchmark.measuring import REFERENCES, measure
 from wotd_env.benchmark.positions import SPLITS, STAGES, Positions, bundled, load, stages
 from wotd_env.benchmark.results import Result, compare
+from wotd_env.benchmark.rollouts import roll_out
 
 __all__ = [
     "REFERENCES", "ROSTER", "SPLITS", "STAGES", "Positions", "Result", "bundled", "compare", "croissant",
-    "draw", "load", "measure", "stages",
+    "draw", "load", "measure", "roll_out", "stages",
 ]  # fmt: skip

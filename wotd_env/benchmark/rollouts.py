@@ -53,9 +53,15 @@ def roll_out(
     Returns:
         float32 (M, A): equities, -inf for illegal actions.
         float32 (M, A): their standard errors, 0 for illegal actions.
+
+    Raises:
+        ValueError: for an invalid record, or a game that is over or waits for a roll.
     """
     game = Game(value.rules, skip_forced=False)  # `skip_forced` could make `roll` continue into the next turn
+    game.check(state)
     equity = plan(game, state, value)[0]
+    if not (decides := np.isfinite(equity).any(1)).all():
+        raise ValueError(f"state must be games at decisions, but game {decides.argmin()} has none")
     errors = np.zeros_like(equity)
     for i in range(len(state)):
         actions = np.flatnonzero(np.isfinite(equity[i]))
