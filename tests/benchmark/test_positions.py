@@ -161,6 +161,7 @@ def test_bundled_positions_are_small_and_belong_to_solved_boards():
     bundled = benchmark.bundled()
     assert {rules.spaces for rules in bundled} >= {0, 1, 2, 3}
     assert Rules(spaces=3, powers="any") in bundled
+    assert {rules.players for rules in bundled} == {2, 3, 4, 5}
     size = sum(file.stat().st_size for file in benchmark.positions.FOLDER.glob("*.parquet"))
     assert size < 4_000_000
 
