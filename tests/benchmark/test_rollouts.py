@@ -104,3 +104,15 @@ def test_two_players_have_exact_equities_only(tmp_path):
     value = Td().learned(Rules(spaces=0))
     with pytest.raises(ValueError, match="source must be a table with two players"):
         benchmark.draw(value, tmp_path / "a.parquet", size=1)
+
+
+@pytest.mark.slow
+def test_the_command_repeats_published_positions(tmp_path):
+    published = benchmark.load(rules=Rules(players=3))
+    drawn = benchmark.draw(Td().learned(published.rules), tmp_path / "again.parquet", size=1)
+    keys = [list(zip(each.game, each.kind, each.stage, strict=True)) for each in (published, drawn)]
+    again = published.take(np.array([keys[0].index(key) for key in keys[1]]))
+    assert np.array_equal(again.state, drawn.state)
+    assert np.allclose(
+        again.equity, drawn.equity, atol=1e-5, equal_nan=True
+    )  # sums round differently elsewhere
