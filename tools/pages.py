@@ -30,5 +30,5 @@ def renew(page: str, tables: Mapping[str, str]) -> str:
         begin, name, old, end = block.groups()
         return f"{begin}{tables.get(name, old)}{end}"
 
-    pattern = r"(<!-- table: (\w+) -->\n+)(.*?)(\n+<!-- end -->)"
+    pattern = r"(<!-- table: (\w+) -->\n+)((?:(?!<!-- end -->).)*?)(\n+<!-- end -->)"
     return re.sub(pattern, renewed, page, flags=re.DOTALL)

@@ -210,3 +210,9 @@ def test_the_page_of_installation_lists_every_extra():
     assert set(re.findall(r"\w+", everything.partition("[")[2])) == set(extras) - {
         *("all", "rllib", "docs", "notebooks", "bench", "dev")
     }, "docs/how-to/install.md says which extras `all` leaves out"
+
+
+def test_an_empty_table_is_filled_without_the_text_after_it():
+    page = "<!-- table: a -->\n\n<!-- end -->\n\n## Text\n\n<!-- table: b -->\nold\n<!-- end -->\n"
+    renewed = pages.renew(page, {"a": "new"})
+    assert renewed == page.replace("\n\n<!-- end", "\nnew\n<!-- end", 1)
