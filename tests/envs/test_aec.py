@@ -503,7 +503,7 @@ def changed(**fields):
         (-1, None, "seed must be an integer from 0"),
         ("one", None, "seed must be an integer from 0"),
         (int, None, "seed must be an integer from 0"),
-        (None, {"starting_player": 2}, "starting_player must be from 0 to 1"),
+        (None, {"starting_player": 2}, "starting_player must be an integer from 0 to 1"),
         (None, {"starting_player": 0, "state": changed()}, "not have both"),
         (None, {"state": 3}, "must be one record of wotd_env.STATE"),
         (None, {"state": Game().reset(2)}, "must be one record of wotd_env.STATE"),

@@ -514,7 +514,7 @@ def test_invalid_arguments_raise_an_error_that_names_them(arguments, error, mess
         (1.5, None, "seed must be an integer from 0"),
         (True, None, "seed must be an integer from 0"),
         (np.arange(1), None, "seed must be an integer from 0"),
-        (None, {"starting_player": 2}, "starting_player must be from 0 to 1"),
+        (None, {"starting_player": 2}, "starting_player must be an integer from 0 to 1"),
         (None, {"state": 3}, "must be one record of wotd_env.STATE"),
     ],
     ids=str,
