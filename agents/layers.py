@@ -44,7 +44,7 @@ def sorted_faces(dice: th.Tensor) -> th.Tensor:
 
 
 class KeptDice(nn.Module):
-    """Scores of holds: sums of scores for the kept dice of each face, for all kept dice, and for kept elements."""
+    """Score each hold: add scores for the numbers of kept dice of each face, of all kept dice, and of kept elements."""
 
     held: th.Tensor  # (32, 5): whether a hold keeps a die
     face: th.Tensor  # (6,): 0..5

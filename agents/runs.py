@@ -203,7 +203,7 @@ class Run:
                 run.milestone -= 1  # the new total is already passed, so its last milestone is measured now
         run.save()
         if run.done < run.total:
-            for name in OF_THE_END:  # they belong to the shorter run
+            for name in OF_THE_END:  # the run continues, so these files are out of date
                 (run.folder / name).unlink(missing_ok=True)
         run.write_config()
         return run

@@ -38,7 +38,7 @@ class RulesBound(Protocol):
     """A policy or value that fits certain rules only, such as a network. It is checked before games begin."""
 
     def check_rules(self, rules: Rules) -> None:
-        """Raise ValueError, which names both rules or the possible rules, if the object does not fit these rules."""
+        """Raise ValueError if the object does not fit `rules`; name these and the rules that it fits."""
         ...
 
 

@@ -47,7 +47,7 @@ def roll_out(
         state: STATE (M,), games at decisions; not changed.
         keys: uint64 (M,), the seeds of the dice.
         value: the learned value for the plans of all seats; its rules apply.
-        error: add games until no standard error is larger than this, or than `SHARE` of the regret of the action.
+        error: play each action until its standard error is at most this or, if larger, `SHARE` times its regret.
         progress: called with the number of finished positions and of all positions.
 
     Returns:

@@ -47,7 +47,7 @@ Other commands:
   help           show this help"""
 
 _NAMES = (*ELEMENTS, "dragon")
-_WOOD = (0, 4, 4, 5)  # water, wood, wood and a dragon, in letters
+_WOOD = (0, 4, 4, 5)  # the faces that the letters of "wood" name: water, wood, wood, dragon
 _REST = re.compile(r"\s+and re-?roll the rest$")
 
 

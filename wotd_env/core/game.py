@@ -429,7 +429,7 @@ class Game:
         return state
 
     def _writable(self, state: States) -> States:
-        """Return the batch for kernels that change it: itself, or a copy to be written back."""
+        """Return a contiguous batch that kernels may change: `state`, or a copy that the caller writes back to it."""
         work = checks.contiguous(state)
         if work is not state and not state.flags.writeable:
             raise ValueError("state is read-only; work on state.copy()")

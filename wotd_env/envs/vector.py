@@ -235,7 +235,7 @@ class WayOfTheDragonVectorEnv(VectorEnv[Any, ArrayLike, NDArray[Any]]):
         return {"illegal_action": np.where(step.illegal, step.actions, 0), "_illegal_action": step.illegal}
 
     def _new_step(self, actions: NDArray[np.int64] | None = None) -> Step:
-        """Return new arrays for a step, or without actions for a reset."""
+        """Return new arrays for a step, or for a reset if `actions` is None."""
         n, size, num_actions = self.num_envs, self.game.observation_size, self.game.num_actions
         same_step = self._settings.same_step
         return Step(

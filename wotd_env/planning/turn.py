@@ -133,7 +133,7 @@ def expect(rows: Rows) -> None:
 
 @kernel
 def best(rows: Rows) -> None:
-    """Set the row of every keep to the largest value of all keeps that it contains, after `expect`."""
+    """Set the row of every keep to the maximum over itself and all keeps that it contains. Call `expect` first."""
     for i in range(NUM_KEEPS):
         row = NOTHING - i  # from the fewest dice to the most
         fewer = FEWER[row]

@@ -297,7 +297,7 @@ class Tables:
         if table.status == "waiting" and not table.waiting_for:
             try:
                 self._begin(table)
-            except Refused:  # the last seat stays taken
+            except Refused:  # the game could not be stored: keep the seats taken and try again
                 table.timer = asyncio.get_running_loop().call_later(_AGAIN, self._go_on, table)
         elif table.unattended and table.pace is not None:
             self._later(table, table.pace)
