@@ -93,7 +93,7 @@ def games(saved: th.Tensor, rules: Rules) -> States:
 
 
 def load_adam(optimizer: th.optim.Optimizer, saved: dict[int, Any]) -> None:
-    """Load the state of Adam, which is empty before the first step; raise CheckpointError if it does not fit."""
+    """Load the state of Adam (empty before the first step); raise CheckpointError if it does not fit the weights."""
     groups = optimizer.state_dict()["param_groups"]
     if saved:
         parameters = enumerate(p.cpu().data for group in optimizer.param_groups for p in group["params"])

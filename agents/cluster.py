@@ -1,7 +1,7 @@
 """Self-play on a Ray cluster, for `python train.py td --ray ADDRESS`: its nodes play slices of the games.
 
 The result does not depend on the cluster, because a game does not depend on its slice or node. If a node dies, another
-one plays its slice again. The nodes need this checkout under the same path.
+node plays its slice again. Every node needs this checkout under the same path.
 """
 
 from __future__ import annotations

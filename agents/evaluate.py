@@ -25,8 +25,8 @@ MEASURING = 1 << 63
 FINAL = MEASURING + (1 << 32)
 """Seed of the final measurement. Its games differ from those at milestones, which may have influenced choices."""
 
-GRADED = 2000  # games against perfect play that grade a finished run
-SMALL = 2  # boards of at most this many plain spaces are solved if they have no table; it takes seconds
+GRADED = 2000  # number of games against perfect play, to grade a finished run
+SMALL = 2  # boards with at most this many plain spaces are solved in seconds if no table exists
 
 
 class Counts(NamedTuple):
@@ -134,9 +134,9 @@ def in_percent(count: int, total: int) -> str:
 def strength(policy: str, rules: Rules, results: dict[str, Counts]) -> str:
     """Return one sentence on the strength of a policy: against perfect play if possible, else against a reference.
 
-    Against perfect play, the share of games won is one half minus half of the regret per game. Computing it
-    needs the table of the solved board in the cache folder, or a board of at most `SMALL` plain spaces. The last entry
-    of `results` is against the strongest reference.
+    Against perfect play, the share of games won is one half minus half of the regret per game. Computing
+    the regret needs the table of the solved board in the cache folder, or a board of at most `SMALL` plain spaces. The
+    last entry of `results` counts the games against the strongest reference.
     """
     opponent, counts = list(results.items())[-1]
     share = 100 * counts.wins / counts.games

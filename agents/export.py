@@ -23,7 +23,7 @@ from wotd_env import Rules, files
 def load(run: Path | str) -> NetworkPolicy:
     """Return the policy in the last checkpoint of a run of PPO or the baseline; its `network` is a torch module.
 
-    The run folder of TD(lambda) is itself the name of a policy, see `wotd_env.make_policy`.
+    For a run of TD(lambda), pass the run folder itself to `wotd_env.make_policy`.
 
     Raises:
         CheckpointError: if the checkpoint is missing or damaged, or has another network.

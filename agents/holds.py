@@ -1,4 +1,4 @@
-"""The turn planner as a layer of a network: from the values of the ends of the turn to the values of the holds.
+"""The turn planner as a network layer: it computes the values of the holds from the values of the ends of the turn.
 
 Without powers a turn has `ENDS` possible ends: on each path a move by 1 to 5 dice, or a swap with four dragons; an
 equilibrium; a swap with five dragons; a pass, if no move is possible (R5). Powers add `POWER_ENDS` (R12): on each path,
@@ -6,7 +6,8 @@ by 1 to 5 dice, a move with dragons as its element and a jump; two equilibria; t
 re-roll, after which the ends have other values. An extra turn by rebirth is part of the value of an end.
 
 From the values of the ends the planner computes the exact value of every hold, in passes over the 252 rolls and 462
-keeps. The value of a hold is the mean of the ends that optimal play reaches, so its gradient is their distribution.
+keeps. The value of a hold is the mean value of the ends that optimal play reaches. So its derivative with respect
+to the value of an end is the probability of that end.
 """
 
 from __future__ import annotations
@@ -44,11 +45,11 @@ WOOD, JUMP, POWER_PATHLESS = range(ENDS, ENDS + 3 * PATHS * DICE, PATHS * DICE)
 WOOD_ADVANCED, EARTH_ADVANCED, FEARED = range(POWER_PATHLESS, POWER_PATHLESS + 3)
 POWER_ENDS = FEARED + 1 - ENDS
 
-IMPOSSIBLE = -1e3  # the value of an impossible end; all others have larger values
+IMPOSSIBLE = -1e3  # the value of an impossible end; possible ends have larger values
 
 
 def _moves() -> NDArray[np.int64]:
-    """Return the power-free moves, or else the pass, of each roll as ends, int64 (252, 5), padded with the last one."""
+    """Return each roll's ends by power-free moves, else by the pass, int64 (252, 5), padded with the last end."""
     moves = np.full((NUM_ROLLS, DICE), PASSED)
     for roll, counts in enumerate(COUNTS[:NUM_ROLLS].tolist()):
         ends = [PATH_ENDS * path + counts[path] - 1 for path in range(PATHS) if counts[path]] or [PASSED]
@@ -79,11 +80,11 @@ def _others(powers: bool) -> NDArray[np.int64]:
 
 
 MOVES, SWAPS, OTHERS = _moves(), _others(powers=False), _others(powers=True)
-FIRST_END = NUM_KEEPS  # the row of the first end, after those of the rolls and keeps
+FIRST_END = NUM_KEEPS  # the row of the first end, after the rows of the rolls and keeps
 MOVE_ROWS, PASS_ROW = (FIRST_END + MOVES).astype(np.uint64), np.uint64(FIRST_END + PASSED)
 FEAR_ROW = np.uint64(FIRST_END + FEARED)
 
-# The numbers of the keeps by their number of dice, 0 to 5. Each is a range; more dice have lower numbers.
+# Entry k contains the numbers of the keeps of k dice, 0 to 5: a range. Keeps of more dice have lower numbers.
 SIZES = [np.flatnonzero(DICE - size == UNROLLED_DICE) for size in range(DICE + 1)]
 
 
@@ -140,7 +141,7 @@ def _means(rolls: th.Tensor) -> th.Tensor:
 
 
 class _Planned(th.autograd.Function):
-    """`planned_holds` by the turn planner's passes over sixteen positions at a time."""
+    """Computes `planned_holds` by compiled passes of the turn planner over sixteen positions at a time."""
 
     @staticmethod
     def forward(ctx: Any, ends: th.Tensor, roll: th.Tensor, rerolls: th.Tensor) -> th.Tensor:
@@ -243,7 +244,7 @@ def credit_ends(ends: Any, roll: Any, rerolls: Any, gradient: Any, work: Any, ou
     n = out.shape[0]
     mass = np.zeros(NUM_KEEPS, np.float32)
     stopped = np.zeros(NUM_ROLLS, np.float32)
-    # The values before and after `best`. The first index is the number of re-rolls that follow, minus one.
+    # The values of the keeps before and after `best`. The first index is the number of re-rolls that follow, minus one.
     means = np.empty((REROLLS, NUM_KEEPS, LANES), np.float32)
     bests = np.empty((REROLLS, NUM_KEEPS, LANES), np.float32)
     for first in range(0, n, LANES):
@@ -281,7 +282,7 @@ def credit_ends(ends: Any, roll: Any, rerolls: Any, gradient: Any, work: Any, ou
 
 @kernel
 def follow(mass: Any, means: Any, bests: Any, stopped: Any) -> None:
-    """Move the mass of the rolls to their best keeps, or to `stopped`, (252,), if stopping is best."""
+    """Move the mass of each roll to its best keep, or to its entry of `stopped`, (252,), if stopping is best."""
     for r in range(NUM_ROLLS):
         flow = mass[r]
         mass[r] = 0

@@ -22,7 +22,7 @@ from wotd_env.core.rules import DICE, DRAGON, NUMBERED, PATHS, REROLLS, Phase, R
 from wotd_env.planning.learned import LEAD
 
 AFTER = 32  # units of the hidden layer for positions after the turn
-SCALE = 10.0  # factor of the values of ends; a large one makes the scores of holds differ early in training
+SCALE = 10.0  # factor of the values of ends; if it is large, the scores of holds differ early in training
 PATHLESS = Action.FIRST_SWAP - Action.EQUILIBRIUM  # number of actions without a path
 COUNTS = DICE + 1  # numbers of dice that show a face: 0 to 5
 
@@ -115,7 +115,7 @@ class Afterstates(nn.Module):
 
         Each tuple contains the values of moves by 1 to 5 dice on each path, (N, 5, 5), of swaps, (N, 5, pairs), of an
         equilibrium, (N, 1), and of a pass, (N, 1). Impossible ends have values too. After the use of a power, a move
-        to an occupied space is a jump, and a fifth value, (N, 1), is that of an equilibrium with jumps.
+        to an occupied space is a jump, and a fifth value, (N, 1), belongs to an equilibrium with jumps.
 
         Args:
             at: int64 (N, n, 5), the spaces of all pieces.
@@ -198,7 +198,7 @@ def turn_ends(moved: th.Tensor, swapped: th.Tensor, advanced: th.Tensor, passed:
 
 
 def at_count(moved: th.Tensor, dice: th.Tensor) -> th.Tensor:
-    """Return the values of moves by `dice` dice on each path, (N, 5, 1), from those of 1 to 5 dice, (N, 5, 5)."""
+    """Return the values of moves by `dice` dice on each path, (N, 5, 1); `moved`, (N, 5, 5), is for 1 to 5 dice."""
     return moved.gather(2, (dice - 1).clamp(0, DICE - 1).long())
 
 
@@ -274,7 +274,7 @@ class Planned(nn.Module):
         return holds, pad(th.cat(moves, 2), (0, 3 - len(moves))), swapped, pad(th.cat(pathless, 1), (0, 3))
 
     def goals(self, pieces: th.Tensor, dead: th.Tensor, reached: th.Tensor) -> th.Tensor:
-        """Return the first empty space at or beyond each reached one, int64 (N, 5 dice, 5 paths) (R3, R4, R12).
+        """Return the first empty space at or beyond each reached space, int64 (N, 5 dice, 5 paths) (R3, R4, R12).
 
         If no such space exists or the observer's piece cannot move, return the space of the piece.
         """

@@ -23,7 +23,7 @@ LARGE = 64  # integer tables of at least this size are stored in 16 bits
 
 
 class NetworkPolicy:
-    """A policy that plays a network's most likely action or, with `sample`, draws one by its probability.
+    """A policy that plays a network's most likely action or, with `sample`, draws an action by its probability.
 
     The network, such as `agents.ppo.Network`, takes observations, float (N, D), and returns a tuple with the logits,
     (N, A), first. Its attribute `rules` contains the rules that it was made for.

@@ -19,8 +19,8 @@ The loss is the cross-entropy of pi with m. The gradient of J itself would be pr
 teach rarely played actions slowly. A, beta and tau are in equity, the result of a game from -1 to 1.
 
 In an *update* the network plays all seats of its games (`play`), then takes gradient steps (`learn`). The critic plays
-and learns at the same time, in a second thread. Both use the critic of the last update, so equal settings give equal
-weights with any number of threads. Nothing from earlier runs is used, except with `--critic`.
+and learns at the same time, in a second thread. Both threads use the critic of the last update, so equal settings give
+equal weights with any number of threads. Nothing from earlier runs is used, except with `--critic`.
 """
 
 from __future__ import annotations
@@ -109,10 +109,10 @@ OF_GAME = ("rolls_left", "phase", "player", "powers", "perfection", "deadline")
 class Network(nn.Module):
     """The policy network. It treats the five paths alike, as the rules do.
 
-    One small network reads every path. The mean and the maximum over the paths describe the game. One small network
-    scores the actions on every path. So a permutation of the elements permutes the logits.
+    One small network reads each path. The mean and the maximum of its outputs over the paths describe the game. Another
+    small network scores the actions on each path. So a permutation of the elements permutes the logits.
 
-    The hidden layers have `width` units. `planned` adds scores by the exact turn planner, see `agents.layers`.
+    The hidden layers have `width` units. `planned` adds scores computed by the exact turn planner, see `agents.layers`.
     """
 
     def __init__(self, rules: Rules, width: int, planned: bool = False) -> None:
@@ -182,7 +182,7 @@ class Decisions(NamedTuple):
     observation: th.Tensor  # int8 (N, D)
     mask: th.Tensor  # int8 (N, A): the legal actions
     log_probability: th.Tensor  # float32 (N, A): log old(a | s), of the network that played
-    q: th.Tensor  # float32 (N, A): the expected return of every action in equity, -inf for illegal ones
+    q: th.Tensor  # float32 (N, A): the expected return of every action in equity, -inf for illegal actions
 
 
 def play(
@@ -252,7 +252,7 @@ class Run(runs.Run):
 
     def __init__(self, settings: Settings) -> None:
         super().__init__(settings)
-        th.set_num_threads(1)  # the order of sums would depend on the number of threads
+        th.set_num_threads(1)  # else the order of sums would depend on the number of threads
         th.manual_seed(settings.seed)
         self.network = Network(settings.rules, settings.width, settings.planned)
         self.optimizer = th.optim.Adam(self.network.parameters(), lr=settings.learning_rate, fused=True)

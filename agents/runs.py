@@ -82,7 +82,7 @@ class Run:
         self.references = {name: make_policy(name) for name in REFERENCES}  # the strongest last
         self.curve: list[Measurement] = []
         self.milestone = -1  # the last milestone passed; -1 before the untrained network is measured
-        self.updates = 0  # so far, of `settings.updates`
+        self.updates = 0  # number of finished updates, out of `settings.updates`
         self.board: SummaryWriter | None = None  # TensorBoard's writer while `tensorboard` is open
         self.stop = False  # set it to save the run and stop after the current update
         self._start = time.process_time()
@@ -200,7 +200,7 @@ class Run:
         if run.curve:
             run.milestone = run._milestones_reached()
             if run.done >= run.total and run.curve[-1].done < run.done:
-                run.milestone -= 1  # the new total is already passed, so its last milestone is measured now
+                run.milestone -= 1  # already past the new total: measure its last milestone now
         run.save()
         if run.done < run.total:
             for name in OF_THE_END:  # the run continues, so these files are out of date
@@ -235,7 +235,7 @@ class Run:
                 self.after_update(progress)
 
     def beside(self, task: Callable[[], T]) -> Callable[[], T]:
-        """Start a task in a second thread; return a function for its result. With one thread, the function runs it."""
+        """Start a task in a second thread; return a function for its result, which with one thread runs the task."""
         if self._second and self.settings.threads > 1:
             return self._second.submit(task).result
         return task
@@ -256,7 +256,7 @@ class Run:
         self._start += time.process_time() - before
 
     def pass_milestone(self) -> None:
-        """Measure the strength."""
+        """Measure the strength of the policy."""
         seconds = self.seconds
         for name, counts in self.measure(self.settings.milestone_games).items():
             self.curve.append(Measurement(self.done, seconds, name, *counts))
@@ -271,7 +271,7 @@ class Run:
     @contextmanager
     def tensorboard(self) -> Iterator[None]:
         """Write the values of `log` to TensorBoard. Points after the checkpoint of a killed process are dropped."""
-        # TensorBoard's thread would print an error that this thread raises too.
+        # Without this hook, TensorBoard's thread would print the same write error that this thread raises.
         hook, others = threading.excepthook, set(threading.enumerate())
         threading.excepthook = lambda args: None if args.exc_type is OSError else hook(args)
         try:
@@ -281,7 +281,7 @@ class Run:
             if self.board:
                 self.board.close()
             self.board = None
-            for thread in set(threading.enumerate()) - others:  # it is about to end
+            for thread in set(threading.enumerate()) - others:  # the writer's thread is about to end
                 thread.join(timeout=1)
             threading.excepthook = hook
 
@@ -337,7 +337,7 @@ def opened(kind: type[Run], settings: Any) -> Iterator[Any]:
 
 @contextmanager
 def continued(kind: type[Run], settings: Any) -> Iterator[Any]:
-    """Start a run in `settings.folder`, or resume the one there if its settings are the same; see `opened`."""
+    """Start a run in `settings.folder`, or resume the run there if its settings are the same; see `opened`."""
     if (settings.folder / CHECKPOINT).is_file():
         started = kind.read_settings(settings.folder)
         if kept(started) != kept(settings):

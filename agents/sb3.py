@@ -1,8 +1,8 @@
 """MaskablePPO of Stable-Baselines3 by self-play, rewarded by the results of games only: `python train.py sb3`.
 
 This is the baseline for other algorithms: no planner, no learned critic of another run, no shaped rewards. One seat of
-each game learns. The current network plays the other seats; in some games earlier snapshots of it, or `greedy`,
-play them. A snapshot is added to the pool at every milestone.
+each game learns. The current network plays the other seats; in some games earlier snapshots of the network,
+or `greedy`, play these seats. A snapshot is added to the pool at every milestone.
 """
 
 from __future__ import annotations
@@ -139,9 +139,9 @@ def device_of(name: str) -> th.device:
 
 
 def make_model(settings: Settings, env: VecEnv) -> MaskablePPO:
-    """Return an untrained model for `env`. The seed takes effect at the next reset of its games.
+    """Return an untrained model for `env`. The seed takes effect at the next reset of `env`.
 
-    Also set the number of torch's threads, on which sums depend, and deterministic operations on a GPU.
+    Also set torch's number of threads, because sums depend on it, and make operations on a GPU deterministic.
     """
     th.set_num_threads(settings.threads)
     device = device_of(settings.device)
@@ -163,7 +163,7 @@ def make_model(settings: Settings, env: VecEnv) -> MaskablePPO:
         seed=settings.seed,
         device=device,
     )
-    # SB3 seeds the games with the seed itself: game i + 1 of seed s would be game i of seed s + 1.
+    # Replace SB3's `env.seed(settings.seed)`: game i + 1 of seed s would be game i of seed s + 1.
     env.seed(settings.seed << 32)
     return model
 
@@ -183,7 +183,7 @@ class Run(runs.Run):
         actor_critic: Any = self.model.policy.mlp_extractor
         self.network, self.value = actor_critic.network, actor_critic.value
         self.past = copy.deepcopy(self.network)
-        self.pool: list[dict[str, th.Tensor]] = []  # the weights of the snapshots, if they are opponents
+        self.pool: list[dict[str, th.Tensor]] = []  # the weights of the snapshots, if snapshots are opponents
         past = round(settings.games * settings.past)
         greedy = min(round(settings.games * settings.greedy), settings.games - past)
         itself, snapshots = (NetworkPolicy(network, sample=True) for network in (self.network, self.past))
@@ -238,6 +238,6 @@ class Run(runs.Run):
         self.pool = saved["pool"]
         if not self.pool and self.updates:  # the run may be resumed with snapshots as new opponents
             self.pool = [saved["network"]]
-        self.env.seat[:] = self.state["player"]  # every game waits for its learner
+        self.env.seat[:] = self.state["player"]  # in every saved game, the learner's seat is to act
         self.model._last_obs = self.game.observe(self.state)
         self.model._last_episode_starts = saved["starts"].numpy()

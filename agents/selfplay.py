@@ -1,8 +1,8 @@
-"""Self-play as an SB3 `VecEnv`: every environment is one seat of a game, drawn again for every game.
+"""Self-play as an SB3 `VecEnv`: in each environment the learner plays one seat, drawn again for every game.
 
-The learner acts at the decisions of its seat. The opponents play in between. If they win, the learner's last
-decision gets the reward. All transitions of an environment belong to one seat. Advantages are bootstrapped
-from the next decision of that seat.
+The learner acts at the decisions of its seat. The opponents play in between. If the game ends during their turns,
+the learner's last decision gets the reward. All transitions of a game belong to the learner's seat, so advantages are
+bootstrapped from the next decision of that seat.
 """
 
 from __future__ import annotations
@@ -24,7 +24,8 @@ class SelfPlayVecEnv(SharedVecEnv):
     """N games, in each of which the learner has one seat.
 
     Observations are int8 (N, D), rewards float32 (N,), masks int8 (N, A). A truncated game (R16) is finished like any
-    other, with the result 0. Observations count down to the truncation, so a learner must not bootstrap there.
+    other, with the result 0. Observations count down to the truncation, so a learner must not bootstrap at the end of
+    a truncated game.
 
     Args:
         game: the game.
@@ -93,7 +94,7 @@ class SelfPlayVecEnv(SharedVecEnv):
         while True:
             over = self.state["phase"] == Phase.OVER
             if over.any():
-                # If few turns are allowed, a second game may end before the learner acts; the first one counts.
+                # With a low turn limit, a second game may end before the learner acts; only the first game is rewarded.
                 first = np.flatnonzero(over & ~done)
                 rewards[first] = self.game.rewards(self.state[first])[np.arange(len(first)), self.seat[first]]
                 last = self.game.observe(self.state[first], self.seat[first])

@@ -95,7 +95,7 @@ class Settings:
 
 
 def names_code(value: Any) -> bool:
-    """Return whether a setting names a policy as MODULE:OBJECT, also after another policy, as in deep:MODULE:OBJECT."""
+    """Return whether a setting names a policy as MODULE:OBJECT, alone or after a prefix, as in deep:MODULE:OBJECT."""
     if not isinstance(value, str):
         return isinstance(value, list | tuple) and any(map(names_code, value))
     while ":" in value and not os.path.isdir(value):
@@ -108,7 +108,7 @@ def names_code(value: Any) -> bool:
 def code_options(settings: Settings) -> dict[str, str]:
     """Return the options of `train.py`, with their values, for the settings that name code.
 
-    Loading such a policy runs its code. A checkpoint must not decide that, so the user has to repeat these options.
+    Loading such a policy runs its code. A checkpoint must not cause this, so the user has to repeat these options.
     Every text setting is checked, unless its type is `NamesNoCode`.
     """
     hints = get_type_hints(type(settings), include_extras=True)

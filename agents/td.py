@@ -12,8 +12,8 @@ random move, the target is just `plan(s)`.
 
 An *update* plays a number of turns in all games (`self_play`), and takes gradient steps on the turns of the last
 updates (`Run.learn`). The next turns are played at the same time, with the average of the weights before these steps.
-That average also computes the targets, and is the result of the run. Equal settings give equal weights with any number
-of threads.
+The network with the averaged weights also computes the targets, and is the result of the run. Equal settings give
+equal weights with any number of threads.
 """
 
 from __future__ import annotations
@@ -172,7 +172,7 @@ def self_play(
         game: the rules.
         state: STATE (N,), games before the first roll of a turn. A finished game is followed by a new one.
         value: the value function that plays and computes the targets.
-        at_random: bool (T, N), which of the T turns of each game end with a random move; `play` may clear it.
+        at_random: bool (T, N), which of the T turns of each game end with a random move; `play` may clear entries.
         td_lambda: lambda in the targets.
         play: plays a turn in every game.
     """
@@ -191,14 +191,14 @@ def self_play(
     for t in range(turns - 2, -1, -1):
         # target(s) = plan(s) + lambda * (target(s') - value(s'))
         target[t] += td_lambda * continues[t] * (target[t + 1] - after[t])
-    # Expected results in [-1/(n-1), 1] by seat become chances to win in [0, 1], from the seat to act on.
+    # Convert expected results by seat, in [-1/(n-1), 1], to chances to win, in [0, 1], ordered from the seat to act.
     from_player = (player[:, :, None] + np.arange(n)) % n
     chances = (np.take_along_axis(target, from_player, 2) * (n - 1) + 1) / n
     return Samples(th.from_numpy(active).flatten(0, 1), th.from_numpy(chances).flatten(0, 1))
 
 
 def falling(start: float, done: float) -> float:
-    """Return the learning rate after the share `done` of a training run: cosine decay from `start` to a fiftieth."""
+    """Return the learning rate after the share `done` of a training run: cosine decay from `start` to `start` / 50."""
     return float(start * (0.02 + 0.98 * (1 + np.cos(np.pi * min(done, 1))) / 2))
 
 
@@ -214,7 +214,7 @@ class Run(runs.Run):
 
     def __init__(self, settings: Settings) -> None:
         super().__init__(settings)
-        th.set_num_threads(1)  # the order of sums would depend on the number of threads
+        th.set_num_threads(1)  # else the order of sums would depend on the number of threads
         th.manual_seed(settings.seed)
         if settings.ray:
             from wotd_env.adapters.ray import connect
@@ -225,10 +225,10 @@ class Run(runs.Run):
         if settings.init != "none" and settings.resume is None:
             self.network.load(initial(settings))
         average = get_ema_multi_avg_fn(settings.average)  # type: ignore[no-untyped-call]
-        self.averaged = AveragedModel(self.network, multi_avg_fn=average)  # its `module` plays
+        self.averaged = AveragedModel(self.network, multi_avg_fn=average)  # its `module` plays the games
         self.optimizer = th.optim.Adam(self.network.parameters(), lr=settings.learning_rate, fused=True)
         self.state = self.game.reset(settings.games, seed=settings.seed << 32, roll=False)
-        self.samples: list[Samples] = []  # of the last updates, the newest last
+        self.samples: list[Samples] = []  # the samples of the last updates, the newest last
 
     @property
     def per_update(self) -> int:
