@@ -58,7 +58,7 @@ RATIOS = {
     "env() against PettingZoo tictactoe env()": ("aec", "tictactoe"),
     "raw_env against PettingZoo tictactoe raw_env": ("aec-raw", "tictactoe-raw"),
 }
-SLOWER = 0.8  # a ratio below this share of the recorded one fails the check
+SLOWER = 0.8  # the check fails for a ratio below this share of the recorded ratio
 
 
 def main() -> int:
@@ -129,7 +129,7 @@ def measure(cases: list[Case], seconds: float, repeats: int) -> dict[str, dict[s
 
 
 def ask(worker: subprocess.Popen[str], seconds: float | None) -> dict[str, float]:
-    """Return a worker's measurement over `seconds`, or its first answer if None."""
+    """Return a worker's measurement over `seconds`; if `seconds` is None, return its first answer."""
     assert worker.stdin is not None
     assert worker.stdout is not None
     if seconds is not None:

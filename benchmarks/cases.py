@@ -234,7 +234,10 @@ def pgx(batch: int, players: int, threads: int, game: str) -> Chunk:
 
 
 def scan(batch: int, players: int, threads: int, game: str = "") -> Chunk:
-    """Return the loop of a game in JAX, compiled as a whole: choice, step, automatic reset. `game` is one of pgx."""
+    """Return the loop of a game in JAX, compiled as a whole: choice, step, automatic reset.
+
+    `game` is the name of a pgx game, or empty for Way of the Dragon.
+    """
     import jax
     from jax import numpy as jnp
 
@@ -254,7 +257,7 @@ def scan(batch: int, players: int, threads: int, game: str = "") -> Chunk:
 
     def body(state: Any, key: Any) -> tuple[Any, None]:
         choice, dice = jax.random.split(key)
-        # One random number per game, times one factor per action; the legal action with the largest product wins.
+        # Multiply a random number per game by a factor per action; choose the legal action with the largest product.
         numbers = jax.random.bits(choice, (batch, 1)) * factors >> 8 | 1
         numbers = jnp.where(state.legal_action_mask, numbers, 0)
         actions = jnp.where(numbers == numbers.max(1, keepdims=True), np.arange(env.num_actions), 0).max(1)

@@ -17,7 +17,7 @@ def main(name: str, threads: str) -> None:
         os.sched_setaffinity(0, sorted(os.sched_getaffinity(0))[: int(threads)])
     for variable in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"):
         os.environ[variable] = threads
-    from benchmarks.cases import CASES  # numpy starts its threads here, with these settings
+    from benchmarks.cases import CASES  # this import starts numpy's threads, with the settings above
 
     case = next(case for case in CASES if case.name == name)
     start = perf_counter()
