@@ -19,7 +19,7 @@ class Learner:
 
     Args:
         name: of the entry and of the learner, a key of `LEARNERS`.
-        updates: number of updates by budget in minutes; the other settings are those of the preset.
+        updates: number of updates by budget in minutes; the preset defines all other settings.
     """
 
     def __init__(self, name: str, updates: dict[int, int]) -> None:

@@ -54,7 +54,7 @@ class Learner:
         self.weights, self.beta = WEIGHTS / name, beta
 
     def train(self, budget: int, seed: int) -> None:
-        """Learn from all logged games, and write the weights. There is one budget."""
+        """Learn from all logged games, and write the weights. The track has only one budget."""
         self.weights.mkdir(parents=True, exist_ok=True)
         th.set_num_threads(1)  # sums then round the same on any number of cores
         th.manual_seed(seed)

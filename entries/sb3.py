@@ -1,7 +1,7 @@
 """Train Stable-Baselines3 by self-play, for the entries `sb3_*`: the current model plays both seats.
 
-The results of games are the only rewards. Algorithms without masks lose a game by an illegal action, and learn the
-rules that way. As opponents, and when they are measured, all models choose among the legal actions.
+The results of games are the only rewards. An algorithm without masks loses the game if it plays an illegal action;
+so it learns the rules. As opponents, and when they are measured, all models choose among the legal actions.
 """
 
 from __future__ import annotations
@@ -20,18 +20,18 @@ from wotd_env.adapters.sb3 import SB3VecEnv
 from wotd_env.core.state import States
 from wotd_env.policy import check_made_for
 
-GAMES = 64  # side by side
+GAMES = 64  # games played side by side
 SPARE = 0.99  # share of the budget that training may use before its last step
 
 
 class Agent:
-    """Plays the legal action with the highest score of a model or, with `sample`, draws one by its probability."""
+    """Plays the legal action with a model's highest score or, with `sample`, draws an action by its probability."""
 
-    decisions = 0  # so far
+    decisions = 0  # number of decisions so far
 
     def __init__(self, encoding: str, sample: bool = False) -> None:
         self.game, self.sample = Game(encoding=encoding), sample
-        self.policy: Any = None  # of a model
+        self.policy: Any = None  # the policy of a trained model
 
     def check_rules(self, rules: Rules) -> None:
         """Raise ValueError for other rules than in training."""
@@ -122,6 +122,6 @@ class Baseline:
         model = self.algorithm(
             self.policy, envs, learning_rate=learning_rate, gamma=1.0, seed=seed, device="cpu", **self.options
         )
-        envs.seed(seed << 32)  # SB3 seeds the games with the seed itself: neighboring seeds would share games
+        envs.seed(seed << 32)  # after SB3's own `envs.seed(seed)`: neighboring seeds would share games
         opponent.policy = model.policy
         return model
