@@ -26,7 +26,7 @@ ENCODING = "features"  # a few dozen hand-made numbers, which suit small network
 game = Game(encoding=ENCODING)
 DICE = game.observation_layout["dice"]  # the number of dice by face
 
-# Each face has a score for each number of kept dice. The logit of a hold is the sum over the faces.
+# Each face has a score for each number of kept dice. The logit of a hold is the sum of its scores over the faces.
 # KEPT[roll, hold, (face, number)] is 1 if the hold keeps that number of dice of the face.
 HOLDS, SCORES = 32, 6 * 6
 ROLLS = game.chance_outcomes(5)[0]  # (252, 5) ascending faces

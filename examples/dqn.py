@@ -57,7 +57,7 @@ class Settings:
 class Network(nn.Module):
     """Action values from the hand-made observation `features`.
 
-    Each face has a score for each number of kept dice. The value of a hold is the sum over the faces.
+    Each face has a score for each number of kept dice. The value of a hold is the sum of its scores over the faces.
     """
 
     def __init__(self, game: Game, width: int) -> None:
@@ -73,8 +73,8 @@ class Network(nn.Module):
     def forward(self, observation: th.Tensor) -> th.Tensor:
         """Return the values of all actions (N, A), from int8 (N, D)."""
         x = self.body(observation.float() / 5)
-        counts = observation[:, self.dice].long()  # dice by face
-        faces = (counts.cumsum(1)[:, None] <= th.arange(5)[:, None]).sum(2)  # of the dice, ascending
+        counts = observation[:, self.dice].long()  # number of dice of each face
+        faces = (counts.cumsum(1)[:, None] <= th.arange(5)[:, None]).sum(2)  # faces, ascending
         kept = (self.bits[:, :, None] * (faces[:, None, :, None] == th.arange(6))).sum(2)  # (N, hold, face)
         holds = self.scores(x).view(-1, 6, 6).gather(2, kept.transpose(1, 2)).sum(1)
         return th.cat((holds, self.others(x)), 1)
@@ -128,7 +128,7 @@ def train(settings: Settings) -> Network:
     ended = np.zeros(settings.games, np.bool_)
     for step in range(settings.steps):
         share = step / settings.steps
-        if step == settings.steps // 3:  # a beginner never beats greedy, and would learn nothing from it
+        if step == settings.steps // 3:  # an untrained network never beats greedy, so it would not learn
             envs = make_games("greedy", settings.games)
             observation, info = envs.reset(seed=settings.seed)
             ended[:] = False
@@ -136,13 +136,13 @@ def train(settings: Settings) -> Network:
         mask = info["action_mask"]
         with th.no_grad():
             action = network.masked(observation, mask).argmax(1).numpy()
-        anything = (mask * rng.random(mask.shape)).argmax(1)  # among the legal actions
+        anything = (mask * rng.random(mask.shape)).argmax(1)  # a random legal action
         explore = max(0.02, settings.explore * (1 - 2 * share))
         action = np.where(rng.random(len(action)) < explore, anything, action)
         before, started_anew = observation, ended
         observation, reward, terminated, truncated, info = envs.step(action)
         ended = terminated | truncated
-        # The step after an end ignored its action and started the next game: nothing to learn from.
+        # The step after the end of a game ignores its action and starts the next game, so it is not stored.
         recent.append((before, action, reward, ended, ~started_anew))
         remember(memory, recent, observation, info["action_mask"])
         if memory.size >= settings.batch:

@@ -37,7 +37,7 @@ def heuristic(game: Game, state: Array, seat: Array) -> Array:
     space = state["pieces"][:, :players].astype(float)
     points = np.maximum(space - game.rules.spaces, 0)
     worth = (np.minimum(space, game.rules.spaces - 1) + 1.25 * points).sum(2)
-    worth[everyone, state["player"]] += 1.4  # the next turn
+    worth[everyone, state["player"]] += 1.4  # spaces that the next turn gains
     own = worth[everyone, seat]
     worth[everyone, seat] = -np.inf
     return np.where(game.is_over(state), 1000.0 * game.rewards(state)[everyone, seat], own - worth.max(1))
@@ -55,7 +55,7 @@ def outcomes(game: Game, state: Array) -> tuple[Array, Array, Array]:
 
     Returns:
         The index of the position (M,), the probability (M,), and the position after the roll, STATE (M,). A position
-        without a roll is its own outcome.
+        that needs no roll is its own outcome.
     """
     dice_to_roll = np.where(state["phase"] == Phase.CHANCE, (state["dice"] < 0).sum(1), 0)
     parts = []
@@ -90,7 +90,7 @@ def action_values(game: Game, state: Array, roots: Array) -> tuple[Array, Array,
     after, to = merge(after)
     root = roots[after["rng"]]
     value = heuristic(game, after, root["player"])
-    inside = np.flatnonzero((after["turn"] == root["turn"]) & ~game.is_over(after))  # the turn goes on
+    inside = np.flatnonzero((after["turn"] == root["turn"]) & ~game.is_over(after))  # still the same turn
     if inside.size:
         position, probability, following = outcomes(game, after[inside])
         following, reached = merge(following)
@@ -123,7 +123,7 @@ def win_rate(opponent: str, games: int, seed: int, **rules: Any) -> float:
     state = game.reset(games, seed=seed)
     seat = np.arange(games) % game.rules.players
     while not game.is_over(state).all():
-        actions = np.zeros(games, np.int64)  # finished games ignore theirs
+        actions = np.zeros(games, np.int64)  # finished games ignore their actions
         mine = state["player"] == seat
         for policy, turn in ((Expectimax(), mine), (make_policy(opponent), ~mine)):
             actions[turn] = policy.act(game, state[turn], rng)

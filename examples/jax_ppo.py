@@ -48,7 +48,7 @@ def network(env: WayOfTheDragon, params: Params, observation: Array, mask: Array
     """Return the log-probabilities of the actions (N, A) and the values (N,) for the player to act.
 
     The paths share their weights, because the rules treat them alike. Each face has a score for each number of kept
-    dice; the logit of a hold is the sum over the faces.
+    dice; the logit of a hold is the sum of its scores over the faces.
     """
     layout, size, seen = env.observation_layout, len(observation), observation.astype(jnp.float32)
     pieces = seen[:, layout["pieces"]].reshape(size, env.num_players, 5, -1).swapaxes(1, 2)
@@ -67,7 +67,7 @@ def network(env: WayOfTheDragon, params: Params, observation: Array, mask: Array
 
     faces = (dice.argmax(2).cumsum(1)[:, None] <= jnp.arange(5)[:, None]).sum(
         2
-    )  # of the five dice, ascending
+    )  # faces of the five dice, ascending
     keeps = np.arange(32)[:, None] >> np.arange(5) & 1  # hold h keeps die i
     kept = jnp.einsum("hi,nif->nfh", keeps, jax.nn.one_hot(faces, 6, dtype=jnp.int32))  # (N, face, hold)
     scores = jnp.concatenate([by_path[:, :, :6], rest[:, None, :6]], 1)  # (N, face, number kept)
@@ -147,7 +147,7 @@ def rollout(env: WayOfTheDragon, learner: Learner, settings: Settings) -> tuple[
     state, (seen, actor, rewards, done) = jax.lax.scan(play, learner.state, keys)
 
     # A_t = r_t + V(s_t') - V(s_t) + trace * A_t', where t' is the next decision of the same seat. Going backwards,
-    # `ahead` has r, V and A for each seat's next decision; the end of a game rewards all seats, and nothing is ahead.
+    # `ahead` has r, V and A for each seat's next decision. At the end of a game r is each seat's reward; V and A are 0.
     def back(ahead: tuple[Array, Array, Array], now: Any) -> tuple[Any, Array]:
         actor, rewards, done, value = now
         reward = jnp.where(done[:, None], rewards, ahead[0])

@@ -1,7 +1,7 @@
 """Tree search in JAX: stochastic MuZero of mctx on the exact rules and the exact dice, without learning.
 
 It teaches how to connect `wotd_env.jax` to a search with chance nodes: `decide` leads to a chance node, `chance_logits`
-are its 252 rolls, and `throw` leads to the next decision. A heuristic stands for the networks; two players.
+are its 252 rolls, and `throw` leads to the next decision. A heuristic replaces the networks. It works for two players.
 
 Gumbel MuZero (`mctx.gumbel_muzero_policy`) is the wrong algorithm here. It stores one sampled roll for each action that
 it tries, and returns to the actions whose stored roll was lucky.
@@ -41,7 +41,8 @@ class Node(NamedTuple):
 def value(state: State, seat: Array) -> Array:
     """Return the heuristic value of a state for a seat, in [-1, 1]: its lead in spaces and points, squashed.
 
-    The player to act expects a move by its largest set of dice of one element, plus a sixth of the rest in each roll.
+    The player to act expects to move by its most frequent element: by the dice that show it, plus a sixth of the other
+    dice in each roll.
     """
     seen = env.observe(state, state.current_player)
     pieces = seen[layout["pieces"]].reshape(2, 5, -1).argmax(2)
@@ -56,7 +57,7 @@ def value(state: State, seat: Array) -> Array:
 
 
 def action_logits(state: State) -> Array:
-    """Return heuristic logits: holds of many equal dice, and moves that gain."""
+    """Return heuristic logits, which favor holds of many equal dice and moves that gain."""
     counts = state.observation[layout["dice"]].reshape(6, 6).argmax(1)
     roll = (jnp.asarray(COUNTS[:252]) == counts).all(1).argmax()
     kept = jnp.asarray(COUNTS)[jnp.asarray(HOLD_KEEP)[roll]][:, :5].astype(jnp.float32)
@@ -67,7 +68,7 @@ def action_logits(state: State) -> Array:
 
 
 def decision(params: None, key: Array, action: Array, node: Node) -> tuple[Any, Node]:
-    """Take the actions of a batch of nodes up to the dice."""
+    """Take the actions of a batch of nodes, without rolling the dice."""
     mover = node.state.current_player
     after = jax.vmap(env.decide)(node.state, action)
     output = mctx.DecisionRecurrentFnOutput(

@@ -55,7 +55,7 @@ class Settings:
 class Network(nn.Module):
     """The policy and the value of the seat to act. The rules treat the five paths alike, and so does the network.
 
-    Each face has a score for each number of kept dice. The logit of a hold is the sum over the faces.
+    Each face has a score for each number of kept dice. The logit of a hold is the sum of its scores over the faces.
     """
 
     bits: th.Tensor
@@ -90,7 +90,7 @@ class Network(nn.Module):
         x = (self.path_middle(x) + self.whole_middle(y)[:, None]).relu()
         by_path, rest = self.path_out(x), self.whole_out(y)
 
-        faces = (dice.argmax(2).cumsum(1)[:, None] <= th.arange(5)[:, None]).sum(2)  # of the dice, ascending
+        faces = (dice.argmax(2).cumsum(1)[:, None] <= th.arange(5)[:, None]).sum(2)  # faces, ascending
         kept = (self.bits[:, :, None] * (faces[:, None, :, None] == th.arange(6))).sum(2)  # (N, hold, face)
         scores = th.cat((by_path[:, :, :6], rest[:, None, :6]), 1)  # (N, face, number kept)
         holds = scores.gather(2, kept.transpose(1, 2)).sum(1)
@@ -126,8 +126,8 @@ class SelfPlay:
         mask = np.empty((steps, size, game.num_actions), np.int8)
         action, actor = np.empty((steps, size), np.int64), np.empty((steps, size), np.int64)
         log_prob, value = np.empty((2, steps, size), np.float32)
-        reward = np.zeros((steps, size), np.float32)  # of the actor, before its next decision
-        final = np.zeros((steps, size), np.bool_)  # the actor's last decision in its game
+        reward = np.zeros((steps, size), np.float32)  # the actor's reward before its next decision
+        final = np.zeros((steps, size), np.bool_)  # whether this is the actor's last decision
         last = np.full((size, players), -1)  # step of the last decision of each seat in the running game
         for t in range(steps):
             seen[t], mask[t], actor[t] = self.observation, self.mask, state["player"]

@@ -30,9 +30,9 @@ ENCODING = "features"  # a few dozen hand-made numbers, which suit small network
 def train(
     decisions: int = 100_000, runners: int = 0, rollout: int = 8192, evaluation_games: int = 1000
 ) -> Any:
-    """Train a network on that many decisions of all seats, print its progress, and return the algorithm.
+    """Train a network on `decisions` decisions of all seats, print its progress, and return the algorithm.
 
-    `runners` processes play, on any node; 0 plays in this process. `rollout` decisions are between two updates.
+    `runners` processes play, on any node; 0 plays in this process. `rollout` decisions are played between two updates.
     """
     register_env("wotd", multi_agent_env)
     config = (

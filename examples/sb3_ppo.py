@@ -18,7 +18,7 @@ ENCODING = "features"  # a few dozen hand-made numbers, which suit small network
 
 
 def train(steps: int = 1_000_000, envs: int = 256, evaluation_games: int = 1000) -> MaskablePPO:
-    """Train a model on that many decisions, print its win rates, and return it."""
+    """Train a model on `steps` decisions, print its win rates, and return it."""
     opponent, started = Learner(ENCODING), time.process_time()
     games = SB3VecEnv(envs, opponents=opponent, encoding=ENCODING)
     model = opponent.model = MaskablePPO(

@@ -30,7 +30,7 @@ PIECES = game.observation_layout["pieces"]
 # The dice as tables. A keep is a sorted list of 0 to 5 faces; a roll is a keep of five.
 KEEPS: list[list[int]] = [keep for dice in range(6) for keep in game.chance_outcomes(dice)[0].tolist()]
 ROLLS = [keep for keep in KEEPS if len(keep) == 5]  # faces 0 to 4 are elements, 5 is the dragon
-HOLDS = np.array(  # (252, 32): number of the keep; the hold is the action, its bit i keeps die i
+HOLDS = np.array(  # (252, 32): the keep of each roll and hold; bit i of a hold keeps die i
     [[KEEPS.index([roll[i] for i in range(5) if hold >> i & 1]) for hold in range(32)] for roll in ROLLS]
 )
 CHANCE = np.zeros((len(ROLLS), len(KEEPS)), np.float32)  # probability of a roll after a keep
@@ -38,7 +38,7 @@ for number, keep in enumerate(KEEPS):
     for faces, probability in zip(*game.chance_outcomes(5 - len(keep)), strict=True):
         CHANCE[ROLLS.index(sorted([*keep, *faces.tolist()])), number] = probability
 
-# A turn ends in at most 32 ways: an action, and a roll that allows it. Only the dice of the moved element matter.
+# A turn has at most 32 ends: an action, with one roll that allows it, because only the moved element's dice matter.
 MOVES = [(Action.MOVE_ON + e, [e] * count + [5] * (5 - count)) for e in range(5) for count in range(1, 6)]
 SWAPS = [(Action.FIRST_SWAP + e, [e, 5, 5, 5, 5]) for e in range(5)]
 ENDS = [*MOVES, (Action.EQUILIBRIUM, [0, 1, 2, 3, 4]), *SWAPS, (Action.PASS, [5] * 5)]
@@ -150,7 +150,7 @@ def train(turns: int = 1500, games: int = 128, seed: int = 0, evaluation_games: 
             if left:
                 keep = HOLDS[roll, planned.hold(roll, left)]
         state = planned.ends[np.arange(games), planned.end(roll)]
-        # Five equal dice earn an extra turn; take it. Without validation the other games do not change.
+        # Five equal dice earn an extra turn: take it. Without validation, games in which it is illegal do not change.
         game.decide(state, np.full(games, Action.PERFECTION_TURN), validate=False)
         game.reset(state, where=game.is_over(state), roll=False)
         if 10 * (turn + 1) // turns > 10 * turn // turns:
