@@ -1,7 +1,7 @@
 """Distillation: fit the network of TD(lambda) to a solved board, `python -m experiments.distil --table FILE`.
 
 This shows how strong a network of a given size can be. Self-play (`agents.td`) has to learn the values of positions.
-Here they are known, so every error comes from the size of the network or the time of the fit.
+Here these values are known, so every error comes from the size of the network or the time of the fit.
 
 Perfect players play each other, and some turns end with a random move. The data are the positions before each turn,
 and a share of the positions at its possible ends. The network is fitted to their exact values by cross-entropy on the
@@ -149,7 +149,7 @@ def distil(settings: Settings, console: Console) -> Grades:
     table = load(settings.table)
     runs.make_folder(settings.folder)
     runs.write_json(settings.folder / "config.json", asdict(settings))
-    th.set_num_threads(1)  # the order of sums would depend on the number of threads
+    th.set_num_threads(1)  # else the order of sums would depend on the number of threads
 
     shown = partial(track, console=console)
     positions = gather(table, settings, partial(shown, description="perfect play"))

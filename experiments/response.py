@@ -6,9 +6,9 @@ be sampled, but the luck of its dice is removed. In place of the value after the
 
     plan(s) - regret of the policy's decisions in this turn,
 
-where the regret of a decision is its loss of planned value against the best decision. The difference from the value
-after the turn is the luck of the rolls. Its mean is zero for any policy and any value, so it adds no bias. Only the
-noise of the policy's own choices remains.
+where the regret of a decision is its loss of planned value against the best decision. This target differs from
+the value after the turn by the luck of the rolls. That luck has the mean zero for any policy and any value, so removing
+it adds no bias. Only the noise of the policy's own choices remains.
 """
 
 from __future__ import annotations
@@ -96,11 +96,12 @@ def against(
 def sample_turns(game: Game, state: States, value: Value, policy: Policy, rng: np.random.Generator) -> Turns:
     """Play one turn of a policy in every game, STATE (N,), in place.
 
-    Each game starts before the first roll of a turn, and stops before that of the next turn or at its end. The `value`
-    of the afterstates is zero-sum. An illegal action of the policy raises IllegalActionError.
+    Each game starts before the first roll of a turn, and stops before the first roll of the next turn or at the
+    end of the game. The `value` of the afterstates is zero-sum. An illegal action of the policy raises
+    IllegalActionError.
 
     Returns:
-        The values of the turns: `after`, and `before` without the luck of the dice.
+        The values of the turns: `after` at their ends, and `before`, the same values without the luck of the dice.
     """
     single = Game(game.rules, skip_forced=False, num_threads=game.num_threads)
     turn, player = state["turn"].copy(), state["player"].astype(np.int64)
