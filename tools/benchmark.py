@@ -1,7 +1,7 @@
 """Measure the tables of results in docs/results/benchmark.md (`python -m tools.benchmark`, a few minutes).
 
-They contain every bundled board with every policy that plays on it. For two players they contain regrets and win
-shares, for more players regrets only, because docs/results/ladder.md has those win shares.
+The tables contain every bundled board with every policy that plays on it. For two players they contain regrets and win
+shares. For more players they contain only regrets; docs/results/ladder.md has the win shares.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ GAMES = 4000
 
 
 def wanted(rolled_out: bool) -> list[tuple[wotd_env.Rules, str]]:
-    """Return the rows of a table: each board, first those without powers, with each policy that plays on it."""
+    """Return the rows of a table: a board and a policy that plays on it. Boards without powers come first."""
     boards = [rules for rules in benchmark.bundled() if has_errors(rules) == rolled_out]
     boards.sort(key=lambda rules: (rules.powers != "none", rules.players, rules.spaces))
     return [(rules, name) for rules in boards for name in POLICIES if plays(name, rules)]

@@ -35,18 +35,18 @@ from wotd_env.files import replacing, save_figure
 from wotd_env.policy import Policy
 
 FOLDER = pages.ROOT / "entries"
-WEIGHTS = pages.ROOT / "runs" / "entries"  # of entries whose weights are too large for the repository
+WEIGHTS = pages.ROOT / "runs" / "entries"  # folder for weights that are too large for the repository
 PAGE = pages.ROOT / "docs" / "results" / "benchmark.md"
 PICTURE = PAGE.with_name("entries.svg")
-SEEDS = 5  # minimum for a trained agent
-CORES = 2  # in the tracks that limit the time
+SEEDS = 5  # minimum number of seeds of a trained agent
+CORES = 2  # for training in the tracks that limit the time
 ROUNDING = 0.01  # share of decisions and games that may differ: sums round differently with other processors or threads
 
 
 class Track(NamedTuple):
     """The protocol of a track, see docs/reference/tracks.md."""
 
-    unit: str  # of the budgets
+    unit: str  # unit of the budgets
     budgets: tuple[int, ...]
     players: tuple[int, ...] = (2,)  # numbers of players whose win shares count
     games: int = measuring.GAMES
@@ -200,7 +200,7 @@ def replay(agent: Policy, result: Result) -> None:
     """Raise ValueError unless an agent decides as in its result: in positions, and in the games of one win share.
 
     The digest of an agent covers the sources of the package, so it often changes without a change of the agent. If the
-    digest is as stored, a part of the positions is enough; otherwise the agent must repeat all of them.
+    digest is as stored, only the first positions are checked; otherwise all positions are.
     """
     positions = result.positions()
     same = policy_digest(result.agent, agent, given=True) == result.agent_digest
@@ -229,7 +229,8 @@ def replay(agent: Policy, result: Result) -> None:
 def measures(result: Result, track: Track) -> dict[str, tuple[float, float]]:
     """Return the columns of a result, each with half the width of its interval.
 
-    They are the mean regret in thousandths, and in percent the shares of two players, or the points above neutral.
+    The columns are the mean regret in thousandths and, in percent, the win shares: for two players against each
+    reference, for more players the mean excess over an equal share.
     """
     regret = result.regret[ALL][ALL]
     found = {"mean regret": (1000 * regret.value, 1000 * (regret.high - regret.value))}
@@ -253,18 +254,18 @@ class Row(NamedTuple):
     measured: list[dict[str, tuple[float, float]]]  # of each seed, see `measures`
 
     def of_seeds(self, column: str) -> list[float]:
-        """Return a measurement of each seed."""
+        """Return the values of a column, one for each seed."""
         return [values[column][0] for values in self.measured]
 
     def mean(self, column: str) -> tuple[float, float]:
-        """Return the mean over seeds with half the width of its interval; for one seed, that over its games."""
+        """Return the mean over seeds with half the width of its interval; for one seed, the interval over its games."""
         if len(self.measured) == 1:
             return self.measured[0][column]
         mean = mean_of(np.array(self.of_seeds(column)), -math.inf, math.inf)
         return mean.value, mean.estimate().error
 
     def middle(self, column: str) -> str:
-        """Return the interquartile mean over seeds with its bootstrap interval, as text; nothing for one seed.
+        """Return the interquartile mean over seeds with its bootstrap interval, as text; empty for one seed.
 
         Source: Agarwal et al., "Deep Reinforcement Learning at the Edge of the Statistical Precipice", NeurIPS 2021.
         """

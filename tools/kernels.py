@@ -14,7 +14,7 @@ from collections.abc import Iterator
 from tools.pages import ROOT
 
 DECORATORS = {"kernel", "inlined"}
-ALLOWED = {"empty": 1, "zeros": 1, "ones": 1, "full": 2}  # the position of their argument dtype
+ALLOWED = {"empty": 1, "zeros": 1, "ones": 1, "full": 2}  # the position of the argument `dtype`
 NUMBERS = {"float32", "float64", "bool_", *(f"{sign}int{n}" for sign in ("", "u") for n in (8, 16, 32, 64))}
 FORBIDDEN = {  # they allocate an array with the dtype of their argument
     "array", "asarray", "ascontiguousarray", "copy", "empty_like", "zeros_like", "ones_like", "full_like", "repeat",

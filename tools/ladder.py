@@ -31,7 +31,7 @@ KINDS = {"basic game": Rules(), "powers": Rules(powers="own", colors="random")}
 GAMES = 12_800  # games of a matchup; the error of win shares is then half a point
 
 SEED = 2026
-WHOLE = ("games", "players", "policies")  # options with default values in the published page
+WHOLE = ("games", "players", "policies")  # options that have their default values in the published page
 
 
 def main(arguments: Sequence[str] | None = None) -> None:

@@ -20,7 +20,7 @@ from wotd_env.core.rules import ELEMENTS, POWERS, Power
 from wotd_env.policy import play_policies
 
 PAGE = pages.ROOT / "docs" / "results" / "powers.md"
-GAMES = 4000  # of each pair of colors, and of each graded policy
+GAMES = 4000  # games of each pair of colors, and of each graded policy
 GRADED = ("planner", "greedy", "random")
 START = [[0] * 5]
 NAMES = [f"{color}: {power}" for color, power in zip(ELEMENTS, POWERS, strict=True)]
@@ -78,7 +78,7 @@ class Findings:
         return pages.table(["wins in %", *ELEMENTS], rows, right=range(1, len(Power) + 1))
 
     def first(self) -> str:
-        """Return the share of the starting player with each kind of powers."""
+        """Return the win share of the starting player without powers and with `powers="any"`."""
         rows = []
         for spaces in self.boards:
             table = self.any[spaces]
@@ -126,13 +126,13 @@ class Findings:
 
 
 def times_of_use(table: solver.Table, games: int) -> NDArray[np.float64]:
-    """Return when both seats use their power in games of perfect play, as a share of the turns, or nan, (games, 2)."""
+    """Return when each seat uses its power in games of perfect play, (games, 2): share of the turns, nan if unused."""
     game, oracle = Game(table.rules), make_policy(f"oracle:{table.file}")
     state, rng = game.reset(games, seed=0), np.random.default_rng(0)
     same, turns = np.zeros((games, 2), np.int64), np.zeros((2, games))
     seats = 1 << np.arange(2)[:, None]  # the bits of the seats in the field `used`
     for _ in play_policies(game, state, same, [oracle], rng):
-        turns = np.where(state["used"] & seats, turns, state["turn"])  # of the last decision before the use
+        turns = np.where(state["used"] & seats, turns, state["turn"])  # turn of the last decision before use
     shares: NDArray[np.float64] = np.where(state["used"] & seats, turns / state["turn"], np.nan).T
     return shares
 

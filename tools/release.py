@@ -101,7 +101,7 @@ def try_extra(wheel: Path, extra: str, folder: Path, python: str) -> None:
     run(python, "-m", "venv", folder)
     interpreter = folder / ("Scripts/python.exe" if sys.platform == "win32" else "bin/python")
     package = str(wheel) if extra == "bare" else f"{wheel}[{extra}]"
-    # RLlib pins older releases.
+    # RLlib requires older releases than constraints.txt.
     pins = [] if extra == "rllib" else ["--constraint", str(ROOT / "constraints.txt")]
     run(interpreter, "-m", "pip", "install", "--quiet", *pins, package)
     run(interpreter, "-m", "pip", "check")

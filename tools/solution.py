@@ -31,8 +31,8 @@ PAGE = pages.ROOT / "docs" / "results" / "perfect-play.md"
 REGRET_PLOT = PAGE.with_name("solution-regret.svg")
 SOLVED_HERE = 2  # boards of up to this number of plain spaces are solved if there is no table
 GRADED = ("first", "random", "greedy", "planner")
-LEARNED = ("ppo", "td")  # also graded on the board of `Rules()`, for which the package has models
-GAMES = 20_000  # for every sampled figure
+LEARNED = ("ppo", "td")  # policies graded only on the board of `Rules()`, for which the package has models
+GAMES = 20_000  # games for every sampled figure
 EVALUATED = ((0, "first"), (0, "greedy"), (1, "greedy"))
 
 
@@ -208,7 +208,7 @@ class Findings:
                     f"| {every.regret:.4f} ±{every.regret_error:.4f} | {every.errors:.1%} | {every.blunders:.1%} | "
                     + " | ".join(f"{grade.per_game:.3f}" for grade in graded.kinds[:-1])
                 )
-        shown = ("greedy", "planner", *LEARNED)  # the regret of the others would hide the differences
+        shown = ("greedy", "planner", *LEARNED)  # the large regret of other policies would hide differences
         analysis.picture({name: drawn[name] for name in shown if name in drawn}, REGRET_PLOT)
         head = "plain spaces | policy | share of wins by regret | share of wins counted | regret a decision"
         kinds = "".join(f" | {kind}, regret a game" for kind in analysis.kinds_of(Rules()))
