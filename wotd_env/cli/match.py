@@ -31,7 +31,7 @@ MOST = 10
 
 
 class Match:
-    """A game in progress, saved to a file. `kept` says how to continue it; `players` are policies by name."""
+    """A game in progress, saved to a file. `kept` says how to continue the game; `players` are policies by name."""
 
     def __init__(self, recorded: RecordedGame, file: Path, players: Mapping[str, Policy]) -> None:
         self._game = Game(recorded.rules, skip_forced=False)

@@ -85,7 +85,7 @@ def _play(
 def show_game(
     game: Game, names: Sequence[str], seed: int | None, steps: Iterable[Step], delay: float
 ) -> None:
-    """Print a game in words, with a pause after each turn; a known seed shows the roll-off."""
+    """Print a game in words, with a pause after each turn, and the roll-off if the seed is known."""
     from wotd_env.rendering import roll_off_text
 
     for line in [] if seed is None else roll_off_text(game.roll_off(seed)):
