@@ -29,7 +29,7 @@ PERSON = "person"
 
 _TYPES = {
     **{field.name: field.type for field in schema(Rules()) if field.name != "seed"},
-    "mask": pa.list_(pa.int8()),  # its length depends on the players
+    "mask": pa.list_(pa.int8()),  # its length depends on the number of players
     "policy": pa.string(),
     "person": pa.int64(),
     "agent": pa.string(),
@@ -92,7 +92,7 @@ def _rows(table: Table, found: Outcome) -> pa.Table:
     asked = np.flatnonzero(game.legal_actions(recorded.states[:-1]).sum(1) > 1)
     state = recorded.states[asked]
     reward = game.rewards(recorded.states[-1:])[0]
-    if found.resigned:  # there are two players
+    if found.resigned:  # only games of two players can be resigned
         reward = np.where(np.arange(len(reward)) == found.seat, -1.0, 1.0)
     own = state["player"] == found.seat
     columns = decision_columns(game, state, recorded.actions[asked], advisor_of(table.rules).analyze(state))

@@ -41,7 +41,7 @@ class Limits:
     new_tables: float = 0.5
     games: float = 0.5  # uploaded games, and first reviews of games of tables
     wrong_keys: float = 0.1  # wrong keys and invitations; right ones are not counted
-    messages: float = 10  # of one socket
+    messages: float = 10  # from one socket
 
     # Seconds.
     patience: float = 10  # for a request's head, its body, and a socket's first message

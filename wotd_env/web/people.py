@@ -28,7 +28,7 @@ from wotd_env.web.table import Table
 from wotd_env.web.tables import table_at
 from wotd_env.web.views import Json
 
-_MOST = 20_000  # games of the latest tables
+_MOST = 20_000  # maximum number of graded games, from the latest tables
 
 _log = logging.getLogger("wotd_env.web")
 
@@ -51,7 +51,7 @@ class Outcome(NamedTuple):
     share: float  # the result: 0 if resigned, equal shares if truncated
     luck: float  # the person's luck in all rolls; its expected value is 0
     source: str  # the source of the equities that measure the luck
-    exact: bool  # whether they are exact
+    exact: bool  # whether these equities are exact
 
 
 def versus(table: Table, number: int) -> tuple[int, Versus] | None:
@@ -135,7 +135,8 @@ def margin_of_people(sums: NDArray[np.number], counts: NDArray[np.number]) -> fl
 
     `sums` and `counts`, (N,), are the sum and the number of the values of each person, at least one. People are
     independent, the values of a person are not. The jackknife leaves out one person at a time. With Student's t
-    distribution it keeps 95 % for few people, or if one plays most games; `intervals.margin_of_ratio` does not.
+    distribution the interval covers 95 % even for few people, or if one person plays most games. The interval of
+    `intervals.margin_of_ratio` does not.
     """
     people = len(sums)
     if people < 2:

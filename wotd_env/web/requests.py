@@ -28,7 +28,7 @@ NAME_LENGTH = 24
 PACE = {"least": 0.0, "most": 5.0, "default": 0.8}
 """Seconds before a decision that no person takes."""
 
-_LEAST_AMONG_AGENTS = 0.2  # smallest pace in seconds: no person slows down a table of agents
+_LEAST_AMONG_AGENTS = 0.2  # smallest pace of a table without people, in seconds: nobody slows it down
 _MAX_TURNS = 1000  # limits memory and disk
 
 _Whole = Annotated[int, Meta(ge=0, le=1 << 31)]

@@ -25,7 +25,7 @@ from wotd_env.web.table import Table, Viewer
 from wotd_env.web.views import Json
 
 _HINTS = 2
-_AT_ONCE = 2  # reviews: each working thread slows down all other requests
+_AT_ONCE = 2  # running reviews, because each thread slows down all other requests
 
 _log = logging.getLogger("wotd_env.web")
 

@@ -24,7 +24,7 @@ from wotd_env.web.review import Helper, Reviews, advise, replay
 from wotd_env.web.store import Store
 from wotd_env.web.tables import Tables
 
-_KEPT_BYTES = 20_000_000  # reviews of games of tables
+_KEPT_BYTES = 20_000_000  # size of the cache of reviews
 
 _log = logging.getLogger("wotd_env.web")
 

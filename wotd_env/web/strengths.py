@@ -1,8 +1,8 @@
 """Opponents named by their strength, weakest first.
 
 Sampling fills the gap between `random` and `greedy`: `Sampled` plans like `planner`, and often plays a worse action if
-its temperature is high. Of the first five strengths, each wins about four of five games of two players against the
-previous one; `strong` and `near perfect` win about three of five.
+its temperature is high. In games of two players, each strength up to `easy` wins about four of five games against
+the previous strength; `strong` and `near perfect` win about three of five.
 """
 
 from __future__ import annotations

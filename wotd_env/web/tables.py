@@ -31,8 +31,8 @@ from wotd_env.web.store import Played, Step, Store
 from wotd_env.web.table import Seat, Table, Viewer
 
 _DAY = 86400  # seconds
-_LISTED = 50  # open tables in all
-_LISTED_PER_ADDRESS = 5  # open tables; one client cannot fill the list
+_LISTED = 50  # open tables in the list
+_LISTED_PER_ADDRESS = 5  # open tables in the list, so that one client cannot fill it
 _AGAIN = 5  # seconds until a failed write is retried
 _DAMAGE = AttributeError, KeyError, TypeError, ValueError, sqlite3.DatabaseError
 """Exceptions that damaged data can raise."""
