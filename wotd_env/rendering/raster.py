@@ -64,7 +64,7 @@ def _ground(board: Mark, width: int) -> NDArray[np.uint8]:
     return np.ascontiguousarray(_draw(board, 0, 0, width, _height(width), width)[..., :3])
 
 
-@functools.lru_cache(maxsize=1024)  # 10 MB for some games at 640 pixels
+@functools.lru_cache(maxsize=1024)  # takes 10 MB for some games drawn 640 pixels wide
 def _sprite(mark: Mark, width: int) -> _Sprite:
     """Return the pixels of a mark in a picture of a width."""
     unit = width / WIDTH

@@ -180,7 +180,7 @@ def _write_gif(file: Path, pictures: Iterator[NDArray[np.uint8]], fps: float) ->
     with needed_for("a GIF", "render"):
         from PIL import Image
     images = [Image.fromarray(picture) for picture in pictures]
-    # One palette for all pictures avoids flicker. The last one has the most pieces on the board.
+    # One palette for all pictures avoids flicker. The last picture has the most pieces on the board.
     colors = images[-1].quantize(256)
     first, *others = (image.quantize(palette=colors, dither=Image.Dither.NONE) for image in images)
     first.save(file, save_all=True, append_images=others, duration=round(1000 / fps), loop=0)

@@ -109,7 +109,7 @@ def _news(game: Game, state: States, names: Sequence[str], paint: _Paint) -> lis
 
 
 def winners(game: Game, state: States) -> list[int]:
-    """Return the seats that have won a finished game, STATE (1,). The turn limit leaves no winner."""
+    """Return the seats that have won a finished game, STATE (1,). A truncated game has no winner."""
     rewards = game.rewards(state)[0]
     won: list[int] = np.flatnonzero(rewards == rewards.max()).tolist()
     return [] if state["truncated"][0] else won
