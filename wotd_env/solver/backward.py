@@ -27,7 +27,7 @@ TOLERANCE = 5e-7  # the largest change of a value in the last iteration
 CHUNK = {
     2: 1024,
     3: 8,
-}  # families in one call, by number of players; a call takes some tens of milliseconds
+}  # families in one call of a kernel, by number of players; such a call takes some tens of milliseconds
 KERNELS: dict[int, tuple[Callable[..., Any], Callable[..., Any]]] = {
     2: (solve_families, check_families),
     3: (solve_guarantees, check_guarantees),
@@ -38,7 +38,7 @@ MOST_THREADS = 1024
 def solve(
     rules: Rules | int, file: str | Path, threads: int = 2, progress: Progress = lambda done, total: None
 ) -> Table:
-    """Compute the value of every position and write the table. An existing table is only opened.
+    """Compute the value of every position and write the table. If the file exists, it is only opened.
 
     Finished layers are saved in a file with the suffix `.part`, so the same call continues interrupted work. If another
     process is making the same table, this one logs a warning and waits. The values do not depend on the number of
@@ -53,7 +53,7 @@ def solve(
 
     Raises:
         ValueError: for rules that cannot be solved, or an invalid number of threads.
-        TableError: if the file or its `.part` exists and is not such a table. Neither is changed.
+        TableError: if the file or its `.part` exists and is not a table for these rules. Both files stay unchanged.
         OSError: if writing fails; finished layers are kept.
         ImportError: if filelock is not installed.
     """
@@ -98,7 +98,10 @@ def verify(file: str | Path, threads: int = 2, progress: Progress = lambda done,
 def _group_of(
     board: Any, base: NDArray[np.int64], sections: list[Section], known: dict[Section, Any]
 ) -> Group | Guarantees:
-    """Return a group of `storage.sections_of`; `known` has the values of its sections and of all earlier ones."""
+    """Return the arrays of a group of `storage.sections_of`.
+
+    `known` has the values of the sections in this group and in all earlier groups.
+    """
     if len(sections) == 3:
         own, following, last = (known[section] for section in sections)
         return Guarantees(board, base, (own, following, last))
@@ -112,14 +115,14 @@ def _new_header(rules: Rules) -> dict[str, Any]:
         "rulings": storage.RULINGS,
         "version": __version__,
         "positions": storage.board_for(rules).positions,
-        "layers": 0,  # on the disk
-        "seconds": 0.0,  # of work, without interruptions
-        "cpu_seconds": 0.0,  # of all threads
+        "layers": 0,  # finished layers in the file
+        "seconds": 0.0,  # elapsed time of the work, without interruptions
+        "cpu_seconds": 0.0,  # processor time of all threads
         "tolerance": TOLERANCE,
         "date": None,
         "start": None,
         "compact_error": None,
-        "sha256": None,  # of the checksums; None in an unfinished file
+        "sha256": None,  # SHA-256 of the checksums; None in an unfinished file
     }
 
 
@@ -137,7 +140,7 @@ def _read_part(part: Path, rules: Rules) -> dict[str, Any]:
 
 
 class _Team:
-    """Threads that share the families of a layer in chunks. Each has its own memory."""
+    """Threads that solve the families of a layer in chunks. Each thread has its own memory."""
 
     def __init__(self, pool: ThreadPoolExecutor, threads: int, players: int) -> None:
         self._pool, self.at_once = pool, CHUNK[players]
@@ -201,11 +204,11 @@ class _Maker:
         rules = storage.rules_in(header)
         self._board, self._kernel = storage.board_for(rules), KERNELS[rules.players][0]
         self._sums = storage.read_checksums(stream, layout)
-        self._sections: dict[Section, Any] = {}  # the finished ones, mapped from the file
+        self._sections: dict[Section, Any] = {}  # the finished sections, mapped from the file
         self._step = 0  # finished layers in all groups
 
     def solve(self, pair: list[Section], progress: Progress) -> None:
-        """Read the layers of a group that are in the file, and solve the others."""
+        """Read the finished layers of a group from the file, and solve the missing layers."""
         board, layout, longest = self._board, self._layout, int(self._board.sizes.max())
         # The first group needs only its latest layers in memory; the other groups read all their layers repeatedly.
         base, size = layout.base, board.positions

@@ -1,11 +1,12 @@
 """Exact evaluation of a deterministic policy in the two-player basic game.
 
-A turn of the policy has 37 possible ends (`turns.End`). Their probabilities determine the value of a position, given
-the values after the turn. Layers are evaluated backwards. Passes and swaps lead to positions of the same layer, so
-their values are iterated.
+A turn of the policy has 37 possible ends (`turns.End`). The value of a position follows from the probabilities of these
+ends and the values after them. Layers are evaluated backwards. Passes and swaps lead to positions of the same layer, so
+the values after them are iterated.
 
-Positions do not distinguish paths or seats. The policy is asked as seat 0, with the paths in ascending order of their
-codes. The result is exact for a policy that treats all paths and seats alike.
+Positions of the solver do not distinguish paths or seats. So the policy always decides as seat 0, and the paths are in
+ascending order of their codes (see `positions`). The result is exact for a policy that treats all paths and seats
+alike.
 """
 
 from __future__ import annotations
@@ -39,12 +40,12 @@ ASKED = 256  # positions in one call of the policy
 class Evaluation(NamedTuple):
     """Expected rewards, from -1 to 1."""
 
-    begins: float  #: of the policy against perfect play, with the first turn
-    follows: float  #: of the policy against perfect play, with the second turn
-    itself: float  #: of the policy against itself, with the first turn
-    enemy_begins: float  #: of the best response against the policy, with the first turn
-    enemy_follows: float  #: of the best response against the policy, with the second turn
-    perfect: float  #: of perfect play against perfect play, with the first turn
+    begins: float  #: reward of the policy against perfect play, if the policy has the first turn
+    follows: float  #: reward of the policy against perfect play, if the policy has the second turn
+    itself: float  #: reward of the policy against itself, with the first turn
+    enemy_begins: float  #: reward of the best response against the policy, if the response has the first turn
+    enemy_follows: float  #: reward of the best response against the policy, if it has the second turn
+    perfect: float  #: reward of perfect play against perfect play, with the first turn
 
     @property
     def win_share(self) -> float:
@@ -87,7 +88,8 @@ def evaluate(
     reachable = _reachable(board, base, first, start)
     asker, reached = _Asker(policy, board), sum(len(layer.indices) for layer in reachable)
 
-    # Values for the player to move. The opponents of the policy are perfect play, itself and the best response.
+    # Values for the player to move. Against perfect play: `against` if the policy moves, `oracle` if perfect play
+    # moves. Against the best response: `victim` if the policy moves, `enemy` if the best response moves.
     against, oracle, itself, victim, enemy = (np.full(board.positions, np.nan) for _ in range(5))
     perfect_play = np.asarray(table.values[0], np.float64) * table.unit
     done = 0
@@ -148,7 +150,7 @@ def _reachable(board: Board, base: NDArray[np.int64], first: int, start: int) ->
 
 
 _Values = NDArray[np.float64]
-# The values of all positions for a player to move, and a function that returns new values for a layer.
+# A player: the values of all positions with this player to move, and a function that returns new values for a layer.
 _Player = tuple[_Values, Callable[[], _Values]]
 
 
@@ -160,7 +162,7 @@ def _values_of_ends(after: NDArray[np.int64], own: _Values, other: _Values) -> _
 
 
 def _played(chances: _Values, after: NDArray[np.int64], own: _Values, other: _Values) -> _Player:
-    """Return the player whose turns end with these probabilities, (n, ENDS)."""
+    """Return a player whose turns end with the probabilities `chances`, (n, ENDS)."""
     values = _values_of_ends(after, own, other)[:, :PROGRESS]
     ends = chances[:, :PROGRESS]
     fixed = (ends * np.where(ends > 0, values, 0)).sum(1)
@@ -175,7 +177,7 @@ def _played(chances: _Values, after: NDArray[np.int64], own: _Values, other: _Va
 
 
 def _played_best(after: NDArray[np.int64], own: _Values, other: _Values) -> _Player:
-    """Return the player who plays the best turns."""
+    """Return a player who always plays the best turn."""
 
     def update() -> _Values:
         new = np.empty(len(after))
@@ -187,7 +189,7 @@ def _played_best(after: NDArray[np.int64], own: _Values, other: _Values) -> _Pla
 
 
 def _iterate(indices: NDArray[np.int64], *players: _Player) -> None:
-    """Iterate the values of a layer's positions, of both players in turn, until they converge."""
+    """Update the values of a layer's positions, for one player after the other, until they converge."""
     for _ in range(ROUNDS):
         change = 0.0
         for values, update in players:
@@ -280,8 +282,8 @@ def write_ends(board: Board, base: Any, total: Any, codes: Any, after: Any, resu
 def chances_of(holds: Any, ends: Any) -> NDArray[np.float64]:
     """Return the probabilities of the ends of turns, (n, ENDS).
 
-    `holds`, (2, n, 252), contains the keep chosen for each roll at each of the two holds (R2). The roll itself means to
-    stop. `ends`, (n, 252), is the end of the turn after each last roll.
+    `holds`, (2, n, 252), contains the dice kept from each roll at each of the two holds (R2). To keep all dice means to
+    stop rolling. `ends`, (n, 252), is the end of the turn after each last roll.
     """
     chances = np.zeros((ends.shape[0], ENDS))
     for i in range(ends.shape[0]):
@@ -305,7 +307,7 @@ def chances_of(holds: Any, ends: Any) -> NDArray[np.float64]:
 
 @kernel
 def roll_keeps(keeps: Any) -> None:
-    """Distribute the probability of every partial keep, (462,), over its rolls, one die at a time."""
+    """Distribute the probability of every partial keep, (462,), over the rolls that can follow, one die at a time."""
     for i in range(NUM_KEEPS - 1, NUM_ROLLS - 1, -1):
         for face in range(FACES):
             keeps[MORE[i - NUM_ROLLS, face]] += keeps[i] / FACES
@@ -326,7 +328,7 @@ def best_turns(values: Any, rows: Rows, out: Any) -> None:
 
 @kernel
 def best_choices(values: Any, rows: Rows, holds: Any, ends: Any) -> None:
-    """Write the best `holds` and `ends`, with the meaning of `chances_of`, given the values of the ends, (n, ENDS)."""
+    """Write the best `holds` and `ends`, as `chances_of` takes them, given the values of the ends, (n, ENDS)."""
     for first in range(0, values.shape[0], LANES):
         lanes = min(LANES, values.shape[0] - first)
         for lane in range(lanes):

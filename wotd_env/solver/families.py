@@ -1,4 +1,4 @@
-"""Compute the values of families side by side: up to sixteen positions in *lanes*, and their mirrors.
+"""Compute the values of families (see `positions`) side by side: up to sixteen positions in *lanes*, and their mirrors.
 
 Moves make progress, so the values after them come from later layers and are looked up once. Passes and swaps stay in
 the family, so their values are iterated (see `iteration`).
@@ -21,8 +21,8 @@ from wotd_env.solver.turns import ENDS, NEVER, PROGRESS, End
 
 NO_SWAP = 2 * LANES  # index in `Block.value[owner].ravel()` of the value of an impossible swap
 
-# The rows of a block: the rows of a turn, the rolls after the re-roll of the tiger, and an impossible value; then for
-# each owner and half the ends without a power (KEPT), with the power used (USED), and by a jump (JUMPED).
+# A block has these rows: the rows of a turn, the rolls after the re-roll by the tiger, and an impossible value. Then
+# each owner and half has rows for the ends without a power (KEPT), with the power used (USED), and by a jump (JUMPED).
 TIGER = NUM_KEEPS
 IMPOSSIBLE = TIGER + NUM_ROLLS
 FIRST_END = IMPOSSIBLE + 1
@@ -40,7 +40,7 @@ class Block(NamedTuple):
     swapped: NDArray[np.uint64]  # (2, 5, LANES): the mirror after a swap, an index in `value[owner].ravel()`
     over: NDArray[np.bool_]  # (2, LANES): whether the game has ended
     twin: NDArray[np.bool_]  # (LANES,): whether the position is its own mirror
-    indices: NDArray[np.int64]  # (ENDS, LANES): the positions after each end, see `write_indices`
+    indices: NDArray[np.int64]  # (ENDS, LANES): indices of the positions after each end, see `write_indices`
 
 
 class Chunk(NamedTuple):
@@ -72,17 +72,17 @@ def fill_lanes(board: Board, block: Block, total: Any, first: Any, last: Any) ->
     """Fill the lanes with as many families of a layer as fit; return the next family and the number of filled lanes.
 
     Paths of the same shape are a *group*. Each path has the first or the second code of its shape, so the counts of
-    second codes in the groups determine a member of the family. The counts are the digits of its index. The mirror of
-    member m is member (members - 1 - m).
+    second codes in the groups determine a member of the family. These counts are the digits of the member's index. The
+    mirror of member m is member (members - 1 - m).
 
-    With immunity (R14) the two own paths come last. They belong to no group. If the mirrors have other codes there, the
-    last digit is 0 for this family and 1 for the family of the mirrors. That family is skipped when its turn comes.
+    With immunity (R14) the two own paths come last and belong to no group. If the mirrors have other codes on the own
+    paths, an additional last digit is 0 for this family and 1 for the family of the mirrors, which is skipped.
     """
     swappable = PATHS - 2 if board.immunity else PATHS  # the number of paths with swaps
     shapes = np.zeros(PATHS, np.uint64)
     group = np.zeros(PATHS, np.uint64)  # the first path of the group of each path
     size = np.zeros(PATHS, np.uint64)  # the number of paths of the group that starts with this path
-    stride = np.zeros(PATHS, np.uint64)  # the weight of its digit in the index of a member
+    stride = np.zeros(PATHS, np.uint64)  # the weight of the group's digit in the index of a member
     lanes: Any = 0
     family = first
     while family < last:
@@ -146,7 +146,7 @@ def fill_lanes(board: Board, block: Block, total: Any, first: Any, last: Any) ->
 
 @inlined
 def positions_in(block: Block, half: Any, lanes: Any) -> turns.Positions:
-    """Return the positions of a half."""
+    """Return the positions of a half: those in the lanes for half 0, and their mirrors for half 1."""
     codes, partner, over = block.codes, block.partner[:lanes], block.over
     return turns.Positions(codes[half, :lanes], codes[1 - half, :lanes], partner, over[half, :lanes])
 

@@ -1,12 +1,12 @@
 """The guarantees of three players: kernels that solve the families of a layer.
 
-The *guarantee* of a seat is the expected reward that it can force if the two others play together against it. Two
-sides play this game, so its value is unique. A position has three values: the guarantees of the player to move, of the
-next player and of the one after. In a turn the player to move maximizes its own guarantee, or minimizes that of another
-seat.
+The *guarantee* of a seat is the expected reward that it can force if the two others play together against it. This is a
+zero-sum game of two sides, so its value is unique. A position has three values: the guarantees of the player to move,
+of the next player and of the player after that. The player to move maximizes its own guarantee, and minimizes the
+guarantee of another seat.
 
-Positions, layers and ranks are those of `positions`, with codes of three pieces. Swaps and passes stay in the family of
-a position, so their values are iterated to convergence. All other values come from later layers.
+`positions` defines positions, layers and ranks; a code here has three pieces. Swaps and passes stay in the family of a
+position, so the values after them are iterated to convergence. All other values come from later layers.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ from wotd_env.solver.turns import ENDS, NEVER, PROGRESS, End
 
 MOST_MEMBERS = 6**PATHS
 """The largest number of positions in a family: three different spaces have six orders."""
-FIRST = NUM_KEEPS  # the first of the rows of ends
+FIRST = NUM_KEEPS  # the first row of the ends
 
 
 class Guarantees(NamedTuple):
@@ -48,7 +48,7 @@ class Guarantees(NamedTuple):
 
     board: ThreeBoard
     base: NDArray[np.int64]  # (T,): the index of the first value of each layer
-    values: tuple[NDArray[np.float32], NDArray[np.float32], NDArray[np.float32]]  # of each relative seat
+    values: tuple[NDArray[np.float32], NDArray[np.float32], NDArray[np.float32]]  # by relative seat
 
 
 class Family(NamedTuple):
@@ -56,7 +56,7 @@ class Family(NamedTuple):
 
     rows: Rows  # (462 + 37, LANES): the rows of a turn, then the ends
     codes: Codes  # (MOST_MEMBERS, 5), ascending
-    ranks: NDArray[np.int64]  # (MOST_MEMBERS,): their ranks in the layer, ascending
+    ranks: NDArray[np.int64]  # (MOST_MEMBERS,): the members' ranks in the layer, ascending
     over: NDArray[np.bool_]  # (MOST_MEMBERS,): whether the game has ended
     passed: NDArray[np.int32]  # (MOST_MEMBERS,): the member after a pass
     swapped: NDArray[np.int32]  # (MOST_MEMBERS, 5, 3): the member after a swap, or -1
@@ -80,7 +80,7 @@ def new_family() -> Family:
 
 @inlined
 def seen_next(seat: Any) -> Any:
-    """Return the number of a relative seat as the next player counts."""
+    """Return the number that a relative seat has for the next player."""
     return seat - 1 if seat else SEATS - 1
 
 
@@ -192,7 +192,8 @@ def write_rewards(board: ThreeBoard, codes: Codes, rewards: Any) -> None:
 def write_indices(board: ThreeBoard, base: Any, total: Any, position: Any, indices: Any) -> None:
     """Write the index of the position after each end that makes progress, -1 if it is impossible.
 
-    `position` has the codes, the codes as the next player sees them, and for each path its place among these.
+    `position` is a tuple: the codes, the codes as the next player sees them, and for each path its index among the
+    latter.
     """
     codes, turned, partner = position
     advanced = np.empty(PATHS, np.uint64)
@@ -225,7 +226,7 @@ def write_indices(board: ThreeBoard, base: Any, total: Any, position: Any, indic
 
 @kernel
 def value_block(family: Family, seat: Any, first: Any) -> None:
-    """Write the guarantees of a seat for the LANES members from `first` on to row NOTHING.
+    """Write to row NOTHING the guarantees of a seat for LANES members, the first of which is `first`.
 
     The player to move maximizes these values: its own guarantee, or minus the guarantee of another seat.
     """

@@ -16,17 +16,17 @@ from wotd_env.solver.positions import Board, index_of
 from wotd_env.solver.powers import PowerBlock, Sources
 from wotd_env.solver.storage import Section
 
-MOST_ROUNDS = 1000  # most iterations of a block; remaining changes show in the residual of the table
+MOST_ROUNDS = 1000  # limit of the iterations of a block; remaining changes show in the table's residual
 FIRST_GUESS = 3  # the iteration starts with the value of the best move by this number of dice
 
 
 class Group(NamedTuple):
-    """Sections that are solved together. With one owner, both entries are the same."""
+    """Sections that are solved together. With one owner, both entries of `sources` and of `values` are the same."""
 
     board: Board
     base: NDArray[np.int64]  # (T,): the index of the first value of each layer
     sources: tuple[Sources, Sources]  # by owner
-    values: tuple[NDArray[np.floating[Any]], NDArray[np.floating[Any]]]  # the sections, (positions,) each
+    values: tuple[NDArray[np.floating[Any]], NDArray[np.floating[Any]]]  # by owner, (positions,)
     owners: int  # 1 or 2
 
 
@@ -39,7 +39,10 @@ class Work(NamedTuple):
 
 
 def group_of(board: Board, base: NDArray[np.int64], pair: list[Section], known: dict[Section, Any]) -> Group:
-    """Return a group of `storage.sections_of`; `known` has the values of its sections and of all earlier ones."""
+    """Return the arrays of a group of `storage.sections_of`.
+
+    `known` has the values of the sections in this group and in all earlier groups.
+    """
     sources = []
     for mine, theirs in pair:
         used = (known[theirs, 0], known[0, theirs]) if mine else (known[0, 0], known[0, 0])
@@ -112,7 +115,7 @@ def solve_families(group: Group, block: Block, power: PowerBlock | None, chunk: 
         blocks += 1
         rounds += count
         most = max(most, count)
-        # A position that is its own mirror gets the value of half 0, written last.
+        # A position that is its own mirror is written once, with the value of half 0.
         for owner in range(group.owners):
             for half in range(1, -1, -1):
                 for lane in range(lanes):

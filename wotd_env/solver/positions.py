@@ -1,6 +1,6 @@
 """Rank the positions of two or three players, so that their values fit into one array.
 
-A *code* is the pair of spaces on one path: of the piece of the player to move, and of the other player's piece. Paths
+A *code* is a pair of spaces on one path: the space of the mover's piece, and that of the other player's piece. Paths
 are alike, so a position before the first roll of a turn is a multiset of five codes. The *progress* of a position is
 the sum of its ten spaces. All positions of equal progress are a *layer*. Within a layer a position has a *rank* in the
 combinatorial number system: by the largest code, then the second largest, and so on.
@@ -11,8 +11,8 @@ position as the other player sees it.
 
 With immunity (R14) there are three *kinds* of paths. Kind 1 has the color of the player to move, kind 2 that of the
 other player, kind 0 neither. Codes ascend by kind, so the codes of the two *own paths* (kinds 1 and 2) come last. The
-mirror exchanges these paths. Their pieces cannot be swapped, so each of their codes is a shape of its own. A family and
-the family of its mirrors are counted as two, but solved as one.
+mirror exchanges the own paths. Pieces on own paths cannot be swapped, so each code of an own path is a shape of its
+own. A family and the family of its mirrors are counted as two families, but solved together.
 
 With three players (`ThreeBoard`) a code has three spaces, and everything else is as in the basic game.
 """
@@ -126,7 +126,7 @@ def board_of(spaces: int, immunity: bool = False) -> Board:
 def multisets(progress: NDArray[np.uint16], places: list[range], layers: int) -> NDArray[np.uint32]:
     """Return the table `Board.below`, uint32 (5, T, n + 1), for n items with this progress and T layers.
 
-    `places` are the places that each item can have among five ascending ones.
+    `places` are the places that each item can have among five ascending items.
     """
     count = np.zeros((PATHS + 1, layers, len(progress) + 1), np.uint32)
     count[0, 0] = 1
@@ -141,8 +141,8 @@ def multisets(progress: NDArray[np.uint16], places: list[range], layers: int) ->
 class ThreeBoard(NamedTuple):
     """The positions of three players for a number of plain spaces, with C codes, H shapes, T layers.
 
-    Codes ascend by progress, then by shape, so those of a shape are consecutive. Seats are relative to the player to
-    move.
+    Codes ascend by progress, then by shape, so the codes of a shape are consecutive. Seats are relative to the
+    player to move.
     """
 
     spaces: int

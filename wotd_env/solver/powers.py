@@ -2,12 +2,12 @@
 
 A position consists of a position of the basic game and the powers that both players still hold. A *section* has the
 values of all positions for one pair of held powers: of the player to move, and of the other player. A used power never
-returns, so the sections with fewer powers are solved first. If the players hold different powers, the sections of both
-orders are solved together, because passes and swaps lead from one to the other; the *owner* tells which player is to
-move.
+returns, so the sections with fewer powers are solved first. If the players hold different powers, there are two
+sections, one for each player to move. They are solved together, because passes and swaps lead from one to the other.
+The *owner*, 0 or 1, selects one of the two sections.
 
-As in `families`, moves make progress and are looked up once; passes and swaps are iterated. Every turn has three kinds
-of ends: without a power (KEPT), with the power used (USED), and by a jump (JUMPED).
+As in `families`, values after moves are looked up once, and values after passes and swaps are iterated. Every turn has
+three kinds of ends: without a power (KEPT), with the power used (USED), and by a jump (JUMPED).
 """
 
 from __future__ import annotations
@@ -34,10 +34,10 @@ class Sources(NamedTuple):
     """The sections after a turn, float (positions,) each, by the use of a power and by the player who moves next."""
 
     powers: int  # the powers that the player holds, as bits
-    kept_other: NDArray[np.floating[Any]]  # the section after a turn without a power; the other player moves
-    kept_again: NDArray[np.floating[Any]]  # the same player moves
-    used_other: NDArray[np.floating[Any]]  # after the power was used
-    used_again: NDArray[np.floating[Any]]
+    kept_other: NDArray[np.floating[Any]]  # after a turn without a power; the other player moves
+    kept_again: NDArray[np.floating[Any]]  # after a turn without a power; the same player moves again
+    used_other: NDArray[np.floating[Any]]  # after a turn with the power; the other player moves
+    used_again: NDArray[np.floating[Any]]  # after a turn with the power; the same player moves again
 
 
 class PowerBlock(NamedTuple):
@@ -56,7 +56,7 @@ def new_power_block(dtype: Any = np.float32) -> PowerBlock:
 
 
 def _power_ends() -> tuple[NDArray[np.uint8], NDArray[np.uint8], NDArray[np.uint8], NDArray[np.uint8]]:
-    """Return the ends of each roll, (252, 12), and their counts: by the dragon (R13), then by anxiety (R12)."""
+    """Return the ends of each roll, (252, 12), and their number: both for the dragon (R13), then for anxiety (R12)."""
     table, size = np.zeros((2, NUM_ROLLS, 12), np.uint8), np.zeros((2, NUM_ROLLS), np.uint8)
     for roll, counts in enumerate(COUNTS[:NUM_ROLLS].tolist()):
         dragons = counts[DRAGON]
@@ -139,7 +139,10 @@ def write_all_indices(
 def fill_power_ends(
     block: Block, power: PowerBlock, source: Sources, owner: Any, half: Any, lanes: Any
 ) -> None:
-    """Fill the rows of the ends of an owner and half with values of solved positions, except KEPT passes and swaps."""
+    """Fill the rows of the ends of an owner and half with the values of solved positions.
+
+    Passes and swaps without a power (KEPT) are left out, because their values are iterated.
+    """
     rows = block.rows
     first = first_end(owner, half)
     rebirth = source.powers >> Power.REBIRTH & 1
@@ -180,7 +183,7 @@ def fill_power_ends(
 
 
 def _emit_move_or_stay(builder: Any, rows: list[Any]) -> Any:
-    """Return the largest of the moves and fear; where all moves are impossible, return the pass (R5, R12)."""
+    """Return the largest value of the moves and fear; in lanes without a possible move, that of the pass (R5, R12)."""
     stay, fear, *moves = rows
     move = emit_largest(builder, moves)
     possible = builder.fcmp_ordered(">", move, ir.Constant(move.type, [NEVER / 2] * LANES))
@@ -192,7 +195,7 @@ move_or_stay = row_operation(_emit_move_or_stay)
 
 @kernel
 def value_power_rolls(rows: Rows, first: Any, powers: Any) -> None:
-    """Write the value of every roll if the rolling stops, with the powers held (R5, R6, R12, R13)."""
+    """Write the value of every roll if the player stops rolling and holds these powers (R5, R6, R12, R13)."""
     stay = first + np.uint64(End.PASS)
     fear = first + np.uint64(USED + End.PASS) if powers >> Power.FEAR & 1 else np.uint64(IMPOSSIBLE)
     for roll in range(NUM_ROLLS):

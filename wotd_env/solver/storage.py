@@ -1,9 +1,9 @@
 """The file of a solved game: a header, checksums, then one value for each position.
 
-- The header has 4096 bytes: a line with a magic word, a line of JSON, spaces, and the SHA-256 of all that. The JSON
-  contains the SHA-256 of the checksums.
-- The checksums are the CRC-32 of blocks of 16,384 values, little-endian uint32, padded to a multiple of 4096 bytes. The
-  last block of each layer is shorter.
+- The header has 4096 bytes: a line with a magic word, a line of JSON, spaces, and the SHA-256 of the bytes before it.
+  The JSON contains the SHA-256 of the checksums.
+- The checksums are the CRC-32 of blocks of 16,384 values, little-endian uint32, padded to a multiple of 4096 bytes. A
+  block has values of one layer only, so the last block of a layer may be shorter.
 - The values follow section by section (see `sections_of`), and in each section layer by layer (see `positions`), from
   the most progress to the least. They are little-endian float32, or int16 in units of 1/32767 in a compact table.
 
@@ -43,7 +43,7 @@ VALUE = np.dtype("<f4")
 COMPACT = np.dtype("<i2")
 CHECKSUM = np.dtype("<u4")
 REACH = DICE + 1  # layers in memory while the basic game is solved: a turn makes progress of at most five
-UNITS = 32767  # units of a compact table in a value of 1
+UNITS = 32767  # the int16 that stands for the value 1 in a compact table
 BLOCK_BITS = 14
 BLOCK = 1 << BLOCK_BITS  # positions in a block
 
@@ -56,8 +56,8 @@ class TableError(ValueError):
 
 ALL_POWERS = (1 << len(Power)) - 1
 Section = tuple[int, ...]
-"""The powers that the player to move and the other player still hold, as bits. With three players: the relative seat
-whose guarantees the section contains."""
+"""The powers that the player to move and the other player still hold, as bits. With three players: the seat,
+counted from the player to move, whose guarantees the section contains."""
 
 
 def board_for(rules: Rules) -> Any:
@@ -66,7 +66,7 @@ def board_for(rules: Rules) -> Any:
 
 
 def sections_of(rules: Rules) -> list[list[Section]]:
-    """Return the sections of a table in groups. A group is solved as a whole, and needs only the groups before it."""
+    """Return the sections of a table in groups. A group is solved as a whole, given the values of earlier groups."""
     if rules.players == 3:
         return [[(0,), (1,), (2,)]]
     if rules.powers == "none":
@@ -79,7 +79,7 @@ def sections_of(rules: Rules) -> list[list[Section]]:
 
 
 def colors_of(rules: Rules) -> list[int]:
-    """Return the colors of the two seats in ascending order; ValueError if they are random."""
+    """Return the colors of the two seats in ascending order; raise ValueError for random colors."""
     if rules.colors == "random":
         raise ValueError("colors must be the same in every game to be solved with own powers, got 'random'")
     return sorted(map(ELEMENTS.index, rules.colors or ELEMENTS[: rules.players]))
@@ -92,7 +92,7 @@ class Layout(NamedTuple):
     positions: int
     base: NDArray[np.int64]  # (T,): the number of values before each layer of a section
     block: NDArray[np.int64]  # (T,): the number of blocks before each layer
-    cuts: NDArray[np.int64]  # (B + 1,): the number of values before each block, and of all values
+    cuts: NDArray[np.int64]  # (B + 1,): the number of values before each block, then of all values
 
     @property
     def blocks(self) -> int:
@@ -166,7 +166,10 @@ def cure(file: Path, rules: Rules | None = None) -> str:
 
 
 def command(file: Path, rules: Rules | None = None) -> str:
-    """Return the command that makes a table, or continues an unfinished one; without rules, for any board."""
+    """Return the command that makes a table or continues an unfinished table.
+
+    Without rules, the command has the letter S instead of the number of plain spaces.
+    """
     whole = file.with_suffix("") if file.suffix == PART else file
     if rules is None:
         return f"wotd solve --spaces S --out {whole}"
@@ -175,7 +178,7 @@ def command(file: Path, rules: Rules | None = None) -> str:
 
 
 def facts_of(rules: Rules) -> dict[str, Any]:
-    """Return the rules that affect values. Colors, in ascending order, affect them only with own powers."""
+    """Return the rules that affect values. Colors affect values only with own powers; they are in ascending order."""
     names = ("players", "spaces", "powers", "immunity", "dead_pieces")
     facts = {name: getattr(rules, name) for name in names}
     if rules.powers == "own":
@@ -192,7 +195,7 @@ def in_words(facts: dict[str, Any]) -> str:
 
 
 def rules_in(header: dict[str, Any]) -> Rules:
-    """Return the rules of a table; the first seat has the first of its colors."""
+    """Return the rules of a table. With own powers, the first seat has the first color in the header."""
     facts = header["rules"]
     players, spaces, powers, immunity = (facts[name] for name in ("players", "spaces", "powers", "immunity"))
     return Rules(players, spaces, powers, immunity, colors=facts.get("colors"))

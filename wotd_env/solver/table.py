@@ -24,7 +24,7 @@ from wotd_env.solver import storage
 from wotd_env.solver.positions import NONE, index_of, sort_codes
 from wotd_env.solver.storage import REACH, Section, TableError
 
-Progress = Callable[[int, int], None]  #: called with the number of finished and of all positions
+Progress = Callable[[int, int], None]  #: called with the number of finished positions and of all positions
 # Time to compute a value, by number of players, on one core of a server of 2025
 MICROSECONDS = {2: 1.2, 3: 1.4}
 
@@ -43,7 +43,7 @@ class Table:
         sections: the powers that the player to move and the other player hold, as bits, for each row of `values`; only
             (0, 0) in the basic game.
         layout: the offsets of the layers.
-        unit: the value of a 1 in `values`.
+        unit: the factor from numbers in `values` to expected rewards.
     """
 
     def __init__(self, file: Path) -> None:
@@ -88,12 +88,12 @@ class Table:
 
     @property
     def start(self) -> float:
-        """The value of the game for the starting player; with own powers, the player with the first color."""
+        """The value of the game for the starting player; with own powers, if the player with the first color starts."""
         return next(iter(self.starts.values()))
 
     @property
     def starts(self) -> dict[str, float]:
-        """The value of the start. Keys: color of the starting player (own powers), seat (three players), or ""."""
+        """Values of the start. Keys: colors of the starting player (own powers), seats (three players) or ""."""
         last = storage.sections_of(self.rules)[-1]
         names = [""]
         if self.rules.players == 3:
@@ -132,7 +132,7 @@ class Table:
 
         Args:
             mine: integers (N, 5), the spaces of the pieces of the player to move. Paths may have any order, but with
-                immunity the first must have the color of the player to move and the second that of the other player.
+                immunity the first path must have the color of the player to move, the second the other player's color.
             theirs: integers (N, 5), the spaces of the other player's pieces.
             powers: one of `sections`; by default nobody has used a power, and the player to move has the first color.
 
@@ -192,9 +192,9 @@ class Table:
         return sections
 
     def for_seats(self, game: Game, state: NDArray[np.void]) -> NDArray[np.float32]:
-        """Return the values of states for all n seats, as if a turn started there, float32 (N, n).
+        """Return the values of states for all n seats, as if a turn started in each state, float32 (N, n).
 
-        This method is a value for `wotd_env.planning.planner.plan`.
+        This method can be the value function of `wotd_env.planning.planner.plan`.
 
         Raises:
             ValueError: if the table is for other rules, or a state has an invalid player or piece.
@@ -224,18 +224,18 @@ class Table:
 
 
 class Lookup(NamedTuple):
-    """A table for kernels."""
+    """The arrays of a table, for kernels."""
 
     board: Any  # Board or ThreeBoard
     base: NDArray[np.int64]  # as in `storage.Layout`
     first_block: NDArray[np.int64]
-    blocks: int  # of a section
+    blocks: int  # the number of blocks of a section
     values: NDArray[Any]  # (sections, positions)
 
 
 @kernel
 def look_up(table: Lookup, sections: NDArray[np.int64], states: Records, out: Any, blocks: Any) -> None:
-    """Write the values of states in their sections (N,) for both seats, (N, 2), and the blocks of the values, (N,).
+    """Write the values of states, given their sections (N,), for both seats, (N, 2), and the values' blocks, (N,).
 
     The blocks of the first invalid state and of all states after it are -1.
     """

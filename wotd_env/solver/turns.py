@@ -1,7 +1,7 @@
 """A turn of the two-player basic game: its possible ends, the rolls that offer them, and the positions after them.
 
 For speed the solver has its own copy of the rules of a turn: here (R2, R3, R5, R6, R7, R8) and in the arrays of
-`positions.Board` (R3, R4, R6, R9, R10). The tests compare both with `core.engine`, roll by roll.
+`positions.Board` (R3, R4, R6, R9, R10). The tests compare this copy with `core.engine`, roll by roll.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from wotd_env.solver.positions import NONE, Board, Codes, index_of, rank_with
 
 
 class End(IntEnum):
-    """The ways to end a turn. The names in `_ON` are the first of several ends, one for each path."""
+    """The ways to end a turn. A name in `_ON` is the first of several ends, which its comment describes."""
 
     MOVE_ON = 0  # + 5 * path + dice - 1: one piece moves (R3)
     PERFECTION_ON = 25  # + path: one piece moves by five dice, and the player takes the extra turn (R8)
@@ -60,7 +60,7 @@ MOVES, NUM_MOVES = _moves()
 
 
 def ends_after(rolls: NDArray[np.integer], actions: NDArray[np.integer]) -> NDArray[np.int64]:
-    """Return the ends of turns for their last rolls and actions of phase MOVE, without extra turns (R3, R5, R6, R7)."""
+    """Return the end of each turn from its last roll and action in phase MOVE, without extra turns (R3, R5, R6, R7)."""
     path = np.clip(actions - Action.MOVE_ON, 0, PATHS - 1)
     return np.select(
         [actions >= Action.FIRST_SWAP, actions == Action.PASS, actions == Action.EQUILIBRIUM],
@@ -75,7 +75,7 @@ def perfect(ends: NDArray[np.int64]) -> NDArray[np.int64]:
 
 
 def _emit_move_or_pass(builder: Any, rows: list[Any]) -> Any:
-    """Return the largest row after the first; where all of these are impossible, return the first (R5)."""
+    """Return the largest value of the moves, or in lanes without a possible move the first row, the pass (R5)."""
     otherwise, *moves = rows
     move = emit_largest(builder, moves)
     possible = builder.fcmp_ordered(">", move, ir.Constant(move.type, [NEVER / 2] * LANES))
@@ -141,8 +141,9 @@ class Positions(NamedTuple):
 def write_indices(board: Board, base: Any, total: Any, positions: Positions, indices: Any) -> None:
     """Write the indices of the positions after the ends that make progress.
 
-    The other player is to move next and sees the mirror, unless the player takes an extra turn. `total` is the layer of
-    the positions, uint64. `indices` is int64 (PROGRESS or more, N or more); -1 stands for an impossible end.
+    If the other player moves next, the index is that of the mirror, which this player sees. After a perfection the same
+    player moves again. `total` is the layer of the positions, uint64. `indices` is int64 (PROGRESS or more, N or more);
+    -1 stands for an impossible end.
     """
     advanced = np.empty(PATHS, np.uint64)
     indices[:] = -1
