@@ -65,12 +65,12 @@ class Asker:
     game: Game
     policies: Sequence[Policy]
     generators: Sequence[np.random.Generator]
-    fatal_calls: Mapping[int, str]  # call -> the reason why it did not return before
-    on_call: Callable[[int], None]  # called with the number of each call before it, and with 0 after it
+    fatal_calls: Mapping[int, str]  # number of a call -> why it did not return in an earlier attempt
+    on_call: Callable[[int], None]  # called with the number of a call before this call, and with 0 after it
     calls: int = 0
 
     def __call__(self, policy: int, state: States) -> tuple[NDArray[np.int64], dict[int, Failure]]:
-        """Ask a policy about games. If it raises, it is asked again game by game.
+        """Ask a policy for its actions in games. If it raises, it is asked again for each game separately.
 
         Returns:
             Legal actions, int64 (N,), FORFEITED for forfeited games; and the failures by game.
@@ -107,7 +107,7 @@ _CALLERS = (__file__, ask.__code__.co_filename)  # the files between the arena a
 
 
 def own_traceback(error: Exception | None) -> str:
-    """Return the traceback of an error below the call of the policy; empty if the policy did not raise it."""
+    """Return the part of an error's traceback inside the policy; empty if the policy did not raise the error."""
     frame = error.__traceback__ if error else None
     while frame is not None and frame.tb_frame.f_code.co_filename in _CALLERS:
         frame = frame.tb_next

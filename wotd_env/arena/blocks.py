@@ -30,7 +30,7 @@ class Forfeit(NamedTuple):
     duplicate: int
     game_seed: int
     moves: tuple[int, ...]
-    """All earlier actions, of all seats."""
+    """All actions of all seats before the forfeit."""
     reason: str
     traceback: str = ""
     """Traceback of the policy's first exception in the block; empty for its later forfeits and for illegal actions."""
@@ -60,10 +60,10 @@ def results_dtype(players: int) -> np.dtype[np.void]:
             ("turns", "u2"),
             ("truncated", "u1"),
             ("forfeit", "i1"),  # the seat that forfeited, or -1
-            ("place", "i1", (players,)),  # [seat] -> index into the matchup
+            ("place", "i1", (players,)),  # [seat] -> index of its policy in the matchup
             ("points", "i1", (players,)),  # [seat]
-            ("rank", "f4", (players,)),  # [seat], 1 is best; equals share the mean of their ranks
-            ("share", "f4", (players,)),  # [seat], of the win: 1, or 1/w for each of w winners, or 0
+            ("rank", "f4", (players,)),  # [seat], 1 is best; tied seats share the mean of their ranks
+            ("share", "f4", (players,)),  # [seat], share of the win: 1/w for each of w winners, otherwise 0
             ("luck", "f4", (players,)),  # [seat], in units of `share`; 0 if not measured
         ]
     )
@@ -91,11 +91,11 @@ def play_block(
     """Play all games of a block side by side.
 
     A policy that raises is asked again game by game. It forfeits a game if it raises again, or if it returns an illegal
-    action. A forfeited game ends at once: the policy is last, the others share the win.
+    action. A forfeited game ends at once: the forfeiting seat is last, and all other seats share the win.
 
     Args:
         tournament: rules and seed.
-        policies: name -> policy, at least those of the matchup.
+        policies: name -> policy, at least for the policies of the matchup.
         block: the block.
         equity: measures the luck of the dice.
         fatal_calls: see `Asker`; all games of such a call are forfeited.
@@ -140,7 +140,7 @@ def play_block(
     if equity is not None:
         results["luck"] = luck(rules, equity, first_seed, places.shape, log)
     forfeits: dict[int, Forfeit] = {}
-    traced: set[str] = set()  # policies with a traceback, that of their first exception
+    traced: set[str] = set()  # policies whose first exception has been reported with its traceback
     for i, failure in failures.items():
         seats, seat = tuple(names[policy] for policy in sits[i]), int(state["player"][i])
         traceback = "" if seats[seat] in traced else own_traceback(failure.error).strip()
@@ -160,7 +160,7 @@ def play_block(
 
 
 def _settle(game: Game, state: States, results: GameResults) -> None:
-    """Write ranks and shares of the win (R10); in a truncated game all are equal (R16)."""
+    """Write ranks and shares of the win (R10); in a truncated game all seats are tied (R16)."""
     n = game.rules.players
     standing = np.empty((len(state), n), np.int64)
     _standings(state, game.config, standing)

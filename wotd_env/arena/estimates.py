@@ -39,7 +39,7 @@ class Estimate(NamedTuple):
 
 
 def percent(share: Estimate | None, digits: int = 1) -> str:
-    """Return a share with its error as text, in percent; nothing for None."""
+    """Return a share with its error as text, in percent; an empty text for None."""
     return "" if share is None else f"{share.value:.{digits}%} ±{100 * share.error:.{digits}f}"
 
 
@@ -47,10 +47,10 @@ class Mean(NamedTuple):
     """A mean of independent observations that lie between two bounds."""
 
     value: float
-    variance: float  # of the mean
-    df: float
-    low: float  # least and greatest possible value
-    high: float
+    variance: float  # squared standard error of the mean
+    df: float  # degrees of freedom
+    low: float  # least possible value
+    high: float  # greatest possible value
 
     def estimate(self) -> Estimate:
         """Return the mean with its interval by Student's t distribution."""
@@ -91,14 +91,14 @@ def fit_ratings(
 ) -> dict[str, Estimate]:
     """Fit Bradley-Terry strengths to paired comparisons, in Elo points with mean 0.
 
-    With more than two players, the pairs of each finishing order estimate Plackett-Luce strengths. One drawn game is
-    added to each pair, so that the strength of an unbeaten policy is finite. The intervals use the sandwich estimator
-    with duplicates as clusters.
+    With more than two players, each finishing order is split into pairs, and the fit estimates Plackett-Luce strengths.
+    One drawn game is added to each pair, so that the strength of an unbeaten policy is finite. The intervals use the
+    sandwich estimator with duplicates as clusters.
 
     Args:
         policies: the policies to rate.
-        counts: for each matchup (policy, other policy) -> (D, 2), for each duplicate how often the first finished ahead
-            of the other, and how often behind.
+        counts: a mapping for each matchup, (policy, other policy) -> (D, 2). It counts for each of D duplicates how
+            often the first policy finished ahead of the other, and how often behind.
 
     Returns:
         policy -> rating, best first.

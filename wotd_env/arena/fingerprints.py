@@ -93,7 +93,7 @@ def _state(name: str, policy: Policy) -> str:
 
 
 def _add_files(digest: hashlib._Hash, files: Iterable[Path]) -> None:
-    """Add the content of the files that exist."""
+    """Add to a digest the content of those files that exist."""
     for path in sorted({path for path in files if path.is_file()}):
         with path.open("rb") as file:
             digest.update(hashlib.file_digest(file, "sha256").digest())

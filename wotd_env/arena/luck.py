@@ -40,11 +40,11 @@ def luck(
         rules: the rules of the games.
         equity: the equity of positions.
         seed: the seed of the first duplicate.
-        shape: games, seats.
-        moves: [game, call], the actions taken, -1 if the game had no decision.
+        shape: the number of games and the number of seats.
+        moves: [game, call], the actions taken, -1 if the game had no decision in this call.
 
     Returns:
-        float64 `shape`, in shares of the win. A seat's luck is taken from the other seats in equal parts.
+        float64 `shape`, in shares of the win. Luck of one seat is bad luck of all other seats in equal parts.
     """
     games, seats = shape
     game = Game(rules, skip_forced=False)  # shows every roll

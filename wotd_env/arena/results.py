@@ -34,9 +34,9 @@ class Row:
     adjusted: Estimate | None
     """The luck-adjusted share, if luck was measured."""
     rank: Estimate
-    """1 is best; equals share the mean of their ranks."""
+    """Mean rank: 1 is best; tied seats share the mean of their ranks."""
     difference: Estimate
-    """Points minus the mean of the others' points."""
+    """Points of the policy's seat minus the mean points of the other seats."""
     ties: Estimate
     """Share of games with a shared win, truncated games included."""
     forfeits: int
@@ -88,7 +88,7 @@ class _MatchupGames:
         return _Part(int(here.any(2).sum()), int((self.forfeits & here).sum()), means)
 
     def ahead(self, one: str, other: str) -> Floats:
-        """Return how often `one` finished ahead of `other`, and behind, per duplicate, (D, 2); equals count half."""
+        """Return how often `one` finished ahead of `other`, and behind, per duplicate, (D, 2); ties count half."""
         first = np.where(self.sits == self.names.index(one), self.rank, np.nan)[:, :, :, None]
         second = np.where(self.sits == self.names.index(other), self.rank, np.nan)[:, :, None, :]
         ahead, behind, equal = (
@@ -123,9 +123,9 @@ class Results:
         earlier: date -> number of games of that day that were already in the file.
 
     Attributes:
-        rows: the estimates for each policy over all matchups, best first, then by seat; after them the same for each
-            matchup.
-        ahead: (policy, other policy) -> how often the first finishes ahead of the other in common games; equals count
+        rows: first the estimates over all matchups: for each policy in all seats, best first, then in each seat. Rows
+            for each matchup follow in the same order.
+        ahead: (policy, other policy) -> how often the first finishes ahead of the other in common games; ties count
             half.
         ratings: policy -> rating, best first.
     """
@@ -140,8 +140,8 @@ class Results:
         self.tournament, self.games, self.forfeits = tournament, dict(games), list(forfeits)
         self.earlier = dict(earlier or {})
         parts: _Parts = {}
-        counts: list[dict[tuple[str, str], Floats]] = []  # of each matchup, by pairs of policies in order
-        # One matchup at a time: as arrays the results take several times the memory.
+        counts: list[dict[tuple[str, str], Floats]] = []  # for each matchup: pair of policies -> `ahead`
+        # Convert one matchup at a time: the arrays take several times the memory of the records.
         for matchup, records in games.items():
             arrays = _MatchupGames(matchup, records, tournament.luck is not None)
             seats = (None, *range(tournament.rules.players))

@@ -46,9 +46,9 @@ def run(
         fresh: play everything again and replace the blocks of this tournament in the file.
         workers: number of worker processes. A script must start them under `if __name__ == "__main__":`. With 0 this
             process plays, and a policy that hangs cannot be stopped.
-        time_limit: seconds that a policy in a worker may take for one call (up to 256 n decisions). After that the
-            policy forfeits the games of the call.
-        policies: policies that are not made from their names, by name. A file stores only the names.
+        time_limit: seconds that a policy in a worker may take for one call (up to 256 decisions for each seat). A
+            policy that takes longer forfeits the games of this call.
+        policies: name -> policy, for policies that are not made from their names. A file stores only the names.
         trust: read the files of policies even if they can run code, see `make_policy`.
         pool: plays the blocks instead of `workers`, such as `wotd_env.adapters.ray.Cluster`.
         progress: called with the number of games so far and the largest possible number, first for the games of the
@@ -123,7 +123,7 @@ def _play(
         for future in wait(running, return_when=FIRST_COMPLETED).done:
             part, i = running.pop(future)
             for name in part.matchup:
-                first[name].result()  # raises before games that a broken policy has forfeited are saved
+                first[name].result()  # raises for a broken policy, before its forfeited games are saved
             played = future.result()
             store.save(tournament.block(part.matchup, i), played)
             part.add(i, played)
@@ -135,13 +135,13 @@ class _Part:
 
     def __init__(self, tournament: Tournament, matchup: Matchup) -> None:
         self.matchup = matchup
-        self.missing = deque(range(tournament.num_blocks))  # neither played nor in progress
-        self.counted: list[PlayedBlock] = []  # the first blocks without a gap; only they count
+        self.missing = deque(range(tournament.num_blocks))  # blocks neither played nor in progress
+        self.counted: list[PlayedBlock] = []  # blocks before the first unfinished one; only these count
         self.dates: dict[int, str] = {}  # block -> its date, for blocks of earlier runs
-        self.done = 0  # games
+        self.done = 0  # games in finished blocks
         self.total = tournament.duplicates * len(matchup)
         self._tournament, self._stopped = tournament, False
-        self._early: dict[int, PlayedBlock] = {}  # blocks that came before an earlier one
+        self._early: dict[int, PlayedBlock] = {}  # finished blocks after an unfinished one
 
     def take_stored(self, store: Store) -> None:
         """Add the needed blocks of a file."""
@@ -152,7 +152,7 @@ class _Part:
                 self.add(i, played)
 
     def add(self, i: int, played: PlayedBlock) -> None:
-        """Add a block. The stopping rule looks at blocks in order, so it does not matter which is ready first."""
+        """Add a block. The stopping rule looks at blocks in order, so it does not matter which block finishes first."""
         self._early[i] = played
         self.done += len(played.games)
         until, luck = self._tournament.until, self._tournament.luck is not None

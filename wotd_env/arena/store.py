@@ -59,7 +59,7 @@ _SYSTEM = {
     sqlite3.SQLITE_PERM,
     sqlite3.SQLITE_READONLY,
 }
-"""Failures that do not mean damage."""
+"""SQLite errors that do not mean a damaged file."""
 
 _log = logging.getLogger("wotd_env")
 
@@ -106,7 +106,7 @@ class Store(AbstractContextManager["Store"]):
 
     def _check(self) -> None:
         """Check that the file is ours."""
-        # Read the tables before the marks: another process may create both in one transaction.
+        # Count the tables before reading the two marks: another process may create both in one transaction.
         (tables,) = self._connection.execute("SELECT count(*) FROM sqlite_master").fetchone()
         (application,) = self._connection.execute("PRAGMA application_id").fetchone()
         (version,) = self._connection.execute("PRAGMA user_version").fetchone()
@@ -153,7 +153,7 @@ class Store(AbstractContextManager["Store"]):
         for first, size, games, forfeits, written, checksum in rows:
             block = self._tournament.block(matchup, first // BLOCK)
             if (first, size) != block[1:]:
-                continue  # the last block of a shorter tournament, or beyond the end of this one
+                continue  # the last block of a tournament with fewer games, or one beyond the end of this tournament
             try:
                 if checksum != self._checksum(policies, block, games, forfeits, written):
                     raise ValueError("the checksum is wrong")
@@ -207,7 +207,7 @@ class Store(AbstractContextManager["Store"]):
 
 
 def _unpack(block: Block, games: bytes, forfeits: str) -> PlayedBlock:
-    """Return the block in a row of the file. A foreign row raises errors of many kinds."""
+    """Return the block in a row of the file. A row that `Store` did not write raises errors of many kinds."""
     dtype = results_dtype(len(block.matchup))
     size = block.size * len(block.matchup) * dtype.itemsize
     records = np.frombuffer(zlib.decompressobj().decompress(games, size + 1), dtype)

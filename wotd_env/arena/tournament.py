@@ -46,16 +46,17 @@ class Tournament:
     """A tournament between policies.
 
     With at least as many policies as seats, every choice of n policies is a matchup. With fewer policies, every
-    multiset of n that contains all of them is a matchup.
+    multiset of n policies that contains each policy at least once is a matchup.
 
     Attributes:
         policies: names that `make_policy` takes, all different.
-        rules: the rules of all games. Games are independent, so `start="loser"` means most dragons.
-        games: games of each matchup, rounded up to whole duplicates, at least two; at most 20,000,000 in all.
+        rules: the rules of all games. Games are independent, so `start="loser"` acts as `start="dragons"`.
+        games: games of each matchup, rounded up to whole duplicates, at least two duplicates. All matchups together may
+            have at most 20,000,000 games.
         seed: determines all dice and all random choices of policies, 0 to 2**63 - 1.
         until: stop a matchup as soon as the 95 % interval of every win share in it is within plus or minus this value;
             `games` is then the limit.
-        luck: name of a policy that measures the luck of the dice, see `wotd_env.arena.luck`; None for none.
+        luck: name of a policy that measures the luck of the dice, see `wotd_env.arena.luck`; None measures no luck.
     """
 
     policies: tuple[str, ...]
@@ -126,7 +127,7 @@ def _entropy(seed: int, matchup: Matchup) -> list[int]:
 
 
 def seatings(duplicates: Sequence[int] | NDArray[np.int64], seats: int) -> NDArray[np.int8]:
-    """Return the place in the matchup of the policy in each seat, int8 [duplicate, game, seat].
+    """Return for each seat the index of its policy in the matchup, int8 [duplicate, game, seat].
 
     The games of a duplicate are the rotations of one seating order, so each policy has every seat once. The order
     changes from duplicate to duplicate, so neighbors change too.

@@ -26,12 +26,12 @@ from wotd_env.policies import make_policy
 from wotd_env.policy import Policy
 
 _POLL = 0.05  # seconds between two checks of the current call of a worker
-_STARTING = -1  # the number of the call before the process runs our code
+_STARTING = -1  # stands for the number of the call until the process runs our code
 _DEATHS = 3  # a block fails after this many deaths of its worker outside any policy
 
 
 def make_policies(tournament: Tournament, given: Mapping[str, Policy], trust: bool) -> dict[str, Policy]:
-    """Return the policies of a tournament by name: the given ones, the others made from their names."""
+    """Return the policies of a tournament by name: those in `given`, and all others made from their names."""
     return {name: make_policy(given.get(name, name), trust=trust) for name in tournament.policies}
 
 
@@ -40,10 +40,10 @@ class Pool(AbstractContextManager[Any], Protocol):
 
     @property
     def size(self) -> int:
-        """Number of blocks that it can play at once."""
+        """Number of blocks that the pool can play at once."""
 
     def submit(self, block: Block, untried: frozenset[str]) -> Future[PlayedBlock]:
-        """Start a block; the policies in `untried` make their first decision of the run in it."""
+        """Start a block; the policies in `untried` make their first decision of the run in this block."""
 
 
 class Here(AbstractContextManager["Here"]):
@@ -75,8 +75,8 @@ class Processes(AbstractContextManager["Processes"]):
     Args:
         workers: number of processes.
         time_limit: seconds that a policy may take for one call.
-        policies: policies that are not made from their names. They are pickled; ValueError if that is impossible.
-        trust: consent for the policies that are made, see `make_policy`.
+        policies: policies that are not made from their names. A policy that cannot be pickled raises ValueError.
+        trust: read the files of the other policies even if they can run code, see `make_policy`.
     """
 
     def __init__(
@@ -123,7 +123,7 @@ class Worker:
     """A process that plays one block at a time. It is replaced if a policy hangs or ends the process.
 
     The process records the number of each policy call before the call. A call that takes too long, or ends the
-    process twice, is fatal: the block is played again without this call, and its games are forfeited.
+    process twice, is fatal: the block is played again without this call, and the policy forfeits the games of the call.
     """
 
     def __init__(
@@ -188,7 +188,7 @@ class Worker:
             running, call = self._running, self._current_call.value
             self._stop()
             code = running[0].exitcode if running else None
-            if call == _STARTING and code is not None and code > 0:  # not killed, so it raised
+            if call == _STARTING and code is not None and code > 0:  # the process raised, it was not killed
                 return RuntimeError(
                     f"a worker process cannot start (exit code {code}); its output above says why. A script that "
                     'asks for workers must call run under `if __name__ == "__main__":`, because every worker '
