@@ -1,8 +1,8 @@
 """Grades for decisions: exact for solved games of two players, estimates for all other games.
 
 The *equity* of an action is the expected reward of the seat to act under perfect play after it: 1 is a win, -1 a loss.
-The *regret* of an action is the equity of the best action minus its own equity. Regrets add up: the mean result of a
-policy is the value of the start, minus its regrets, plus the regrets of its opponent.
+The *regret* of an action is the equity of the best action minus its own equity. Regrets add up: with two players,
+the mean result of a policy is the value of the start, minus its own total regret, plus its opponent's total regret.
 """
 
 from __future__ import annotations

@@ -19,9 +19,10 @@ from wotd_env.solver.table import check_solvable, check_table, describe_missing
 class Advisor:
     """The equities of decisions for the seat to act, from the best available source for the rules.
 
-    The best source is the exact solution, if its table is in the cache folder (`wotd solve` creates it). The next ones
-    are exact plans of turns, first with the bundled learned value for these rules, then with the hand-made value. If a
-    table turns out to be damaged, the next source replaces it. Several threads may use an advisor.
+    The best source is the exact solution, if its table is in the cache folder (`wotd solve` creates it). Otherwise
+    every turn is planned exactly, with the bundled learned value for these rules or, if there is none, with the
+    hand-made value. If a table turns out to be damaged, the next source replaces it. Several threads may use an
+    advisor.
 
     Args:
         game: the rules.
@@ -29,8 +30,8 @@ class Advisor:
 
     Attributes:
         source: the source of the equities in words.
-        exact: whether the equities are exact: the source is the solution, and the turn limit does not matter. The
-            guarantees of three players, which only `table` can provide, are lower bounds.
+        exact: whether the equities are exact: the source is the solution, and the turn limit does not matter. With a
+            `table` of three players the equities are guarantees, which are lower bounds and not exact.
         skipped: for each better source the reason why it is not used; these texts name files of this machine.
 
     Raises:

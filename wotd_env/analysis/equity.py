@@ -25,8 +25,8 @@ BLUNDER = 0.05  #: least equity regret of a blunder; for two players 2.5 percent
 class Analysis(NamedTuple):
     """The value of states to the seats to act; N states, A actions."""
 
-    equity: NDArray[np.float32]  #: (N,): of the state, with the best action; the reward if the game is over
-    actions: NDArray[np.float32]  #: (N, A): of every action, -inf if it is illegal
+    equity: NDArray[np.float32]  #: (N,): equity of the best action; the reward if the game is over
+    actions: NDArray[np.float32]  #: (N, A): equity of every action, -inf if it is illegal
     best: NDArray[np.int64]  #: (N,): the lowest of the best actions; 0 if there is no decision
 
 
@@ -47,9 +47,9 @@ def analyze(game: Game, state: States, table: Table) -> Analysis:
 
 
 def regret(game: Game, state: States, actions: ArrayLike, table: Table) -> NDArray[np.float32]:
-    """Return the regret of actions (N,) in states at their decisions, float32 (N,), 0 for the best.
+    """Return the regret of actions (N,) in states at decisions, float32 (N,), 0 for the best action.
 
-    With a table of three players it is the guarantee regret: the best guarantee minus the one after the action.
+    With a table of three players the regret is the best guarantee minus the guarantee after the action.
 
     Raises:
         IllegalActionError: if an action is illegal.

@@ -45,7 +45,7 @@ class Grade(NamedTuple):
     def share_against_perfect(self) -> float:
         """Percent of the games won against perfect play, 50 - 50 * `per_game`.
 
-        It holds only if the opponent in the graded games was the perfect player, `oracle`, which has no regret.
+        The formula holds only if the opponent in the graded games was the perfect player, `oracle`, without regret.
         """
         return 50 - 50 * self.per_game
 
@@ -62,9 +62,9 @@ class Blunder(NamedTuple):
     state: States  #: STATE (1,), the position
     action: int
     best: int
-    rules: Rules  #: of the game
-    game_seed: int  #: of the game
-    moves: tuple[int, ...]  #: all actions before this one, of both seats
+    rules: Rules  #: rules of the game
+    game_seed: int  #: seed of the game
+    moves: tuple[int, ...]  #: all actions of both seats before this decision
 
     def __str__(self) -> str:
         game = Game(self.rules)
@@ -125,7 +125,7 @@ def grade(
     Args:
         policy: the policy to grade, or its name, see `make_policy`.
         table: the solution of the board to play on.
-        games: games to play, at most 10,000,000; the policy starts every other one.
+        games: games to play, at most 10,000,000; the policy starts in every other game.
         seed: game i has the seed `seed + i`.
         opponent: the opponent; by default the policy itself, and then the decisions of both seats are graded.
         progress: called after each block with the number of finished games and of all games.

@@ -41,7 +41,7 @@ class SeatReview(NamedTuple):
     """The errors and the luck of a seat."""
 
     decisions: int  #: decisions with more than one legal action
-    regret: float  #: sum over all decisions
+    regret: float  #: sum of the regrets of all decisions
     errors: int  #: decisions with a regret of at least ERROR; blunders are errors too
     blunders: int  #: decisions with a regret of at least BLUNDER
     luck: float  #: sum over all rolls, of any seat, of the change in this seat's expected reward
@@ -90,7 +90,7 @@ def review(recorded: RecordedGame, advisor: Advisor | None = None) -> Review:
     players, seats = recorded.rules.players, []
     for seat, result in enumerate(game.rewards(recorded.states[-1:])[0].tolist()):
         own = [note for note in notes if note.seat == seat]
-        mine = after["player"] == seat  # zero-sum: the others share minus the luck equally
+        mine = after["player"] == seat  # zero-sum: luck of one seat is bad luck of the others in equal parts
         seats.append(
             SeatReview(
                 decisions=len(own),
