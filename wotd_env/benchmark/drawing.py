@@ -1,8 +1,9 @@
 """Draw positions: one decision of each kind and stage from every game between players of many strengths.
 
 All random numbers are integers from SplitMix64 with the seed of the game, as in the engine. So a game is the same in
-every batch, and equal arguments give equal files. With a table this holds on all processors with fused multiply-add,
-such as x86-64-v3. With a learned value it holds only on equal processors, because the rounding of its sums differs.
+every batch, and equal arguments give equal files. With a table, files are equal on all processors with fused
+multiply-add, such as x86-64-v3. With a learned value, files are equal only on processors of one kind, because the
+rounding of sums differs.
 """
 
 from __future__ import annotations
@@ -34,16 +35,16 @@ from wotd_env.solver.table import check_table
 
 _MISTAKES = {"random": (0,), "greedy": (0, 4), "planner": (0, 2), "strongest": (0, 1, 4)}
 ROSTER = tuple((name, mistakes) for name, each in _MISTAKES.items() for mistakes in each)
-"""The players: a policy, and how many of 16 decisions are random instead. Each seat draws a player uniformly.
+"""The players: a policy, and how many of 16 decisions are replaced by random ones. Each seat draws a player uniformly.
 
 "strongest" plans with the source of `draw`, the table or the learned value."""
 SIZE = 800  # positions of each kind and stage
-GAMES = 200  # most games per position of a kind and stage; so rare kinds have fewer positions
+GAMES = 200  # limit of the games for each position of a kind and stage; rare kinds may have fewer positions
 
-BLOCK = 4096  # games played side by side; positions do not depend on it
+BLOCK = 4096  # games played side by side; the drawn positions do not depend on this number
 MAX_SEED = 2**20
 _NO_PROGRESS: Callable[[int, int], None] = lambda done, total: None  # noqa: E731
-_SALT = np.uint64(0x77 << 56)  # separates the draws from the dice
+_SALT = np.uint64(0x77 << 56)  # makes the random numbers of this module differ from those of the dice
 
 
 def draw(
@@ -57,7 +58,7 @@ def draw(
 ) -> Positions:
     """Draw positions with the equity of every action, and write them to a Parquet file.
 
-    A file with a larger `size` contains the positions of a smaller one.
+    A file with a larger `size` contains all positions of a file with a smaller `size`.
 
     Args:
         source: the solution of the board, with 32 bits per value, for exact equities; or a learned value for rollouts,
@@ -144,7 +145,10 @@ def _digest(value: LearnedValue) -> str:
 def _sample(
     game: Game, strongest: Value, seeds: NDArray[np.int64]
 ) -> tuple[States, NDArray[np.int64], NDArray[np.int64]]:
-    """Play games; return from each a random decision of each kind and stage: states, games, cells, sorted by game."""
+    """Play games, and choose from each game a random decision of each kind and stage.
+
+    Return the states, games and cells (kind and stage as one number) of these decisions, sorted by game.
+    """
     state = game.reset(len(seeds), seed=int(seeds[0]))
     keys = numbers(seeds.astype(np.uint64) ^ _SALT, 0)
     drawn = [numbers(keys, seat) % np.uint64(len(ROSTER)) for seat in range(game.rules.players)]

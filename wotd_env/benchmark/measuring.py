@@ -65,7 +65,7 @@ def measure(
     Raises:
         ValueError: for a wrong argument, or an agent that plays none of the boards.
         IllegalActionError: if the agent chooses an illegal action in a position.
-        BrokenPolicyError: if it fails otherwise.
+        BrokenPolicyError: if the agent fails in another way.
     """
     games = check_integer("games", games, 2, 1_000_000)
     seed = check_integer("seed", seed, 0, 2**63 - 1)
@@ -134,7 +134,7 @@ def act(policy: Policy, positions: Positions, seed: int) -> tuple[NDArray[np.int
 
 
 def meet(name: str, policy: Policy, reference: str, rules: Rules, games: int, seed: int) -> Row:
-    """Return the results of a policy with this name in games with a reference, in all possible seatings."""
+    """Return the results of a policy with this name in games against a reference, over all possible seatings."""
     tournament = Tournament((name, reference), rules, math.ceil(games / (rules.players - 1)), seed)
     return next(row for row in run(tournament, policies={name: policy}).rows if row.policy == name)
 

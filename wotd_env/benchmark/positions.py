@@ -35,7 +35,8 @@ _UNREADABLE = "must be a file written by wotd positions, got: {!r}"
 class Positions(NamedTuple):
     """M decisions, in the order of their games. A is the number of actions.
 
-    A game has at most one decision of each kind and stage. The random streams are 0, so they contain no future dice.
+    A game has at most one decision of each kind and stage. The random streams in `state` are 0, so that they
+    do not reveal future dice.
     """
 
     rules: Rules
@@ -48,7 +49,7 @@ class Positions(NamedTuple):
     ]  #: (M, A): standard error of the equity, 0 if it is exact, nan for illegal actions
     kind: NDArray[np.int64]  #: (M,): index into `wotd_env.analysis.KINDS`
     stage: NDArray[np.int64]  #: (M,): index into STAGES
-    game: NDArray[np.int64]  #: (M,): the game, which is also its seed
+    game: NDArray[np.int64]  #: (M,): number of the game, which is also its seed
 
     def regret(self, actions: NDArray[np.integer]) -> NDArray[np.float64]:
         """Return the regret of legal actions (M,): equity of the best action minus equity of the chosen one."""
@@ -100,7 +101,7 @@ def bundled() -> tuple[Rules, ...]:
 
 
 def describe_board(rules: Rules) -> str:
-    """Return the players, if more than two, the board and the powers of positions in words."""
+    """Return the board and the powers of positions in words, and the number of players if it is more than two."""
     players = "" if rules.players == 2 else f"{rules.players} players, "
     powers = "" if rules.powers == "none" else f" with {rules.powers} powers"
     return f"{players}{rules.spaces} plain spaces{powers}"

@@ -1,4 +1,4 @@
-"""Results of the benchmark: their file, their tables, and the comparison of two."""
+"""Results of the benchmark: their file, their tables, and the comparison of two results."""
 
 from __future__ import annotations
 
@@ -147,8 +147,8 @@ def tables(result: Result) -> list[Shown]:
 def compare(one: Result, other: Result) -> Shown:
     """Return a table of two results with the differences and their intervals.
 
-    Regrets are compared position by position, so their differences have narrow intervals. Shares are treated as
-    independent.
+    Regrets are compared position by position, so their differences have narrow intervals. Win shares of the
+    two results are treated as independent.
 
     Raises:
         ValueError: if the results are for different positions.

@@ -1,8 +1,8 @@
 """Rollouts: the equity of every action in games that are not solved, estimated by simulated games.
 
-Every seat plays the exact plans of its turns with a learned value, as the policy `td` does. The luck-adjusted result of
-each game replaces its result, because it has about 2 % of the variance. For the seat that takes the action, the
-luck-adjusted result is
+Every seat plays the exact plans of its turns with a learned value, as the policy `td` does. Every game counts with
+its luck-adjusted result, which has only about 2 % of the variance of the result itself. For the seat that takes the
+action, the luck-adjusted result is
 
     plan(action) + sum over the later turns of (plan before the turn - value of the position before the turn).
 
@@ -29,7 +29,7 @@ from wotd_env.planning.playing import play_turns
 from wotd_env.policies.planner import Planner
 
 ERROR = 0.002  #: largest standard error of the equity of a good action
-SHARE = 0.1  #: largest standard error of the equity of another action, as a share of its regret
+SHARE = 0.1  #: largest standard error of the equity of any other action, as a share of the action's regret
 ROUND = 128  # games of each action between two checks of the errors
 
 
@@ -47,7 +47,8 @@ def roll_out(
         state: STATE (M,), games at decisions; not changed.
         keys: uint64 (M,), the seeds of the dice.
         value: the learned value for the plans of all seats; its rules apply.
-        error: play each action until its standard error is at most this or, if larger, `SHARE` times its regret.
+        error: simulate games of each action until the standard error of its equity is at most `error` or, if that is
+            larger, `SHARE` times its regret.
         progress: called with the number of finished positions and of all positions.
 
     Returns:
@@ -151,5 +152,5 @@ def _sum_of_turns(game: Game, state: States, seat: Any, value: LearnedValue) -> 
 
 @kernel
 def numbers(keys: Any, n: Any) -> Any:
-    """Return number n of each random stream, given by key, uint64 (N,)."""
+    """Return the n-th number of each random stream; `keys`, uint64 (N,), identify the streams."""
     return mix(keys + STEP * np.uint64(n))
