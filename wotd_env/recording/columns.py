@@ -1,4 +1,4 @@
-"""The columns of a file of games, and the arrays read from them. Files of positions share most of them."""
+"""The columns of a file of games, and the arrays read from them. Files of positions have most of these columns too."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ class Decisions(NamedTuple):
     game: NDArray[np.int64]  #: (M,): number of the game in the file
     number: NDArray[np.int64]  #: (M,): number of the decision in its game
     seed: NDArray[np.uint64]  #: (M,): seed of the game
-    policy: NDArray[np.int64]  #: (M,): the policy that decided, the first index of its name in `policies`
+    policy: NDArray[np.int64]  #: (M,): the policy that decided, as the first index of its name in `policies`
     state: States  #: STATE (M,): `state["player"]` decides
     mask: NDArray[np.int8]  #: (M, A): the legal actions
     action: NDArray[np.int64]  #: (M,): the chosen action
@@ -81,16 +81,16 @@ def state_columns(state: States, mask: NDArray[np.int8]) -> dict[str, pa.Array]:
 
 
 def legal_values(values: NDArray[np.float32], mask: NDArray[np.int8]) -> pa.ListArray:
-    """Return the column of values of actions, float32 (M, A): in each row those of the legal actions."""
+    """Return a column with the values of the legal actions in each row; `values` is float32 (M, A)."""
     ends = np.append(0, mask.sum(1)).cumsum().astype(np.int32)
     return pa.ListArray.from_arrays(ends, values[mask == 1])
 
 
 @contextmanager
 def errors_name(file: str | Path, message: str) -> Iterator[None]:
-    """Raise errors of reading as a ValueError: the file and the message, with the error in place of `{}` or `{!r}`.
+    """Turn errors of reading into a ValueError that names the file; the error replaces `{}` or `{!r}` in `message`.
 
-    An OSError with errno passes unchanged: pyarrow reports damage as OSError without errno.
+    An OSError with errno comes from the system and passes unchanged. pyarrow reports damage as OSError without errno.
     """
     try:
         yield
@@ -156,10 +156,10 @@ def as_arrays(table: pa.Table) -> dict[str, Any]:
 
 
 def as_values(column: Any, mask: NDArray[np.int8], illegal: float) -> NDArray[np.float32]:
-    """Return a column of `legal_values` as float32 (M, A): `illegal` for other actions, nan in rows without values.
+    """Return a column of `legal_values` as float32 (M, A): `illegal` for illegal actions, nan in rows without values.
 
     Raises:
-        ValueError: if a row has another number of values than legal actions in the mask, int8 (M, A).
+        ValueError: if the number of values in a row is not the number of legal actions in the mask, int8 (M, A).
     """
     legal, known = mask == 1, ~column.is_null().to_numpy(zero_copy_only=False)
     lengths = column.value_lengths().to_numpy(zero_copy_only=False)

@@ -22,8 +22,8 @@ class Recording(NamedTuple):
 
     game: Game
     players: Sequence[Policy]  # one for each seat, or one for all
-    names: Sequence[str]  # of the players
-    seed: int  # of the first game
+    names: Sequence[str]  # names of the players
+    seed: int  # seed of the first game
     table: Table | None  # the solution of the board, for equities
 
 

@@ -69,7 +69,7 @@ def verify(
 
     Args:
         file: a file written by `record`.
-        progress: called with the compared decisions and all decisions.
+        progress: called with the number of compared decisions and of all decisions.
 
     Returns:
         The number of games and the number of decisions.

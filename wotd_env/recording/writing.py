@@ -32,7 +32,7 @@ with needed_for("a Parquet file of games", "arena"):
     from pyarrow import parquet
 
 BLOCK = 256
-"""Games that are played side by side. It is fixed: the draws of a random policy depend on the batch."""
+"""Number of games played side by side. It is fixed, because the draws of a random policy depend on it."""
 
 MOST_GAMES = 100_000_000
 
@@ -53,14 +53,15 @@ def record(
     Equal calls write equal games. After an interruption, a kill or a full disk the same call continues.
 
     Args:
-        policies: one for each seat, or one for all. They move on by one seat from game to game.
+        policies: one policy for each seat, or one policy for all seats. From game to game, every policy moves on by one
+            seat.
         file: the file to write. An old file is replaced when all games have been played.
         games: number of games.
         rules: the rules, by default the basic game of two players.
         seed: game i has the seed `seed + i`. The draws of policies are derived from the seed, too.
         table: the solution of the board, for the equity of every legal action and the regret of every decision.
         trust: see `make_policy`.
-        progress: called with the finished games and all games, first and after every block.
+        progress: called with the number of finished games and of all games, at the start and after every block.
 
     Returns:
         The number of decisions.
@@ -68,7 +69,7 @@ def record(
     Raises:
         ValueError: for an invalid argument, or policies that do not play these rules.
         IllegalActionError: if a policy chooses an illegal action.
-        BrokenPolicyError: if a policy fails otherwise; it is named.
+        BrokenPolicyError: if a policy fails in another way; the message names the policy.
         OSError: if the file cannot be written. Finished blocks are kept.
     """
     rules = Rules() if rules is None else rules
@@ -125,7 +126,7 @@ def record(
 
 
 def name_of(policy: str | Policy) -> str:
-    """Return the name of a policy; that of its class for an object."""
+    """Return the name of a policy; for a policy object, the name of its class."""
     return policy if isinstance(policy, str) else f"{type(policy).__module__}:{type(policy).__qualname__}"
 
 
