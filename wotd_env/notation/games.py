@@ -138,7 +138,7 @@ def _text(recorded: RecordedGame) -> str:
     turn = -1
     for i, state in enumerate(states):
         if state["phase"] in (Phase.OVER, Phase.CHANCE):
-            break  # the last one
+            break  # the last position: no decision follows
         if state["turn"] != turn:
             turn = int(state["turn"])
             lines += [""] * (i == 0) + [f"{turn + 1}. {SEATS[state['player']]}"]
@@ -163,10 +163,10 @@ def _equal(one: States, other: States) -> NDArray[np.bool_]:
 
 
 def outcome(game: Game, state: States) -> dict[str, str]:
-    """Return the tags that follow from the last position."""
+    """Return the tags `Result` and `Points`, which follow from the last position."""
     points = "-".join(map(str, game.scores(state)[0]))
     if not game.is_over(state)[0]:
         return {"Result": "*", "Points": points}
     rewards = game.rewards(state)[0]
-    won = rewards == rewards.max()  # all of them if the game was truncated
+    won = rewards == rewards.max()  # all seats if the game was truncated
     return {"Result": "-".join(str(Fraction(int(one), int(won.sum()))) for one in won), "Points": points}

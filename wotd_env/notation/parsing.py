@@ -89,7 +89,7 @@ def _read_tag(line: str, number: int, tags: dict[str, tuple[int, str]]) -> None:
 
 
 def _replay(tags: dict[str, tuple[int, str]], words: Iterator[tuple[int, str]]) -> RecordedGame:
-    """Replay a game from its header and its words, each with its line."""
+    """Replay a game from the tags of its header and the words of its turns, which have the numbers of their lines."""
     if "Position" not in tags:
         raise ValueError('a game must begin with its first position, [Position "..."], got none')
     line, text = tags["Position"]
@@ -151,7 +151,7 @@ def _from_seed(game: Game, state: States, text: str, has_stream: bool) -> tuple[
 
 
 def _read_roll(game: Game, state: States, word: str, follows: bool, first: bool) -> None:
-    """Roll the dice of a word, in place; they must follow from the stream if it is known."""
+    """Apply the roll in a word to a state, in place. If the random stream is known, the dice must follow from it."""
     if len(word) != DICE + 2 or word[-1] != "]":
         raise wrong("a roll", "five dice in brackets, as in [wfmmd]", word)
     dice = read_dice("a roll", word[1:-1])

@@ -98,7 +98,7 @@ def word(rules: Rules, before: np.void, after: np.void, action: int) -> str:
 
 
 def _hold_words(record: np.void) -> list[str]:
-    """Return the words of all holds, legal or not, by number. Without free re-rolls they use the tiger (R12)."""
+    """Return the words of all holds, legal or not, by number. If no free re-roll is left, they use the tiger (R12)."""
     return _holds(record["dice"].tobytes(), "" if record["rolls_left"] else f"+{ELEMENTS[Power.TIGER]}")
 
 
