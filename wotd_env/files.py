@@ -18,7 +18,7 @@ PART = ".part-"
 
 @contextmanager
 def replacing(file: Path, *, sync: bool = True) -> Iterator[Path]:
-    """Yield a temporary path beside a file; the temporary file then replaces the file.
+    """Yield a temporary path beside a file; at the end of the `with` block it replaces the file.
 
     The temporary name is unique and has the suffix of the file. After an error the file is as it was, and the temporary
     file is removed. If the file is a symbolic link, its target is replaced. With `sync` the content is flushed to the
@@ -44,7 +44,7 @@ def replacing(file: Path, *, sync: bool = True) -> Iterator[Path]:
 
 
 def write(file: Path, content: bytes, *, sync: bool = True) -> None:
-    """Write a file, see `replacing`; after an error, an OSError that names the file, an older file is unchanged."""
+    """Write a file, see `replacing`. An error is an OSError that names the file; an older file is then unchanged."""
     with replacing(file, sync=sync) as part:
         part.write_bytes(content)
 

@@ -31,7 +31,11 @@ def rules_of(rules: Rules) -> Rules:
 
 
 def find(policy: str, rules: Rules) -> Path:
-    """Return the file with the model of a policy for some rules; otherwise raise ValueError with the available ones."""
+    """Return the file with the model of a policy for some rules.
+
+    Raises:
+        ValueError: if there is no such model; the message lists the available models.
+    """
     return _find(FOLDER, policy, rules)
 
 
