@@ -140,7 +140,7 @@ class Results:
         self.tournament, self.games, self.forfeits = tournament, dict(games), list(forfeits)
         self.earlier = dict(earlier or {})
         parts: _Parts = {}
-        counts: list[dict[tuple[str, str], Floats]] = []  # for each matchup: pair of policies -> `ahead`
+        counts: list[dict[tuple[str, str], Floats]] = []  # for each matchup: pair -> `_MatchupGames.ahead`
         # Convert one matchup at a time: the arrays take several times the memory of the records.
         for matchup, records in games.items():
             arrays = _MatchupGames(matchup, records, tournament.luck is not None)

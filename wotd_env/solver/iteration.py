@@ -26,7 +26,7 @@ class Group(NamedTuple):
     board: Board
     base: NDArray[np.int64]  # (T,): the index of the first value of each layer
     sources: tuple[Sources, Sources]  # by owner
-    values: tuple[NDArray[np.floating[Any]], NDArray[np.floating[Any]]]  # by owner, (positions,)
+    values: tuple[NDArray[np.floating[Any]], NDArray[np.floating[Any]]]  # by owner: (positions,)
     owners: int  # 1 or 2
 
 
