@@ -2,8 +2,8 @@
 
 The *guarantee* of a seat is the expected reward that it can force if the two others play together against it. This is a
 zero-sum game of two sides, so its value is unique. A position has three values: the guarantees of the player to move,
-of the next player and of the player after that. The player to move maximizes its own guarantee, and minimizes the
-guarantee of another seat.
+of the next player and of the player after that. For its own guarantee the player to move maximizes; for the
+guarantee of another seat it minimizes.
 
 `positions` defines positions, layers and ranks; a code here has three pieces. Swaps and passes stay in the family of a
 position, so the values after them are iterated to convergence. All other values come from later layers.
