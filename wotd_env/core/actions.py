@@ -16,18 +16,18 @@ Bits = Any  # a set of actions, swaps or powers in compiled code, uint64: bit i 
 class Action(IntEnum):
     """The actions from 31 on. Actions 0 to 30 re-roll dice: they keep die i if bit i is set.
 
-    A name in `_ON` is the action on path 0; add the path for the others. The swap of a pair on a path is
-    `FIRST_SWAP + path * pairs(players) + pair`; `PAIRS` has the relative seats of every pair.
+    A name that ends in `_ON` is the action on path 0; add p to get the action on path p. The swap of a pair on a path
+    is `FIRST_SWAP + path * pairs(players) + pair`; `PAIRS` has the relative seats of every pair.
     """
 
     STOP_ROLLING = 31  #: keep all five dice
     MOVE_ON = 32  #: + path: move by the dice that show its element (R3)
-    WOOD_ON = 37  #: + path: the same with dragons counted as its element (R12, the dragon)
+    WOOD_ON = 37  #: + path: move by the dice of its element and all dragons (R12, the dragon)
     JUMP_ON = 42  #: + path: jump over the pieces in the way (R12, anxiety)
     EQUILIBRIUM = 47  #: advance every piece that can (R7)
-    WOOD_EQUILIBRIUM = 48  #: the same with a dragon as the missing element (R13)
-    EARTH_EQUILIBRIUM = 49  #: the same, but blocked pieces jump (R12, anxiety)
-    PASS = 50  #: no power-free move is possible (R5)
+    WOOD_EQUILIBRIUM = 48  #: advance every piece that can, with a dragon as the missing element (R13)
+    EARTH_EQUILIBRIUM = 49  #: advance every piece that can; blocked pieces jump (R12, anxiety)
+    PASS = 50  #: do nothing, because no power-free move is possible (R5)
     NO_MOVE_BY_FEAR = 51  #: do not move although a move is possible (R12, fear)
     END_TURN = 52
     PERFECTION_TURN = 53  #: take the extra turn of perfection (R8)
@@ -51,7 +51,8 @@ MOST_ACTIONS = num_actions(MAX_PLAYERS)  # the size of the action space for five
 def power_of(action: int) -> Power | None:
     """Return the power that an action uses (R12), or None.
 
-    The tiger is not included: any hold that re-rolls uses it if no other re-roll is left.
+    Never return the tiger, because it has no actions of its own: a hold that re-rolls uses it if no other re-roll is
+    left.
     """
     if Action.WOOD_ON <= action < Action.JUMP_ON or action == Action.WOOD_EQUILIBRIUM:
         return Power.DRAGON

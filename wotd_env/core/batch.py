@@ -28,7 +28,7 @@ def seed(states: Records, where: Any, first: Any) -> None:
 
 @kernel
 def reset(states: Records, config: Configs, starters: Any, where: Any, to_decision: Any) -> None:
-    """Start new games where marked, and play to the first decision, or without `to_decision` to the first roll."""
+    """Start the games marked in `where`. Play to the first decision or, without `to_decision`, to the first roll."""
     rules = config[0]
     for i in range(states.shape[0]):
         if where[i]:
@@ -39,7 +39,7 @@ def reset(states: Records, config: Configs, starters: Any, where: Any, to_decisi
 
 @kernel
 def roll_off_round(states: Records, config: Configs, candidates: Any) -> None:
-    """Roll once for all candidates, bits (N,). The seats with the most dragons stay candidates (R1)."""
+    """Roll once for all candidates of each game, bits (N,). Only the seats with the most dragons remain (R1)."""
     for i in range(states.shape[0]):
         candidates[i] = engine.roll_off_round(states[i], candidates[i])
 
@@ -73,9 +73,9 @@ def is_legal(s: Record, rules: Config, action: Any) -> Any:
 
 @kernel
 def step(states: Records, config: Configs, actions: Any, validate: Any, chance: Any) -> Any:
-    """Take each game's action and continue to its next decision, or without `chance` to the next roll at most.
+    """Take each game's action and continue to its next decision. Without `chance`, stop before any roll.
 
-    Return -1 or, with `validate`, the result of `first_wrong`. If the result is an index, no game has changed.
+    With `validate` return the result of `first_wrong`; unless it is -1, no game has changed. Otherwise return -1.
     """
     if validate:
         wrong = first_wrong(states, config, actions, np.empty(states.shape[0], np.uint16))
@@ -91,14 +91,14 @@ def step(states: Records, config: Configs, actions: Any, validate: Any, chance: 
 
 @kernel
 def roll(states: Records, config: Configs) -> None:
-    """Roll where a roll is due, and continue to the next decision."""
+    """Roll in every game in which a roll is due, and continue to its next decision."""
     for i in range(states.shape[0]):
         engine.run(states[i], config[0], engine.shown(states[i]), True)
 
 
 @kernel
 def roll_given(states: Records, config: Configs, rolls: Any) -> None:
-    """Take the given rolls where a roll is due, and continue to the next roll at most."""
+    """Set the given roll in every game in which a roll is due. Continue to its next decision, but do not roll again."""
     for i in range(states.shape[0]):
         if states[i].phase == Phase.CHANCE:
             engine.rolled(states[i], config[0], rolls[i])
@@ -115,7 +115,7 @@ def legal_actions(states: Records, config: Configs, mask: Any) -> None:
 
 @kernel
 def observe(states: Records, config: Configs, observers: Any, observation: Any) -> None:
-    """Write the observations, int8 (N, D), of the given seats; without seats, of the seats to act."""
+    """Write the observations, int8 (N, D), of the given seats or, if no seats are given, of the seats to act."""
     if config[0].encoding != ONE_HOT:
         observe_integers(states, config, observers, observation)
         return
@@ -127,7 +127,7 @@ def observe(states: Records, config: Configs, observers: Any, observation: Any) 
 
 @kernel
 def observe_integers(states: Records, config: Configs, observers: Any, observation: Any) -> None:
-    """Write observations in the other encodings. Their encoders would slow down the loop of `observe` by a third."""
+    """Write observations that are not one-hot. Their encoders would slow down the loop of `observe` by a third."""
     for i in range(states.shape[0]):
         s = states[i]
         observer = observers[i] if observers.size else np.int64(s.player)
@@ -180,8 +180,8 @@ def step_autoreset(
     rules = config[0]
     one_hot = observation.size and rules.encoding == ONE_HOT
     reward[:] = 0
-    # A roll waits for several table lookups in a row. So each round rolls for one game and finishes the previous one.
-    # The processor works on one game while the other waits, which saves 2 of 60 ns.
+    # A roll waits for several table lookups in a row. So each iteration rolls for game i and then finishes game i - 1.
+    # The processor works on one of the two games while the other waits. This saves 2 of 60 ns.
     rolled = engine.NOTHING_KEPT
     for i in range(games + 1):
         keep = rolled
@@ -235,7 +235,7 @@ def legal_one(states: Records, config: Configs) -> Any:
 def view_one(
     states: Records, config: Configs, observer: Any, ended: Any, observation: Any, mask: Any
 ) -> None:
-    """Write the view of the first game."""
+    """Write a seat's observation and action mask of the first game, see `view`."""
     view(states[0], config[0], observer, ended, observation, mask)
 
 

@@ -116,7 +116,7 @@ def faults(s: Record, rules: Config) -> Any:
     if phase == Phase.CHANCE or over:
         dice, fine = _unrolled_as_dragons(s, dice, over)
         failed |= np.int64(not fine) << FACES
-    ascent = ((dice >> BYTE) | HIGH) - (dice & FOUR)  # high bit 0: the byte is less than the one before
+    ascent = ((dice >> BYTE) | HIGH) - (dice & FOUR)  # high bit 0: a byte is less than the previous byte
     failed |= np.int64((dice | (dice + EACH * (MOST - np.uint64(DRAGON)))) & HIGH != 0) << FACES
     failed |= np.int64(ascent & HIGH & FOUR != HIGH & FOUR) << FACES
     failed |= np.int64((rolls_left < 0) | (rolls_left > REROLLS)) << ROLLS_LEFT
@@ -156,8 +156,8 @@ def approves(s: Record, rules: Config, roll: Roll, action: Any) -> Any:
     """Return whether a quick check shows that a record passes all CHECKS and that the action is legal.
 
     `roll` is the result of `engine.shown`. The check takes a fraction of the time of `faults` and `engine.legal`, and
-    accepts nearly all valid decisions. If it returns False, these must decide: for dead pieces, random colors, a roll
-    that is due, the tiger, extra turns, swaps and powers.
+    accepts nearly all valid decisions. If it returns False, `faults` and `engine.legal` must decide. This happens for
+    dead pieces, random colors, a roll that is due, the tiger, extra turns, swaps and powers.
     """
     wrong = word_at(s, DICE_AT) & FIVE ^ DICE_WORDS[roll]
     wrong |= (word_at(s, COLOR_AT) ^ word_at(rules, COLORS_AT)) & FIVE
@@ -188,7 +188,7 @@ def approves(s: Record, rules: Config, roll: Roll, action: Any) -> Any:
 def _unrolled_as_dragons(s: Record, dice: Any, over: Any) -> Any:
     """Return the dice with unrolled ones as dragons, and whether the unrolled dice are valid.
 
-    They must come last, and there must be at least one if a roll is due.
+    The unrolled dice must come last. If a roll is due, at least one die must be unrolled.
     """
     kept = 0
     while kept < DICE and s.dice[kept] != -1:

@@ -1,7 +1,7 @@
 """`kernel`: the decorator of all compiled functions, numba's `njit` with a safer cache.
 
 - Kernels release the GIL and start no threads, because numba's threading layers break forked workers. A fork waits
-  until no thread compiles: the child would inherit a locked compiler.
+  until no thread compiles, because otherwise the child would inherit a locked compiler.
 - Kernels are cached on disk. numba checks only the file of a kernel for changes. This cache also checks the imported
   files of the package, whose functions and tables are compiled into the kernel.
 - A damaged cache file is detected by its checksum and replaced. Without a writable cache folder, or with a full disk,
@@ -49,14 +49,15 @@ def kernel(function: _Function) -> _Function:
 def inlined(function: _Function) -> _Function:
     """Compile `function` into every kernel that calls it.
 
-    Use it for short functions: a call that passes arrays counts references atomically, but each copy takes time to
-    compile.
+    Use it for short functions. It avoids the atomic reference counting of a call that passes arrays, but every copy of
+    the function takes time to compile.
     """
     return _compiled(function, forceinline=True)
 
 
 def _compiled(function: _Function, forceinline: bool) -> _Function:
-    # No C code calls kernels; without the C wrapper they compile 3 % faster. The type stubs lack this option.
+    # Kernels need no C wrapper, because no C code calls them. Without it they compile 3 % faster.
+    # The type annotation is for numba's type stubs, which lack the option `no_cfunc_wrapper`.
     options: dict[str, Any] = {"nogil": True, "forceinline": forceinline, "no_cfunc_wrapper": True}
     dispatcher: Any = numba.njit(**options)(function)
     try:
@@ -68,7 +69,7 @@ def _compiled(function: _Function, forceinline: bool) -> _Function:
 
 
 class _Cache(FunctionCache):
-    """numba's file cache, valid until the source of the function or of something that it imports changes."""
+    """numba's file cache, valid until the file of the function, or a file of the package that it imports, changes."""
 
     def __init__(self, function: Callable[..., Any]) -> None:
         super().__init__(function)  # type: ignore[no-untyped-call]
@@ -96,7 +97,7 @@ class _Cache(FunctionCache):
 
 
 class _Files:
-    """The cache files of a kernel, one for each signature. Their names contain a digest of their sources.
+    """The cache files of a kernel, one for each signature. Each name contains a digest of the kernel's sources.
 
     numba's own cache files have no checksums, and parallel processes overwrite their common index file.
     """
@@ -121,7 +122,7 @@ class _Files:
     def save(self, key: Any, data: Any) -> None:
         """Save the data of a key, and remove files of other sources or versions."""
         file, content = self._file(key), dumps(data)  # type: ignore[no-untyped-call]
-        # Not flushed to the disk: a lost file is only compiled again.
+        # Not flushed to the disk: if the file is lost, the kernel is only compiled again.
         files.write(file, hashlib.sha256(content).digest() + content, sync=False)
         for other in self._folder.glob(f"{self._kernel}.*.nbc*"):
             if not other.name.startswith(f"{self._kernel}.{self._stamp}."):
@@ -152,7 +153,7 @@ def _announce(how_often: str) -> None:
 
 @functools.cache  # each message once per process
 def _warn(message: str) -> None:
-    # Without a logging setup only warnings are shown, and a silent pause looks like a hang.
+    # A warning, because other levels are not shown without a logging setup, and a silent pause looks like a hang.
     logging.getLogger("wotd_env").warning(message)
 
 

@@ -19,13 +19,13 @@ CONFIG = np.dtype(
         ("powers", "i8"),  # index into POWER_MODES
         ("immunity", "i8"),
         ("dead_pieces", "i8"),
-        ("colors", "i1", (MAX_PLAYERS,)),  # a permutation
+        ("colors", "i1", (MAX_PLAYERS,)),  # a permutation: the colors of the seats, then the unused ones
         ("random_colors", "i8"),
         ("start", "i8"),  # a seat, DRAGONS or LOSER
         ("max_turns", "i8"),
         ("skip_forced", "i8"),  # decisions with one legal action are taken at once
         ("limits", "u1", (STATE.itemsize,)),  # see `_limits`
-        ("encoding", "i8"),  # of observations, an index into wotd_env.core.observation.ENCODINGS
+        ("encoding", "i8"),  # encoding of observations, an index into wotd_env.core.observation.ENCODINGS
     ],
     align=True,  # so that the engine can be compiled for other targets
 )
@@ -74,7 +74,7 @@ def config(rules: Rules, skip_forced: bool, encoding: int = 0) -> NDArray[np.voi
 
 
 def _limits(rules: Rules) -> NDArray[np.uint8]:
-    """Return the highest value of each byte of a record at a decision, without dead pieces, uint8 (64,)."""
+    """Return the highest value of each byte of a record at a decision in a game without dead pieces, uint8 (64,)."""
     limits = np.zeros(1, STATE)
     limits["rng"] = ~np.uint64(0)
     limits["turn"] = ~np.uint16(0)

@@ -28,7 +28,7 @@ NUM_HOLDS = 1 << DICE
 
 _SYMBOLS = (*range(FACES), UNROLLED, UNROLLED)
 INDEX_PARTS = np.array([[comb(symbol + i, i + 1) for symbol in _SYMBOLS] for i in range(DICE)], np.uint16)
-"""uint16 (5, 8): the index of a keep is the sum over i of [i, face of die i]; column 7 is face -1."""
+"""uint16 (5, 8): the index of a keep is the sum of the entries [i, face of die i] over i; column 7 is for face -1."""
 
 
 def keep_index(symbols: list[int] | tuple[int, ...]) -> int:
@@ -59,13 +59,13 @@ UNROLLED_DICE = (KEEPS == UNROLLED).sum(1).astype(np.uint8)  # uint8 (462,): dic
 EQUILIBRIUM = keep_index((0, 1, 2, 3, 4))  # the roll with five different elements
 
 MISSING = np.full(NUM_KEEPS, DRAGON, np.uint8)
-"""uint8 (462,): the one element that a roll with one dragon lacks for an equilibrium; 5 for all other rolls."""
+"""uint8 (462,): for a roll of a dragon and four different elements, the fifth element; 5 for all other rolls."""
 for _element in range(5):
     MISSING[keep_index(sorted({*range(5), DRAGON} - {_element}))] = _element
 
 
 def _holds() -> tuple[NDArray[np.uint16], NDArray[np.uint64]]:
-    """Return uint16 (252, 32), the keep after each hold, and uint64 (252,), the legal holds as bits.
+    """Return for each roll the keep after each hold, uint16 (252, 32), and the legal holds as bits, uint64 (252,).
 
     If several holds keep the same faces, only the lowest is legal.
     """
@@ -86,7 +86,7 @@ HOLD_KEEP, LEGAL_HOLDS = _holds()
 THROW_SIZE = np.uint32(FACES) ** UNROLLED_DICE
 """uint32 (462,): the number of equally probable throws of the unrolled dice of each keep."""
 THROW_START = np.cumsum(THROW_SIZE, dtype=np.uint32) - THROW_SIZE
-"""uint32 (462,): the first of these throws in THROW_ROLL."""
+"""uint32 (462,): the index in THROW_ROLL of the first throw of each keep."""
 THROW_ROLL = np.array(
     [
         keep_index(sorted([*symbols[: DICE - unrolled], *throw]))

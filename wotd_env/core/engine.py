@@ -25,8 +25,8 @@ The rulings, in full in docs/reference/rulings.md:
 valid and actions are legal; `wotd_env.core.game` checks input from outside.
 
 Legal actions are two sets of bits: bit a of the first is action a < FIRST_SWAP, bit k of the second is action
-FIRST_SWAP + k. Functions pass each other the dice on the table as the index of a roll or keep (see `shown` and
-wotd_env.core.dice), so that it is computed only once.
+FIRST_SWAP + k. Functions pass the dice on the table to each other as the index of a roll or keep (see `shown` and
+wotd_env.core.dice), so that the index is computed only once.
 """
 
 from __future__ import annotations
@@ -167,12 +167,12 @@ def legal_moves(s: Record, rules: Config, roll: Roll) -> tuple[Bits, Bits]:
 
 @inlined
 def open_paths(s: Record, rules: Config, roll: Roll) -> Bits:
-    """Return the paths on which the dice can move the acting seat's piece, as bits: `destination` for all at once."""
+    """Return the paths on which the dice can move the acting seat's piece, as bits (`destination` for all paths)."""
     counts = COUNT_WORDS[roll]
     pieces = word_at(s, PIECES_AT + PATHS * np.int64(s.player)) & FIVE
     goals = pieces + counts
     free = (counts + EACH * MOST) & ~(pieces + EACH * (MOST - np.uint64(rules.spaces))) & HIGH
-    for seat in range(MAX_PLAYERS):  # constant bound: LLVM unrolls it instead of preparing for many seats
+    for seat in range(MAX_PLAYERS):  # constant bound, so that LLVM unrolls the loop
         if seat == rules.players:
             break
         free &= (goals ^ word_at(s, PIECES_AT + PATHS * seat) & FIVE) + EACH * MOST
@@ -309,7 +309,8 @@ def new_game(s: Record, rules: Config, starter: Any) -> None:
     """Start the record's next game, up to its first roll; its stream continues (R1, R15).
 
     `starter` is a seat, DRAGONS or LOSER. For LOSER the record must contain the previous game, with the players already
-    in their new seats. A new record is all zeros except the stream, so all players tie for the last place and roll.
+    in their new seats. A new record is all zeros except the stream, so all its players tie for the last place and
+    take part in the roll-off.
     """
     n = rules.players
     candidates = (1 << n) - 1
@@ -435,7 +436,7 @@ def rolled(s: Record, rules: Config, roll: Roll) -> None:
 
 @inlined
 def decide(s: Record, rules: Config, keep: Keep, action: Any) -> Keep:
-    """Take a legal action without rolling. `keep` is the index of the dice before it; return the index after it."""
+    """Take a legal action without rolling. `keep` is the index of the dice. Return their new index."""
     if s.phase == Phase.KEEP:
         return hold(s, rules, keep, action)
     if s.phase == Phase.MOVE:
@@ -447,7 +448,7 @@ def decide(s: Record, rules: Config, keep: Keep, action: Any) -> Keep:
 
 @inlined
 def left(s: Record, keep: Keep) -> Keep:
-    """Return the index of the dice after a move or an extra turn: a new turn has unrolled dice (R2)."""
+    """Return the index of the dice after phase MOVE or EXTRA; a new turn begins with unrolled dice (R2)."""
     return NOTHING_KEPT if s.phase == Phase.CHANCE else keep
 
 
@@ -570,11 +571,11 @@ def roll_if_due(s: Record, rules: Config, keep: Keep) -> Keep:
 
 @inlined
 def run(s: Record, rules: Config, keep: Keep, chance: Any) -> tuple[Bits, Bits, Keep]:
-    """Continue to the next decision; without `chance`, stop at a roll.
+    """Continue to the next decision; without `chance`, stop before a roll.
 
-    `keep` is the index of the dice on the table. With `skip_forced` a move with one legal action is taken at once; no
-    other kind of decision can have a single legal action. Return the legal actions, the legal swaps, and the new index
-    of the dice.
+    `keep` is the index of the dice on the table. With `skip_forced` a move with one legal action is taken at once;
+    decisions in other phases always have several legal actions. Return the legal actions, the legal swaps, and the new
+    index of the dice.
     """
     while True:
         if s.phase == Phase.CHANCE and not chance:

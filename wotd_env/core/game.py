@@ -59,11 +59,13 @@ class GameSpec:
 class Game:
     """The rules of a game, applied to batches of states.
 
-    A batch is a one-dimensional array of `STATE` records. Methods that play change it in place. All others return new
-    arrays, or fill the array `out`. Shapes: N games, n players, A actions, D entries of an observation.
+    A batch is a one-dimensional array of `STATE` records. Methods that play change the batch in place. All other
+    methods return new arrays, or fill the array `out`. Shapes: N games, n players, A actions, D entries of an
+    observation.
 
     All methods check the records and raise `ValueError` for the first invalid one, before any change. With
-    `validate=False` the records and actions are trusted; invalid ones may have any result, even a crash.
+    `validate=False` they trust the records and actions: an invalid record or an illegal action may have any result,
+    even a crash.
 
     Args:
         rules: the rules of all games.
@@ -97,7 +99,7 @@ class Game:
         self.observation_layout = layout(rules, encoding)
         self.observation_size: int = max(part.stop for part in self.observation_layout.values())
         self.config = config(rules, self.skip_forced, ENCODINGS.index(encoding))
-        # The holds (one more with the tiger), the move, and the choice of an extra turn.
+        # The most decisions of a turn: the holds (one more with the tiger), the move, and the choice of an extra turn.
         most = REROLLS + (rules.powers != "none") + 2
         turns = rules.max_turns
         self.spec = GameSpec(rules.players, -1 / (rules.players - 1), turns, turns * most, most)
@@ -125,7 +127,7 @@ class Game:
             state: number of new games, or a batch to restart in place.
             seed: game i gets the random stream of seed + i and starts as a first game (R1). By default new games use
                 seed 0, and restarted games continue their streams.
-            starting_player: seat, or seats (N,); by default determined by the rules (R1).
+            starting_player: a seat for all games, or seats (N,). By default the rules determine it (R1).
             where: bool (N,), the games to restart; all by default.
             roll: roll and continue to the first decision; otherwise stop before the first roll.
 
@@ -167,8 +169,9 @@ class Game:
         """Return the roll-off that chose the starting player of the game `reset(1, seed=seed)` (R1).
 
         Returns:
-            Faces, int8 (rounds, n, 5): all dice of each seat, ascending, or -1 if it does not roll. The seats with the
-            most dragons roll again, until one is left. There are no rounds if the rules name the starting player.
+            Faces, int8 (rounds, n, 5): all dice of each seat, ascending, or -1 if the seat does not roll. The seats
+            with the most dragons roll again, until one seat is left. There are no rounds if the rules name the starting
+            player.
         """
         state = self.reset(1, seed=seed, starting_player=0, roll=False)  # the stream before the roll-off
         rolling = np.array([(1 << self.rules.players) - 1])
@@ -226,7 +229,7 @@ class Game:
     ) -> NDArray[np.int8]:
         """Return the action masks, int8 (N, A) of 0 and 1.
 
-        All actions are legal in a finished game, where they do nothing. None is legal if a roll is due.
+        All actions are legal in a finished game, where they do nothing. No action is legal if a roll is due.
         """
         state = self._readable(state, validate)
         out = _output("out", out, (len(state), self.num_actions), _INT8)
@@ -240,7 +243,7 @@ class Game:
         out: NDArray[np.int8] | None = None,
         validate: bool = True,
     ) -> NDArray[np.int8]:
-        """Return the observations of the seats to act, or of `seat`, an integer or integers (N,): int8 (N, D)."""
+        """Return the observations of the seats to act, int8 (N, D), or of `seat`, an integer or integers (N,)."""
         state = self._readable(state, validate)
         observers = _NO_SEATS if seat is None else self._seats("seat", seat, len(state))
         out = _output("out", out, (len(state), self.observation_size), _INT8)
@@ -261,7 +264,7 @@ class Game:
     ) -> NDArray[np.float32]:
         """Return every seat's reward, float32 (N, n): zero-sum in [-1, 1], all 0 before the end or if truncated.
 
-        With w winners among n players each winner gets (n / w - 1) / (n - 1), the others -1 / (n - 1) (R10, R16).
+        With w winners among n players each winner gets (n / w - 1) / (n - 1), each loser -1 / (n - 1) (R10, R16).
         """
         state = self._readable(state, validate)
         out = _output("out", out, (len(state), self.rules.players), _FLOAT32)
@@ -288,7 +291,7 @@ class Game:
         self._act(batch.step, state, actions, validate, False)
 
     def roll(self, state: States, dice: ArrayLike | None = None, validate: bool = True) -> None:
-        """Roll if a roll is due, in place: the second half of `step`. Other games do not change.
+        """Roll, in place, in the games in which a roll is due: the second half of `step`. Other games do not change.
 
         Args:
             state: STATE (N,).
@@ -325,9 +328,9 @@ class Game:
         Args:
             state: STATE (N,), changed in place.
             actions: integers (N,).
-            observation: int8 (N, D), filled with the next observation of the seat to act. If a game ended, it is of
-                the next game.
-            mask: int8 (N, A), filled with its legal actions.
+            observation: int8 (N, D), filled with the observation of the next seat to act. If a game ended, it is the
+                first observation of the next game.
+            mask: int8 (N, A), filled with the legal actions of that seat.
             rewards: float32 (N, n), filled with the rewards of this step by seat.
             done: bool (N,), filled with whether the game ended in this step.
             validate: check all records and actions first.
@@ -444,7 +447,7 @@ class Game:
     def as_actions(self, state: States, actions: ArrayLike) -> NDArray[np.int64]:
         """Return actions for kernels, int64 (N,); raise ValueError unless there is an integer for every game.
 
-        Integers beyond 64 bits become other illegal actions.
+        An integer beyond 64 bits is replaced by an illegal action that fits into 64 bits.
         """
         chosen = _as_array(actions)
         if chosen.dtype is _INT64 and chosen.shape == state.shape and chosen.flags.carray:
@@ -498,7 +501,7 @@ def final_rewards(game: Game, state: States) -> NDArray[np.float64]:
 
 
 def _output(name: str, out: Any, shape: tuple[int, ...], dtype: Any, optional: bool = False) -> Any:
-    """Return the array `out` after checking it; for None a new array, which is empty if `optional`."""
+    """Check and return the array `out`. If it is None, return a new array, which is empty if `optional`."""
     if out is None:
         return np.empty((0,) * len(shape) if optional else shape, dtype)
     if isinstance(out, np.ndarray) and out.dtype == dtype and out.shape == shape and out.flags.carray:

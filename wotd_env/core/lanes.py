@@ -39,7 +39,7 @@ trailing_zeros: Any = numbers.trailing_zeros  # the index of the lowest set bit 
 
 
 def _emitted(function: Callable[..., Any]) -> Any:
-    """Return the kernel whose code `function` emits; its callers omit the argument `typing`."""
+    """Return the kernel whose code `function` emits. Callers of the kernel omit the argument `typing`."""
     return intrinsic(function)
 
 
@@ -78,7 +78,8 @@ def set_five(typing: Any, record: Any, offset: Any, word: Any) -> Any:
 def copy_game(typing: Any, target: Any, source: Any) -> Any:
     """Copy a record of STATE.
 
-    An assignment to a row of an array does the same, but a kernel counts references to the arrays that it gets.
+    Assigning to a row of an array has the same effect. But then the kernel needs the array as an argument, and counts
+    references to it.
     """
 
     def emit(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
@@ -92,7 +93,7 @@ def copy_game(typing: Any, target: Any, source: Any) -> Any:
 
 @_emitted
 def above(typing: Any, record: Any, limits: Any, offset: Any) -> Any:
-    """Return whether any of 64 bytes is above its limit in another record."""
+    """Return whether any of a record's 64 bytes is above its limit. The limits are at `offset` of `limits`."""
 
     def emit(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
         record, limits, offset = arguments
@@ -111,7 +112,7 @@ def above(typing: Any, record: Any, limits: Any, offset: Any) -> Any:
 def put_bits(typing: Any, row: Any, at: Any, bits: Any) -> Any:
     """Write the bits of a number, lowest first, as zeros and ones to `row[at:]`.
 
-    The type of `bits` sets their number: uint16 writes 16 entries, uint32 writes 32. All must lie inside the row.
+    The type of `bits` sets the number of entries: uint16 writes 16, uint32 writes 32. All of them must lie in the row.
     """
 
     def emit(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
@@ -143,7 +144,8 @@ DEFAULT_SPACES = Rules().spaces  # the number of plain spaces for which `put_pie
 def put_pieces(typing: Any, row: Any, at: Any, pieces: Any) -> Any:
     """Write the spaces of five pieces, the bytes of a number, one-hot to `row[at:]`.
 
-    A comparison of 32 columns at once saves 8 of 95 ns in a checked step of five players, and 3 of 60 with two.
+    Comparing 32 columns at once saves 8 of 95 ns in a checked step of a five-player game, and 3 of 60 ns for two
+    players.
     """
     block = DEFAULT_SPACES + NUMBERED + 1
 

@@ -22,7 +22,7 @@ ENCODINGS = ("one_hot", "compact", "tokens", "features")
 """Names of the encodings; docs/reference/observation.md describes their parts."""
 ONE_HOT, COMPACT, TOKENS, _ = range(len(ENCODINGS))
 
-DEADLINE = 127  # number of turns before truncation that the observation counts
+DEADLINE = 127  # the observation counts the turns from this many turns before truncation on
 
 PHASES = len(Phase)
 DICE_BLOCK = FACES * (DICE + 1)
@@ -47,7 +47,7 @@ class Part(NamedTuple):
 
     highest: NDArray[np.int8]  # highest value of each entry, flattened, int8 (k,)
     axes: dict[str, int]  # name and length of each axis; seat 0 is the observer
-    names: dict[int, str]  # index on the last axis -> "path", "face" or "color" if the number there is one
+    names: dict[int, str]  # index on the last axis -> the kind of the number there: "path", "face" or "color"
 
 
 def parts(rules: Rules, encoding: str) -> dict[str, Part]:
@@ -116,7 +116,7 @@ def _part(highest: int, **axes: int) -> Part:
 
 
 def _tokens(rules: Rules, highest: tuple[int, ...], names: dict[int, str], **axes: int) -> Part:
-    """Return a part of equal tokens, padded with zeros."""
+    """Return a part of tokens of one kind, each padded with zeros to the common width."""
     width = max(TOKEN_WIDTH, 2 + rules.spaces)
     token = np.array([*highest, *[0] * (width - len(highest))], np.int8)
     return Part(np.tile(token, math.prod(axes.values())), {**axes, "number": width}, names)
@@ -142,7 +142,7 @@ def encode_one_hot(s: Record, rules: Config, observer: Any, keep: Keep, row: Any
 def write_one_hot(s: Record, rules: Config, observer: Any, keep: Keep, row: Any, sizes: Any) -> None:
     """Write the observation; `sizes` are the numbers of seats and of plain spaces."""
     n, spaces = sizes
-    # Each write has 16 or 32 entries. In ascending order, each one overwrites the excess entries of the previous one.
+    # Each write has 16 or 32 entries. The writes ascend, so each overwrites the excess entries of the previous write.
     block = spaces + NUMBERED + 1
     at = np.int64(0)
     seat = observer
@@ -193,7 +193,7 @@ def write_one_hot(s: Record, rules: Config, observer: Any, keep: Keep, row: Any,
 
 @kernel
 def encode_integers(s: Record, rules: Config, observer: Any, keep: Keep, row: Any) -> None:
-    """Write the observation of a seat, int8 (D,), in one of the other encodings."""
+    """Write the observation of a seat, int8 (D,), in an encoding that is not one-hot."""
     if rules.encoding == COMPACT:
         encode_compact(s, rules, observer, keep, row)
     elif rules.encoding == TOKENS:

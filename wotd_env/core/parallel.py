@@ -1,6 +1,6 @@
 """Call a kernel on a batch of games, with threads if the batch is large enough.
 
-Kernels are serial. Each thread works on a slice of the batch, the calling thread on the first one. Results do not
+Kernels are serial. Each thread works on a slice of the batch; the calling thread takes the first slice. Results do not
 depend on the number of threads.
 """
 
@@ -30,9 +30,9 @@ _THREAD = _Thread()
 
 
 def slices(games: int, threads: int) -> list[slice]:
-    """Return the slice of the batch for each thread, one slice if threads do not pay off.
+    """Return the slice of the batch for each thread, or the whole batch as one slice if threads do not pay off.
 
-    In a worker thread there is one slice, because the other workers may be waiting for this one.
+    A call from a worker thread also gets one slice, because all other workers may be waiting for this thread.
     """
     count = 1 if threads == 1 or _THREAD.is_worker else max(1, min(threads, games // MIN_GAMES))
     edges = [games * i // count for i in range(count + 1)]

@@ -62,8 +62,8 @@ class Rules:
             power of its choice), each once per game (R11).
         immunity: a piece on the path of its own color cannot be swapped (R14).
         dead_pieces: number of pieces of unused colors on random plain spaces, at most 5 * (5 - players) (R15).
-        colors: colors of the seats: None for seat order, `"random"` for a new draw each game, or one element name
-            for each seat.
+        colors: colors of the seats: None for the order of `ELEMENTS`, `"random"` for a new draw in each game, or one
+            element name for each seat.
         start: the starting player (R1): `"dragons"`, `"loser"`, or a seat.
         max_turns: turns after which a game is truncated, 1 to 65535 (R16).
     """
@@ -114,8 +114,8 @@ def rules_for(made: type, given: Mapping[str, Any], rules: Rules | None = None) 
     """Return `rules`, or else the rules with the given fields, for the constructor of the class `made`.
 
     Raises:
-        TypeError: for an unknown field, for fields in addition to `rules`, or if `rules` is not a Rules. The first
-            error has Python's wording, which TorchRL relies on.
+        TypeError: for an unknown field, for fields in addition to `rules`, or if `rules` is not a Rules. The error
+            for an unknown field has Python's wording, which TorchRL relies on.
         ValueError: for an invalid value.
     """
     names = [field.name for field in fields(Rules)]

@@ -73,6 +73,6 @@ _SCRATCH = _Scratch()
 def scratch() -> NDArray[np.void]:
     """Return this thread's scratch memory for kernels, STATE (2,). Only one kernel at a time may use it.
 
-    Kernels allocate no records: in compiled code a view of a row does not keep its array alive.
+    Kernels cannot allocate records, because in compiled code a view of a row does not keep its array alive.
     """
     return _SCRATCH.records
