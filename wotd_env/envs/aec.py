@@ -22,7 +22,7 @@ from wotd_env.rendering import FPS, RENDER_MODES, Viewer
 def env(**arguments: Any) -> _OrderEnforcing:  # not AECEnv, which is untyped and would make it Any
     """Return the environment with the wrappers of PettingZoo's classic games.
 
-    An illegal action ends the game. Its agent gets -1, all others 0: these rewards do not sum to 0.
+    An illegal action ends the game. Its agent gets -1 and all other agents get 0, so the rewards do not sum to 0.
 
     Args:
         **arguments: the arguments of `raw_env`.
@@ -36,9 +36,9 @@ class raw_env(OneGame, AECEnv[str, Any, int]):  # type: ignore[misc]  # PettingZ
     An agent may act several times in a row: a turn has several decisions. Decisions with one legal action
     are taken automatically. An illegal action raises `IllegalActionError` and changes nothing.
 
-    The game ends for all agents in the same step. Rewards are 0 before, and then sum to 0 (R10). They are all 0 if the
-    game is truncated after `max_turns` (R16). Copies by `copy.deepcopy` or `pickle` continue the running game with the
-    same dice.
+    The game ends for all agents in the same step. Rewards are 0 before that step, in which they sum to 0 (R10).
+    They are all 0 if the game is truncated after `max_turns` (R16). Copies by `copy.deepcopy` or `pickle` continue the
+    running game with the same dice.
 
     Args:
         mask_in: `"obs"`: observations are `{"observation": int8 (D,), "action_mask": int8 (A,)}`; `"info"`: they
@@ -111,7 +111,7 @@ class raw_env(OneGame, AECEnv[str, Any, int]):  # type: ignore[misc]  # PettingZ
         Raises:
             ValueError: for an invalid seed or option; the running game continues.
         """
-        # All seats learn. The seat that lost by an illegal action may start (R1).
+        # All seats learn, so any seat can be the learner here. The seat that lost by an illegal action may start (R1).
         seat = self._loser or 0
         self._state, _ = self._next_game(seed, options, seat, seat, self._loser is not None)
         self._loser = None
@@ -126,7 +126,7 @@ class raw_env(OneGame, AECEnv[str, Any, int]):  # type: ignore[misc]  # PettingZ
         self._select(len(self.agents) if self._state["phase"][0] == Phase.OVER else player)
 
     def step(self, action: Any) -> None:
-        """Take the action of `agent_selection`. It must be None if the agent is terminated or truncated.
+        """Take the action of `agent_selection`; if this agent is terminated or truncated, the action must be None.
 
         Raises:
             IllegalActionError: if the action is illegal; nothing has changed.
@@ -148,8 +148,8 @@ class raw_env(OneGame, AECEnv[str, Any, int]):  # type: ignore[misc]  # PettingZ
     def forfeit(self) -> None:
         """End the running game because of an illegal action of `agent_selection`, as `env()` does.
 
-        The agent gets -1, the others 0, and all are terminated and truncated, as with PettingZoo's
-        `TerminateIllegalWrapper`. With `start="loser"` the agent starts the next game (R1).
+        This agent gets -1 and the others get 0. All agents are terminated and truncated, as with PettingZoo's
+        `TerminateIllegalWrapper`. With `start="loser"` this agent starts the next game (R1).
 
         Raises:
             ResetNeeded: if no game is running.

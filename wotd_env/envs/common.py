@@ -61,7 +61,7 @@ class Format:
 
 
 def check_dtype(name: str, value: DTypeLike, allowed: Sequence[str]) -> np.dtype[Any]:
-    """Return a NumPy dtype or name as dtype; raise ValueError unless its name is allowed."""
+    """Return a NumPy dtype or its name as a dtype; raise ValueError unless the name is allowed."""
     try:
         dtype: np.dtype[Any] = np.dtype(check_choice(name, np.dtype(value).name, allowed))
         return dtype
@@ -79,7 +79,7 @@ class OneGame:
 
     @property
     def record(self) -> States:
-        """A copy of the game, STATE (1,), including the future dice. The reset option `state` continues it."""
+        """A copy of the game, STATE (1,), including the future dice. The reset option `state` continues from it."""
         return self._started("record").copy()
 
     def _started(self, what: str) -> States:
@@ -93,8 +93,8 @@ class OneGame:
     ) -> tuple[States, int]:
         """Return the next game at its first decision, STATE (1,), and the learner's seat in it.
 
-        `learner` was its seat in the last game. `lost` says whether it lost that game by an illegal action. See
-        `next_games` for the other arguments.
+        `learner` is the learner's seat in the last game. `lost` says whether the learner lost that game by an illegal
+        action. See `next_games` for the other arguments.
         """
         last = None
         if self._state is not None:

@@ -24,9 +24,9 @@ LEARNER = np.dtype(
     [
         ("seat", "i1"),
         ("steps", "i4"),  # actions in this game
-        ("waiting", "?"),  # within a step: the other seats must play
-        ("ended", "?"),  # the next step starts another game
-        ("lost", "?"),  # ... because of an illegal action
+        ("waiting", "?"),  # within a step: other seats must play before the learner decides
+        ("ended", "?"),  # the game has ended, so the next step starts another game
+        ("lost", "?"),  # the learner lost the game by an illegal action
     ]
 )
 """The learner of one environment."""
@@ -35,16 +35,16 @@ LEARNER = np.dtype(
 class Settings(NamedTuple):
     """Settings that all environments share."""
 
-    scripts: int  # of the other seats, see Opponents
+    scripts: int  # the scripts of the other seats, see Opponents
     seat: int  # the learner's seat in every game, or ANY_SEAT
     step_limit: int  # 0: no limit
     same_step: bool  # the step that ends a game starts the next one
 
 
 class Step(NamedTuple):
-    """The arrays of a step. The final ones show the games that ended in it; they are empty without `same_step`."""
+    """The arrays of a step. The last two show the games that ended in the step; without `same_step` both are empty."""
 
-    acting: bool  # take the actions first
+    acting: bool  # take the actions before playing the waiting games
     actions: NDArray[np.int64]  # (N,)
     illegal: NDArray[np.bool_]  # (N,): the masks forbid the action
     observation: NDArray[np.int8]  # (N, D)
@@ -58,9 +58,9 @@ class Step(NamedTuple):
 
 @kernel
 def find_illegal(states: Records, learners: Any, mask: Any, actions: Any, illegal: Any) -> Any:
-    """Mark in `illegal`, bool (N,), the actions that the masks forbid. Return whether there are any.
+    """Mark in `illegal`, bool (N,), the actions that the masks forbid. Return whether any action is forbidden.
 
-    Every action is accepted in a game that is over or has ended.
+    Every action is accepted in a game that is over or has ended for its learner.
     """
     found = False
     for i in range(states.shape[0]):
@@ -75,7 +75,7 @@ def find_illegal(states: Records, learners: Any, mask: Any, actions: Any, illega
 def advance(
     states: Records, config: Configs, learners: Any, step: Step, settings: Settings, scratch: Records
 ) -> None:
-    """Take the learners' actions and play the waiting games. Write the results of the games that finish waiting.
+    """Take the learners' actions and play the waiting games. Write the results of the games that stop waiting.
 
     A game waits until its learner is to decide or the game has ended. It still waits after the call if a policy outside
     of compiled code is to decide.

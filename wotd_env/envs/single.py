@@ -28,18 +28,19 @@ _OVER = int(Phase.OVER)
 class WayOfTheDragonEnv(OneGame, gymnasium.Env[Any, Any]):
     """Way of the Dragon for one learner: `gymnasium.make("wotd_env:wotd_env/WayOfTheDragon-v0")`.
 
-    A step is one decision of the learner, followed by the decisions of the others until its next one or the end. The
-    reward is 0 before the end, and then the reward of the learner's seat (R10). A game that reaches `max_turns` is
-    truncated (R16). Copies by `copy.deepcopy` or `pickle` continue the running game with the same dice.
+    A step is one decision of the learner, followed by the decisions of the other seats until the learner decides again
+    or the game ends. The reward is 0 until the last step, which gives the reward of the learner's seat (R10). A game
+    that reaches `max_turns` is truncated (R16). Copies by `copy.deepcopy` or `pickle` continue the running game with
+    the same dice.
 
     Observations are int8 (D,), and `info["action_mask"]` is int8 (A,) at every reset and step. With `mask_in="obs"`
     observations are `{"observation": int8 (D,), "action_mask": int8 (A,)}`. The mask is all ones after the end.
 
     A game may end before the learner has decided anything. Then the reset returns the final position, and the next step
-    returns the result, whatever its action.
+    returns the result, whichever action it gets.
 
     Args:
-        opponents: a policy or its name, or a list with one for each other seat, in turn order after the learner's.
+        opponents: a policy or its name for all other seats, or a list of policies, in turn order after the learner.
             Random policies draw from `np_random`; no policy can foresee the dice.
         seat: the learner's seat, or `"random"` to draw it for every game.
         mask_in: `"info"` or `"obs"`.
@@ -47,8 +48,8 @@ class WayOfTheDragonEnv(OneGame, gymnasium.Env[Any, Any]):
         mask_dtype: `int8`, which `Discrete.sample` needs, or `bool`, as NumPy dtype or its name.
         encoding: of observations: `"one_hot"`, `"compact"`, `"tokens"` or `"features"` (docs/reference/observation.md).
         illegal: the effect of an illegal action. `"lose"`: the game ends with the reward of a loss,
-            `info["illegal_action"]` contains the action, and the first one is explained in a warning. `"raise"`:
-            `IllegalActionError` is raised, and nothing changes.
+            `info["illegal_action"]` contains the action, and the first illegal action is explained in a warning.
+            `"raise"`: `IllegalActionError` is raised, and nothing changes.
         render_mode: one of `wotd_env.rendering.RENDER_MODES`, or None. `"human"` shows every reset and step in a
             window.
         **rules: the fields of `wotd_env.Rules`.
@@ -88,8 +89,8 @@ class WayOfTheDragonEnv(OneGame, gymnasium.Env[Any, Any]):
         self._seat = 0
         self._state: States | None = None
         self._ended = True
-        self._lost = False  # by an illegal action
-        self._warned = False  # of illegal actions
+        self._lost = False  # whether the learner lost by an illegal action
+        self._warned = False  # whether a warning explained an illegal action
 
     @property
     def seat(self) -> int:
@@ -100,11 +101,11 @@ class WayOfTheDragonEnv(OneGame, gymnasium.Env[Any, Any]):
     def reset(
         self, *, seed: int | None = None, options: dict[str, Any] | None = None
     ) -> tuple[Any, dict[str, Any]]:
-        """Start a game and let the others play up to the learner's first decision.
+        """Start a game and let the other seats play up to the learner's first decision.
 
         Args:
-            seed: the seed of the dice, which are those of `Game.reset(1, seed=seed)`, and of the opponents' draws.
-                Without a seed both continue from the last game; the first game gets a random seed.
+            seed: the seed of the dice and of the opponents' draws. The dice are those of `Game.reset(1, seed=seed)`.
+                Without a seed, dice and draws continue from the last game; the first game gets a random seed.
             options: `"starting_player"`, a seat; or `"state"`, a record of the game to continue, with its own dice
                 unless `seed` is given.
 
@@ -123,7 +124,7 @@ class WayOfTheDragonEnv(OneGame, gymnasium.Env[Any, Any]):
         return self._look()
 
     def step(self, action: Any) -> tuple[Any, float, bool, bool, dict[str, Any]]:
-        """Take the learner's action. The others play until its next decision or the end.
+        """Take the learner's action. The other seats play until the learner decides again or the game ends.
 
         Returns:
             Observation, reward, terminated, truncated, info.

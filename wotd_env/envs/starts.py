@@ -94,7 +94,7 @@ class LastGames(NamedTuple):
 
     state: States  # STATE (N,)
     seats: NDArray[np.int8]  # (N,): the learners' seats
-    lost: NDArray[np.bool_]  # (N,): lost by an illegal action of the learner
+    lost: NDArray[np.bool_]  # (N,): whether the learner lost by an illegal action
 
 
 class _Starts(NamedTuple):
@@ -123,10 +123,10 @@ def next_games(
 
     Args:
         game: the rules.
-        last: the last games, None before the first ones. They are not changed.
+        last: the last games, which are not changed; None before the first games.
         where: bool (N,): the environments that start a game.
         seat: the learner's seat, or ANY_SEAT.
-        seeds: of all environments.
+        seeds: the seeds of all environments.
         options: the result of `read_options`.
 
     Returns:
@@ -179,7 +179,7 @@ def _start(states: Records, config: Configs, starts: Any, seat: Any, new: Any) -
 
 @kernel
 def next_game(s: Record, rules: Config, starter: Any, learner: Any, seat: Any, lost: Any) -> Any:
-    """Start a learner's next game in the record of its last one, up to the first decision. Return the new seat.
+    """Start a learner's next game in the record of its last one, up to the first decision. Return its new seat.
 
     The order of the other players does not change. A learner that lost the last game by an illegal action counts as
     its loser (R1).

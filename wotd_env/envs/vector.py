@@ -108,7 +108,7 @@ class WayOfTheDragonVectorEnv(VectorEnv[Any, ArrayLike, NDArray[Any]]):
         self._state = np.zeros(num_envs, STATE)
         self._learners = np.zeros(num_envs, LEARNER)
         self._mask = np.empty((0, 0), np.int8)  # the learners' action masks, int8 (N, A)
-        self._warned = False  # of an illegal action
+        self._warned = False  # whether a warning explained an illegal action
 
     @property
     def seat(self) -> NDArray[np.int8]:
@@ -158,7 +158,7 @@ class WayOfTheDragonVectorEnv(VectorEnv[Any, ArrayLike, NDArray[Any]]):
     def step(
         self, actions: ArrayLike
     ) -> tuple[Any, NDArray[np.float64], NDArray[np.bool_], NDArray[np.bool_], dict[str, Any]]:
-        """Take the learners' actions, integers (N,). The others play until the learner decides or the game ends.
+        """Take the learners' actions, integers (N,). The others play until their learner decides or the game ends.
 
         Returns:
             Observations, rewards, terminated, truncated, infos.
@@ -222,7 +222,7 @@ class WayOfTheDragonVectorEnv(VectorEnv[Any, ArrayLike, NDArray[Any]]):
         return where.copy()
 
     def _answer_illegal(self, given: ArrayLike, step: Step) -> dict[str, Any]:
-        """Return the infos on illegal actions. Explain the first one in an error, or once in a warning."""
+        """Return the infos on illegal actions. Explain the first illegal action in an error, or once in a warning."""
         if self.illegal == "raise" or not self._warned:
             first = int(step.illegal.argmax())
             action = int(np.asarray(given, object)[first])  # may be beyond 64 bits
@@ -252,7 +252,7 @@ class WayOfTheDragonVectorEnv(VectorEnv[Any, ArrayLike, NDArray[Any]]):
         )
 
     def _play(self, step: Step) -> None:
-        """Play until all learners are to decide or have ended."""
+        """Play until every learner is to decide or its game has ended."""
         while True:
             arguments = (self._learners, step, self._settings, scratch)
             self.game.apply(advance, self._state, *arguments, validate=False)
