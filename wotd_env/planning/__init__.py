@@ -1,1 +1,1 @@
-"""The exact plan of a turn, given any value of the positions after it; hand-made and learned values."""
+"""Plan a turn exactly, with any value function of the positions after it; hand-made and learned value functions."""

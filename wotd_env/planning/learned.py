@@ -3,8 +3,8 @@
 The network sees a position from the seat to act, as a set of *features*. Every feature has a row of weights:
 
 - for each path and pair of players, the spaces of their two pieces (with `immunity`, also whether they are immune);
-- for each player (of two players only the one to act): the number of its numbered pieces, the largest such number of
-  any other player, and its lead in points;
+- for each player (in a two-player game only for the seat to act): the number of its pieces on numbered spaces, the
+  largest such number of any other player, and its lead in points;
 - with `powers`, for each player: the power it still holds;
 - with `dead_pieces`, for each path and player: the space of its piece, and the dead pieces on the next five spaces.
 
@@ -42,14 +42,14 @@ from wotd_env.policy import check_made_for
 
 HIDDEN = BLOCK  # units of the second layer
 
-LEAD = 8  # points; larger leads look the same
-AHEAD = np.uint64(31)  # the next five spaces
+LEAD = 8  # points; the network does not distinguish larger leads
+AHEAD = np.uint64(31)  # a mask of the next five spaces
 FORMAT = "wotd-env value 1"
-MOST_BYTES = 256_000_000  # limit of an unpacked file, 5,000 columns; a small file must not fill the memory
+MOST_BYTES = 256_000_000  # limit of an unpacked file (5,000 columns): no small file fills the memory
 
 
 class Features(NamedTuple):
-    """The indices of the features for some rules: pairs of pieces come first."""
+    """The indices of the features for some rules; the features of pairs of pieces come first."""
 
     total: int  # R, the number of all features
     active: int  # K, the number of features of a position

@@ -1,8 +1,9 @@
 """The turn planner: the exact best holds and moves of a turn, given a value of the positions after it.
 
-`plan` computes the values of actions from the plans of `slots`; policies choose by them. Only the seat to act decides
-within a turn, so it maximizes its own value, with any number of players. The plan includes all powers and extra turns:
-the tiger is one more re-roll, the other powers are slots. A plan depends only on the state and reads no random stream.
+`plan` computes the values of actions from the plans of `slots`; policies choose actions by these values. Only the seat
+to act decides within a turn, so it maximizes its own value, with any number of players. The plan includes all powers
+and extra turns: the tiger is one more re-roll, the other powers are slots. A plan depends only on the state and reads
+no random stream.
 """
 
 from __future__ import annotations
@@ -53,7 +54,7 @@ def plan(game: Game, state: States, value: Value) -> tuple[NDArray[np.float32], 
 def _plan_part(
     game: Game, value: Value, states: Records, config: Configs, action_values: Any, values: Any
 ) -> None:
-    """Plan for a part of a batch. States of a group share the SIMD lanes."""
+    """Plan for a part of a batch. The states of a group are planned side by side in SIMD lanes."""
     for group in slots.group_states(states, config):
         games, batch = group.games, states[group.games]
         if group.rolls == slots.ENDED:

@@ -60,7 +60,7 @@ def play_turns(game: Game, state: States, value: Value, at_random: NDArray[np.bo
 def _play_part(
     game: Game, value: Value, states: Records, config: Configs, at_random: Any, turns: Turns
 ) -> None:
-    """Play a turn in a part of a batch. States of a group share the SIMD lanes."""
+    """Play a turn in a part of a batch. The states of a group are planned side by side in SIMD lanes."""
     # With two players one value suffices (zero-sum).
     seats = game.rules.players if game.rules.players > 2 else 1
     for group in slots.group_states(states, config):

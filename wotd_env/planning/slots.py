@@ -2,8 +2,8 @@
 
 An *afterstate* is a state at the end of a turn: before the next roll, or with the game over. The effect of an action
 depends on the roll only through the number of dice that show its element. So the 252 rolls lead to few afterstates
-(about 33 in the basic game of two), one for each *slot*: an action and that number of dice. A slot has up to two more
-afterstates if it earns extra turns.
+(about 33 in the basic two-player game), one for each *slot*: an action with the number of dice that matters for it.
+A slot has up to two more afterstates if it earns extra turns.
 
     group_states   group states by the number of rolls to come
     plan_turns     write the afterstates of all slots and value them in one call
@@ -39,11 +39,11 @@ Value = Callable[[Game, NDArray[np.void]], NDArray[np.floating[Any]]]
 CHUNK = 128  # states whose afterstates are valued in one call
 MOST_ENDS = 3  # afterstates of an action: without an extra turn, after perfection (R8), after rebirth (R12)
 PASSING = (Action.PASS, Action.NO_MOVE_BY_FEAR)
-"""The actions of the first slots. Nothing moves (R5, R12), so the dice earn no extra turn (R8)."""
+"""The actions of the first slots. They move no piece (R5, R12), so the dice earn no extra turn (R8)."""
 
 
 class Slots(NamedTuple):
-    """The K slots: first PASSING, then the others, grouped by their representative rolls."""
+    """The K slots: first the actions PASSING, then all other slots, grouped by their representative rolls."""
 
     action: NDArray[np.int64]  # (K,)
     roll: NDArray[np.int64]  # (K,): a roll that offers the slot
@@ -80,7 +80,8 @@ def slots_of(players: int, powers: bool) -> Slots:
 def _offers(players: int, powers: bool) -> list[list[int]]:
     """Return the actions of phase MOVE, except PASSING, that each roll allows in some position; power-free ones first.
 
-    Three positions suffice: all pieces can move; all entering pieces are blocked and can jump; all can be swapped.
+    Three positions suffice: one in which all pieces can move, one in which all entering pieces are blocked and can
+    jump, and one in which all pieces can be swapped.
     """
     probes = np.zeros(3, STATE)
     probes["phase"] = Phase.MOVE
@@ -276,7 +277,7 @@ def _find_best(states: Records, config: Configs, written: _Afterstates, ends: En
     return -1
 
 
-# The rows of one seat: the rows of `turn`, the rolls if the rolling stops, then the slots.
+# The rows of one seat: the rows of `turn`, then the values of rolls if the rolling stops, then the slots.
 _SLOTS = STOPS + NUM_ROLLS
 _PASS, _FEAR = range(_SLOTS, _SLOTS + len(PASSING))
 
@@ -289,7 +290,7 @@ class TurnPlan(NamedTuple):
     ends_after_tiger: Ends  # the ends after the tiger was used, if `tiger`
     rolls: int
     tiger: bool
-    rows: turn.Rows  # of LANES states for each planned seat, from the seat to act on
+    rows: turn.Rows  # the rows of LANES states for each planned seat, from the seat to act on
     expected: NDArray[np.float32]  # (rolls - 1, 462, LANES) or empty: see `expect_rolls`
 
 
@@ -330,7 +331,7 @@ def expect_rolls(plan: TurnPlan, states: Records, first: Any) -> None:
             _stop_rolling(rows, stride)
         if level:
             turn.best(rows)
-            for at in range(stride, rows.shape[0], stride):  # the other seats get their values of its choice
+            for at in range(stride, rows.shape[0], stride):  # the other seats follow its choice
                 for i in range(NUM_KEEPS):
                     keep = turn.NOTHING - i
                     for k in range(turn.FACES_SHOWN[keep]):
@@ -346,7 +347,7 @@ def expect_rolls(plan: TurnPlan, states: Records, first: Any) -> None:
 def _fill_stops(slots: Slots, ends: Ends, rows: turn.Rows, states: Records, first: Any) -> None:
     """Fill the rows of the slots, and of the rolls if the rolling stops, for the LANES states from `first` on.
 
-    The seat to act chooses. The other seats get their values of its choice.
+    The seat to act chooses. The other seats get the values that its choice has for them.
     """
     values, stride = ends.choice_values, stride_of(slots)
     lanes = min(turn.LANES, values.shape[1] - first)

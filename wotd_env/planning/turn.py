@@ -29,7 +29,7 @@ from wotd_env.core.compilation import kernel
 from wotd_env.core.dice import FACES, KEEPS, NUM_KEEPS, NUM_ROLLS
 from wotd_env.core.rules import DICE
 
-LANES = 16  # positions side by side: an AVX-512 register of float32; the rows of a turn fit into the L1 cache
+LANES = 16  # positions side by side: 16 float32 fill an AVX-512 register; the rows of a turn fit into the L1 cache
 NOTHING = NUM_KEEPS - 1  # the row of the keep without dice
 STOPS = NUM_KEEPS  # the first of 252 more rows, for `best_keep`: the values of the rolls if the rolling stops
 
@@ -63,7 +63,7 @@ FACES_SHOWN = (dice.COUNTS > 0).sum(1).astype(np.uint8)
 
 
 def new_rows(count: int = NUM_KEEPS, dtype: Any = np.float32) -> np.ndarray:
-    """Return empty rows (count, LANES), aligned to cache lines, which halves the time of `expect` and `best`."""
+    """Return empty rows (count, LANES), aligned to cache lines; this halves the time of `expect` and `best`."""
     itemsize = np.dtype(dtype).itemsize
     memory = np.empty(count * LANES + 64 // itemsize, dtype)
     skip = -memory.ctypes.data % 64 // itemsize

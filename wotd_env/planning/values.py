@@ -6,7 +6,7 @@ The hand-made value gives every seat a strength, a sum in units of one plain spa
 - *points*: a piece on number k has the value S - 1 + NUMBER * k, so number 1 is hardly better than the space before it;
 - *tempo*: the seat to act gets TEMPO;
 - *blocking*: a piece loses BLOCKED[c - 1] for every occupied space among the next five, at distance c;
-- *power*: an unused power has the value POWER, or ANY_POWER if the seat may choose which;
+- *power*: an unused power has the value POWER, or ANY_POWER if the seat may choose which power it uses;
 - *lead*: a seat with four numbered pieces can soon end the game; it gets CLOSING[d] if it is d points behind.
 
 A space has more weight towards the end of the game (WEIGHT). The probabilities to win are the softmax of the weighted
@@ -27,7 +27,7 @@ from wotd_env.core.game import Game
 from wotd_env.core.rules import DICE, PATHS
 from wotd_env.core.state import Record, Records, States
 
-WEIGHT = np.array([0.17, 0.21, 0.24, 0.31, 0.42])  # of a space, by the most numbered pieces of any seat
+WEIGHT = np.array([0.17, 0.21, 0.24, 0.31, 0.42])  # of a space, by the largest count of numbered pieces
 NUMBER = 1.25
 TEMPO = 1.4
 BLOCKED = np.array([0.1, 0.35, 0.6, 0.35, 0.15])  # loss by distance to the occupied space, minus one

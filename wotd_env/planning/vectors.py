@@ -14,7 +14,7 @@ from numba.core import cgutils
 from numba.extending import intrinsic
 
 BLOCK = 32
-ABREAST = 2  # vectors in one product with a matrix; with one, each addition would wait for the previous one
+ABREAST = 2  # vectors multiplied by a matrix at once; with one vector, each addition would wait for the previous one
 
 _FLOAT = ir.FloatType()
 _VECTOR = ir.VectorType(_FLOAT, BLOCK)
