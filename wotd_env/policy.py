@@ -38,7 +38,7 @@ class RulesBound(Protocol):
     """A policy or value that fits certain rules only, such as a network. It is checked before games begin."""
 
     def check_rules(self, rules: Rules) -> None:
-        """Raise ValueError if the object does not fit `rules`; name these and the rules that it fits."""
+        """Raise ValueError if the object does not fit `rules`. The error names `rules` and the rules that it fits."""
         ...
 
 
@@ -49,7 +49,7 @@ class HasEquity(Protocol):
     def equity(self, game: Game, state: States) -> NDArray[np.floating[Any]]:
         """Return the expected reward of the seat to act, (N,).
 
-        Before a roll (phase CHANCE) it is the mean over all outcomes of the roll.
+        Before a roll (phase CHANCE) the expected reward is the mean over all outcomes of the roll.
         """
         ...
 
@@ -127,7 +127,7 @@ def play_out(
         state: STATE (N,).
         seats: integers (N, n): the player in each seat, numbered from 0.
         choose: `choose(player, games)` returns the actions of a player in games (M,), given by index. It may end games
-            itself by setting their phase; the actions for these are ignored.
+            itself by setting their phase; the actions for ended games are ignored.
 
     Yields:
         int64 (N,): the legal action of every game, or -1 for games that are over. The games change when the next array

@@ -153,7 +153,7 @@ def make_policy(name: str | Policy, *, trust: bool = False) -> Policy:
 
 
 def plays(policy: str | Policy, rules: Rules) -> bool:
-    """Return whether a policy plays games with these rules; False also if it cannot be made."""
+    """Return whether a policy plays games with these rules; return False also if the policy cannot be made."""
     try:
         check_plays(make_policy(policy), rules)
     except (ValueError, OSError, ImportError):  # other rules, no table, or an extra is missing
@@ -198,7 +198,7 @@ def check_policy(name: object, candidate: object) -> Policy:
 
 
 def script_of(policy: Policy) -> Script:
-    """Return the compiled policy that plays like a policy."""
+    """Return the script that plays like a policy, OUTSIDE if there is none."""
     return _SCRIPTS.get(f"{type(policy).__module__}:{type(policy).__qualname__}", Script.OUTSIDE)
 
 

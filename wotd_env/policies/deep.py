@@ -16,11 +16,11 @@ from wotd_env.policies import POLICIES, make_policy
 from wotd_env.policies.planner import Planner
 from wotd_env.policy import check_plays
 
-CLOSE = 0.01  # the second turn is planned if the two best values of one turn differ by less
+CLOSE = 0.01  # the second turn is planned if the two best actions differ by less in the plan of one turn
 
 
 class Deep(Planner):
-    """Plays the best action of the exact plan of its turn or, if the best two are close, of the plan of two turns.
+    """Plays the best action of the exact plan of its turn. If the best two are close, it plans two turns.
 
     Args:
         name: a policy with a value: a name such as `planner` or `td`, the file or run folder of a learned value, or

@@ -22,7 +22,7 @@ class FunctionPolicy:
         choose: `choose(observation, mask)` takes int8 (D,) and (A,), and returns an action. With `batched` it takes
             (N, D) and (N, A), and returns integers (N,).
         batched: call the function once for all games.
-        encoding: encoding of its observations, independent of the encoding of the games.
+        encoding: encoding of the function's observations, independent of the encoding of the games.
     """
 
     def __init__(

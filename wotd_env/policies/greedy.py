@@ -1,9 +1,10 @@
 """`greedy`: a deterministic heuristic without search.
 
 It collects the dice of its best path: the path with the most dice or, among equals, with the foremost piece. It stops
-early if an equilibrium or a swap gains at least an average move. Then it maximizes its *lead*: the value of its own
-pieces minus the value of the best opponent's pieces. A space counts 2 and a number 3, except number 1, which has the
-value of the last space. Using a power costs as much as an average move gains. The end of the game outweighs everything.
+early if an equilibrium or a swap gains at least as much as an average move. Then it maximizes its *lead*: the value of
+its own pieces minus the value of the best opponent's pieces. Each plain space adds 2 to the value of a piece and each
+number 3, except number 1, which adds nothing. Using a power costs as much as an average move gains. The end of the game
+outweighs everything.
 """
 
 from __future__ import annotations
@@ -29,7 +30,7 @@ NUMBER = 3  # value of every number after the first
 TURN = 6  # value of an average move: the price of a power, and the gain that stops the rolling
 POOR = 2  # the largest gain for which the tiger is used
 END_OF_GAME = 1000
-DIE = 16  # worth of a die of the best path, more than any space
+DIE = 16  # weight of a die in the choice of the best path, more than any space
 
 
 class Greedy:

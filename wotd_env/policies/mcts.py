@@ -50,7 +50,7 @@ class Mcts:
         self.learned = learned
 
     def check_rules(self, rules: Rules) -> None:
-        """If learned values are used, check that there is one for these rules."""
+        """If learned values are used, check that these rules have a bundled network."""
         if self.learned:
             self._network(rules)
 
@@ -62,7 +62,7 @@ class Mcts:
         return out
 
     def _network(self, rules: Rules) -> _Network:
-        """Return the network of the values; one without rows stands for the hand-made value."""
+        """Return the network of the values; a network without rows stands for the hand-made value."""
         if self.learned:
             value = BundledValue().for_rules(rules)
             return _Network(value.features, value.network)
@@ -159,7 +159,7 @@ def _playout(s: Record, config: Configs, tree: _Tree, network: _Network, values:
 
 @kernel
 def _promising(s: Record, rules: Config, after: Record, tree: Any, slot: Any) -> Any:
-    """Return the action with the highest upper confidence bound, or that of `greedy` if there are no visits."""
+    """Return the action with the highest upper confidence bound, or the action of `greedy` if no action has visits."""
     tries, total = tree.tries[slot], tree.total[slot]
     tried = tries.sum()
     if tried == 0:
@@ -170,7 +170,7 @@ def _promising(s: Record, rules: Config, after: Record, tree: Any, slot: Any) ->
     most = -np.inf
     for action in range(tries.size):
         if engine.contains(actions, swaps, action):
-            # An action without visits counts as one visit with the mean of the others.
+            # An action without visits is treated as if one visit had given the mean value of all visits.
             bound = total[action] / tries[action] if tries[action] else mean
             bound += EXPLORATION * np.sqrt(spread / max(tries[action], 1))
             if bound > most:
@@ -192,7 +192,7 @@ def _slot(tree: Any) -> Any:
 
 @kernel
 def _visit(tree: Any) -> Any:
-    """Add the state to the tree if it is new; return whether it was."""
+    """Add the state to the tree if it is new; return whether it was new."""
     slot = _slot(tree)
     if tree.key[slot]:
         return False

@@ -40,7 +40,7 @@ class Onnx:
     Raises:
         ImportError: if onnxruntime is not installed.
         FileNotFoundError: if there is no such file.
-        ValueError: if it contains no network, or one with other inputs.
+        ValueError: if the file contains no network, or a network with other inputs.
     """
 
     def __init__(self, file: str | Path) -> None:

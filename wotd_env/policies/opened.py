@@ -19,7 +19,7 @@ _current = threading.local()
 
 @contextlib.contextmanager
 def watch(module: str) -> Iterator[None]:
-    """Record the files that this thread opens for reading, under the names of a module and of the outer watches."""
+    """Record the files that this thread opens for reading, for `module` and for the modules of enclosing calls."""
     _install()
     outer = getattr(_current, "modules", ())
     _current.modules = (*outer, module)

@@ -14,15 +14,15 @@ from wotd_env.policies.planner import Planner
 from wotd_env.solver import Table, cache_file, load, solve
 from wotd_env.solver.table import check_solvable, describe_missing, size_of
 
-AT_ONCE = 5_500_000  # values of the largest table created at first use; it takes seconds
+AT_ONCE = 5_500_000  # number of values of the largest table that is created at first use; this takes seconds
 
 
 class Oracle(Planner):
     """Plays perfectly, by exact plans with the values of a table.
 
     Args:
-        file: the table; None for the table in the cache folder. Small tables (AT_ONCE) are created there at first use;
-            if another process is creating one, this process waits.
+        file: the table; None for the table in the cache folder. Tables of at most AT_ONCE values are created there at
+            first use; if another process is creating the table, this process waits.
 
     Raises:
         FileNotFoundError, TableError: if `file` is not a table, see `wotd_env.solver.load`.
@@ -38,7 +38,7 @@ class Oracle(Planner):
 
         Raises:
             ValueError: if the rules cannot be solved.
-            FileNotFoundError: if there is no table for them; the message contains the command that creates it.
+            FileNotFoundError: if there is no table for the rules; the message contains the command that creates it.
             TableError: if the table is damaged or outdated; the message names the cure.
         """
         self.check_rules(game.rules)
