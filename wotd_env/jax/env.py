@@ -75,8 +75,8 @@ class WayOfTheDragon:
     def step(self, state: State, action: Array, key: Array) -> State:
         """Take an action and roll on to the next decision.
 
-        An illegal action ends the game: its player gets -1, the others share 1. A game that is over does not change,
-        and its rewards are 0.
+        An illegal action ends the game: the seat to act gets -1, the other seats share 1. A game that is over does not
+        change, and its rewards are 0.
         """
         bits = jax.random.bits(key, (2,))
         return self._after(state, action, *play.advance(self.rules, state, action, bits))
@@ -84,8 +84,8 @@ class WayOfTheDragon:
     def decide(self, state: State, action: Array) -> State:
         """Take an action without a roll: the first half of `step`, for search.
 
-        The result may be before a roll (`throw` continues), at another decision or over. Illegal actions end the game
-        as in `step`.
+        The new state may be before a roll (then call `throw`), at another decision or over. Illegal actions end the
+        game as in `step`.
         """
         return self._after(state, action, *play.decide(self.rules, state, action))
 
@@ -173,7 +173,7 @@ class WayOfTheDragon:
         return records
 
     def _after(self, state: State, action: Array, new: State, moves: Moves) -> State:
-        """Return the state after an action: `new`, but the position of `state` if it is over or `action` illegal."""
+        """Return the state after an action: `new`, or the old position if it is over or `action` is illegal."""
         over = state.terminated | state.truncated
         illegal = ~over & ~play.is_legal(self.rules, state._legal, action)
         refused = over | illegal

@@ -1,7 +1,8 @@
 """The rules as functions of JAX arrays: for one game, without loops and branches. `jax.vmap` maps them over games.
 
-Under `vmap` both sides of a branch are computed, so every function computes its change and applies it where a condition
-holds. Seats are relative to the player to act (0 is that player), so functions need no look-up of seats.
+Under `vmap` both sides of a branch are computed, so every function computes its change and applies it in the games in
+which a condition holds. Seats are relative to the player to act (0 is that player), so functions need no look-up of
+seats.
 
     decide: hold | move | end of an extra turn  ->  throw  ->  decide ...
 
@@ -320,14 +321,14 @@ def thrown(keep: Array, bits: Array) -> Array:
 
 
 def throw(rules: Rules, s: State, roll: Array) -> State:
-    """Set the dice of a game in phase CHANCE to a roll; other games stay as they are (R2, R12)."""
+    """Set the dice of a game in phase CHANCE to a roll; games in other phases do not change (R2, R12)."""
     chance = s._phase == Phase.CHANCE
     phase = jnp.where((s._rolls_left > 0) | held(rules, s, Power.TIGER), Phase.KEEP, Phase.MOVE)
     return s.replace(_keep=jnp.where(chance, roll, s._keep), _phase=jnp.where(chance, phase, s._phase))
 
 
 def hold(rules: Rules, s: State, action: Array) -> State:
-    """Take an action of phase KEEP; other games stay as they are (R2, R12)."""
+    """Take an action of phase KEEP; games in other phases do not change (R2, R12)."""
     keeping = s._phase == Phase.KEEP
     stop = keeping & (action == Action.STOP_ROLLING)
     again = keeping & ~stop
@@ -361,7 +362,7 @@ def move(rules: Rules, s: State, moves: Moves, action: Array, where: Array) -> t
     if rules.powers != "none":
         goals = jnp.where(jump, moves.jumps, goals)
         goals = jnp.where((action == Action.WOOD_EQUILIBRIUM) & (moves.ones > 0), moves.ones, goals)
-        earth = jnp.maximum(advance, moves.jumps)  # on each path one of them is 0
+        earth = jnp.maximum(advance, moves.jumps)  # on each path one of both destinations is 0
         goals = jnp.where((action == Action.EARTH_EQUILIBRIUM) & (earth > 0), earth, goals)
         used = (action >= Action.WOOD_ON) & (action < Action.EQUILIBRIUM)
         used = used | (action == Action.WOOD_EQUILIBRIUM) | (action == Action.EARTH_EQUILIBRIUM)
