@@ -1,4 +1,4 @@
-"""Write recorded games as a Minari dataset (extra `minari`): one policy as the learner of the Gymnasium environment.
+"""Write recorded games as a Minari dataset (extra `minari`). One policy is the learner of the Gymnasium environment.
 
     record(["planner", "greedy"], "games.parquet", games=1000)  # of wotd_env.recording
     write("games.parquet", "wotd/planner-v0", "planner")
@@ -92,7 +92,7 @@ def write(file: str | Path, dataset_id: str, policy: str, encoding: str = "one_h
 def episodes(decisions: Decisions, policy: str, encoding: str = "one_hot") -> Iterator[EpisodeBuffer]:
     """Yield the episodes of a policy, one for each of its seats in each game.
 
-    `decisions` are those of whole games, as from `wotd_env.recording.blocks`.
+    `decisions` must be all decisions of whole games, as from `wotd_env.recording.blocks`.
     """
     game = Game(decisions.rules, encoding=encoding)
     last = np.flatnonzero(np.diff(decisions.game, append=-1))  # the last row of each game

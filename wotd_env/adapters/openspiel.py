@@ -5,8 +5,8 @@
     game = pyspiel.load_game("way_of_the_dragon(players=3,powers=own)")
 
 The parameters are the fields of `Rules`, `position` and `encoding`; docs/how-to/openspiel.md describes them. Every
-random event is a chance node: before the first turn the colors of the seats, the dead pieces of each path and the
-starting player, unless the rules fix them; then every roll.
+random event is a chance node. Before the first turn these are the colors of the seats, the dead pieces of each path and
+the starting player, unless the rules fix them. After that every roll is a chance node.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ __all__ = ["NAME", "WayOfTheDragonGame", "WayOfTheDragonState", "position"]
 NAME = "way_of_the_dragon"  # name of the game in pyspiel
 ROLLED_OFF = -1  # value of the parameter `start` for the roll-off of R1
 COLORS, START = "colors", "start"
-"""Chance events before the first turn. The name of an element stands for the dead pieces on its path."""
+"""Chance events before the first turn. The name of an element is the event that draws the dead pieces on its path."""
 TO_PARAMETER = str.maketrans("=,", ":-")
 FROM_PARAMETER = str.maketrans(":-", "=,")
 """OpenSpiel splits parameters at `=` and commas, so a line of notation as a parameter contains neither."""
@@ -157,13 +157,13 @@ class WayOfTheDragonState(pyspiel.State):  # type: ignore[misc]  # pyspiel is un
 
     The outcomes of chance nodes are:
 
-    - a roll: the number of all five dice after it (`wotd_env.core.dice`), independent of the kept dice;
+    - a roll: the index of all five dice after the roll (`wotd_env.core.dice`), including the kept dice;
     - colors: the index of a permutation;
     - dead pieces of a path: a set of bits, bit t - 1 for space t;
     - the start: a seat.
     """
 
-    # OpenSpiel copies, pickles and restores each attribute separately, so they are few and small.
+    # OpenSpiel copies, pickles and restores each attribute separately, so the attributes are few and small.
 
     def __init__(self, game: WayOfTheDragonGame) -> None:
         super().__init__(game)
@@ -375,7 +375,7 @@ def _dead_pieces(spaces: int, path: int, left: int) -> Outcomes:
 
 
 def _listed(ways: dict[int, int]) -> Outcomes:
-    """Return outcomes with probabilities in proportion to their numbers of ways."""
+    """Return outcomes with probabilities proportional to the numbers in `ways`, outcome -> number."""
     every = sum(ways.values())
     return Outcomes([(outcome, number / every) for outcome, number in ways.items()], frozenset(ways))
 

@@ -35,7 +35,7 @@ class Cluster:
         tournament: the tournament.
         time_limit: seconds that a policy may take for one call.
         address: address of the cluster; `"auto"` for the cluster on this machine, None for a new one on this machine,
-            which ends with the tournament. If this process is connected to a cluster, that one is used.
+            which ends with the tournament. If this process is already connected to a cluster, it uses that one.
         trust: see `make_policy`.
 
     Raises:

@@ -65,7 +65,7 @@ class SharedVecEnv(VecEnv):
 
 
 class SB3VecEnv(SharedVecEnv):
-    """N games as a `VecEnv`: the results of `DummyVecEnv` over N single environments, in one compiled call.
+    """N games as a `VecEnv`: the results of `DummyVecEnv` over N single environments, in one compiled call per step.
 
     The infos of games that end contain `"episode"`, as SB3's `Monitor` writes it: `"r"` is the return, `"l"` the
     learner's decisions, `"t"` the seconds since the environment was made. The infos do not contain the masks:
@@ -145,7 +145,7 @@ class Learner:
         encoding: the encoding of the model's observations.
 
     Attributes:
-        model: the model. Without one the opponent plays at random.
+        model: the model. Without a model the opponent plays at random.
     """
 
     model: MaskablePPO | None = None

@@ -4,7 +4,7 @@
     from wotd_env.adapters.tianshou import single_agent_env
     envs = DummyVectorEnv([lambda: single_agent_env(players=3)] * 8)
 
-For all seats, use Tianshou's `PettingZooEnv(way_of_the_dragon_v0.raw_env(observation_dtype="float32"))`.
+To train all seats, use Tianshou's `PettingZooEnv(way_of_the_dragon_v0.raw_env(observation_dtype="float32"))`.
 """
 
 from __future__ import annotations
