@@ -3,7 +3,7 @@
 Permuted or rotated games are equivalent: corresponding decisions lead to equivalent positions and to the same rewards.
 Learners can use them to augment data and to test invariance.
 
-Arguments are not changed:
+The functions share these arguments and do not change them:
 
 - `rules`: the rules of all games.
 - `states`: STATE (N,), the games before the permutation or rotation.
@@ -39,8 +39,8 @@ __all__ = [
 def permute_states(rules: Rules, states: States, permutation: ArrayLike) -> States:
     """Return the games with permuted paths and permuted elements on the dice, STATE (N,).
 
-    With immunity (R14) the colors of the seats are permuted too; otherwise they stay. Colors carry the powers under
-    `powers="own"`, so with both rules the permutation must fix the paths of the colors in play.
+    With immunity (R14) the colors of the seats are permuted too; otherwise they stay. With `powers="own"` the
+    powers belong to the colors. So with both rules the permutation must fix the paths of the colors in play.
 
     The random streams are not permuted: pass permuted dice to `Game.roll` for equal play.
     """
