@@ -3,7 +3,8 @@
 Without powers a turn has `ENDS` possible ends: on each path a move by 1 to 5 dice, or a swap with four dragons; an
 equilibrium; a swap with five dragons; a pass, if no move is possible (R5). Powers add `POWER_ENDS` (R12): on each path,
 by 1 to 5 dice, a move with dragons as its element and a jump; two equilibria; the pass by fear. The tiger adds a
-re-roll, after which the ends have other values. An extra turn by rebirth is part of the value of an end.
+re-roll. It uses the power, so the ends after it have values of their own. An extra turn by rebirth is part of the
+value of an end.
 
 From the values of the ends the planner computes the exact value of every hold, in passes over the 252 rolls and 462
 keeps. The value of a hold is the mean value of the ends that optimal play reaches. So its derivative with respect

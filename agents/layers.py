@@ -203,7 +203,7 @@ def at_count(moved: th.Tensor, dice: th.Tensor) -> th.Tensor:
 
 
 def by_path(values: th.Tensor) -> th.Tensor:
-    """Return values (N, k * 5), in which the path varies fastest, as (N, 5, k)."""
+    """Reshape values (N, k * 5), in which the path varies fastest, to (N, 5, k)."""
     return values.reshape(values.shape[0], -1, PATHS).transpose(1, 2)
 
 

@@ -11,7 +11,7 @@ the result of the game minus the luck of its dice. At the end of a game, in the 
 random move, the target is just `plan(s)`.
 
 An *update* plays a number of turns in all games (`self_play`), and takes gradient steps on the turns of the last
-updates (`Run.learn`). The next turns are played at the same time, with the average of the weights before these steps.
+updates (`Run.learn`). Meanwhile the next turns are played, with the averaged weights from before these steps.
 The network with the averaged weights also computes the targets, and is the result of the run. Equal settings give
 equal weights with any number of threads.
 """

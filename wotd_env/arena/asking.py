@@ -103,7 +103,10 @@ class Asker:
         return actions, failures
 
 
-_CALLERS = (__file__, ask.__code__.co_filename)  # the files between the arena and a policy
+_CALLERS = (
+    __file__,
+    ask.__code__.co_filename,
+)  # the files whose stack frames are between the arena and a policy
 
 
 def own_traceback(error: Exception | None) -> str:

@@ -158,7 +158,9 @@ class WayOfTheDragonVectorEnv(VectorEnv[Any, ArrayLike, NDArray[Any]]):
     def step(
         self, actions: ArrayLike
     ) -> tuple[Any, NDArray[np.float64], NDArray[np.bool_], NDArray[np.bool_], dict[str, Any]]:
-        """Take the learners' actions, integers (N,). The others play until their learner decides or the game ends.
+        """Take the learners' actions, integers (N,), then play the opponents.
+
+        In each game they play until the learner is to act again or the game ends.
 
         Returns:
             Observations, rewards, terminated, truncated, infos.

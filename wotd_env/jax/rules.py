@@ -420,7 +420,7 @@ def finish(rules: Rules, s: State, moves: Moves, action: Array, where: Array, ex
 
 
 def decide(rules: Rules, s: State, action: Array) -> tuple[State, Moves]:
-    """Take an action without a roll; also return the moves of the new state."""
+    """Take an action without the roll that may follow; also return the moves of the new state."""
     choosing, extra = s._phase == Phase.MOVE, s._phase == Phase.EXTRA
     s = hold(rules, s, action)
     moves = moves_of(rules, s)

@@ -1,7 +1,8 @@
 """The arithmetic of one turn: from the values of rolls to the values of keeps, for LANES positions side by side.
 
 `rows` is a C-contiguous float array (462 or more, LANES): one row for each keep of `core.dice`, one column (a *lane*)
-for each position. Rows 0 to 251 are the rolls. The caller fills them with the values of the rolls if the rolling stops.
+for each position. Rows 0 to 251 are the rolls. First the caller sets each of these rows to the value of its roll if
+the player stops there.
 
 - `expect(rows)` sets the row of every partial keep to its mean over the dice to be rolled
   (W in docs/explanation/solver.md).

@@ -2,9 +2,9 @@
 
 It collects the dice of its best path: the path with the most dice or, among equals, with the foremost piece. It stops
 early if an equilibrium or a swap gains at least as much as an average move. Then it maximizes its *lead*: the value of
-its own pieces minus the value of the best opponent's pieces. Each plain space adds 2 to the value of a piece and each
-number 3, except number 1, which adds nothing. Using a power costs as much as an average move gains. The end of the game
-outweighs everything.
+its own pieces minus the value of the best opponent's pieces. Each plain space adds 2 to the value of a piece, and each
+numbered space adds 3, except number 1, which adds nothing. Using a power costs as much as an average move gains. The
+end of the game outweighs everything.
 """
 
 from __future__ import annotations

@@ -86,7 +86,7 @@ class _Board:
         self.size = min(self.step - 4, _LANE - 14)
 
     def x(self, space: int) -> float:
-        """Return the middle of a space, from 1."""
+        """Return the x of the middle of a space; spaces are numbered from 1."""
         return _FIRST + (space - 0.5) * self.step + _GAP * (space > self.spaces)
 
     @staticmethod

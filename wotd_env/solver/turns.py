@@ -22,7 +22,7 @@ from wotd_env.solver.positions import NONE, Board, Codes, index_of, rank_with
 
 
 class End(IntEnum):
-    """The ways to end a turn. A name in `_ON` is the first of several ends, which its comment describes."""
+    """The ways to end a turn. A name that ends in `_ON` is the first of several ends, see its comment."""
 
     MOVE_ON = 0  # + 5 * path + dice - 1: one piece moves (R3)
     PERFECTION_ON = 25  # + path: one piece moves by five dice, and the player takes the extra turn (R8)
