@@ -72,7 +72,7 @@ def croissant(files: Sequence[str | Path], url: str, published: str) -> dict[str
                 "description": f"{split} positions of {rules}",
                 "contentUrl": path.name,
                 "contentSize": f"{path.stat().st_size} B",
-                "encodingFormat": "application/vnd.apache.parquet",
+                "encodingFormat": "application/x-parquet",
                 "sha256": hashlib.sha256(path.read_bytes()).hexdigest(),
             }
             for path in paths
