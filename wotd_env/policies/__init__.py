@@ -198,7 +198,7 @@ def check_policy(name: object, candidate: object) -> Policy:
 
 
 def script_of(policy: Policy) -> Script:
-    """Return the script that plays like a policy, OUTSIDE if there is none."""
+    """Return the script that plays like a policy, or OUTSIDE if it has no script."""
     return _SCRIPTS.get(f"{type(policy).__module__}:{type(policy).__qualname__}", Script.OUTSIDE)
 
 
