@@ -11,7 +11,6 @@ from numpy.typing import DTypeLike, NDArray
 from pettingzoo.utils import AECEnv, BaseWrapper, wrappers
 from pettingzoo.utils.env_logger import EnvLogger
 
-from wotd_env.core.arguments import check_choice
 from wotd_env.core.game import Game, IllegalActionError, final_rewards
 from wotd_env.core.rules import Phase, rules_for
 from wotd_env.core.state import States
@@ -80,7 +79,7 @@ class raw_env(OneGame, AECEnv[str, Any, int]):  # type: ignore[misc]  # PettingZ
     ) -> None:
         super().__init__()
         self.game = Game(rules_for(type(self), rules), encoding=encoding)
-        self.render_mode = check_choice("render_mode", render_mode, (None, *RENDER_MODES))
+        self.render_mode = render_mode
         self._viewer = Viewer(self.game, render_mode)
         self.possible_agents = [f"player_{seat}" for seat in range(self.game.rules.players)]
         self._format = Format(self.game, mask_in, observation_dtype, mask_dtype)

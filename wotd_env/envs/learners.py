@@ -14,22 +14,11 @@ from numpy.typing import NDArray
 from wotd_env.core import engine
 from wotd_env.core.batch import view
 from wotd_env.core.compilation import kernel
-from wotd_env.core.config import Config, Configs
+from wotd_env.core.config import Configs
 from wotd_env.core.rules import MAX_PLAYERS, Phase
-from wotd_env.core.state import Record, Records
+from wotd_env.core.state import Records
 from wotd_env.envs.opponents import play_scripts
-from wotd_env.envs.starts import next_game
-
-LEARNER = np.dtype(
-    [
-        ("seat", "i1"),
-        ("steps", "i4"),  # actions in this game
-        ("waiting", "?"),  # within a step: other seats must play before the learner decides
-        ("ended", "?"),  # the game has ended, so the next step starts another game
-        ("lost", "?"),  # the learner lost the game by an illegal action
-    ]
-)
-"""The learner of one environment."""
+from wotd_env.envs.starts import restart
 
 
 class Settings(NamedTuple):
@@ -86,7 +75,7 @@ def advance(
         s, learner = states[i], learners[i]
         if step.acting:
             if learner.ended:
-                restart(s, rules, learner, settings.seat)
+                restart(s, rules, learner, rules.start, settings.seat)
             else:
                 learner.steps += 1
                 learner.waiting = True
@@ -113,19 +102,9 @@ def advance(
             if learner.ended and settings.same_step:
                 seat = np.int64(learner.seat)
                 view(s, rules, seat, learner.lost, step.final_observation[i], step.final_mask[i])
-                restart(s, rules, learner, settings.seat)
+                restart(s, rules, learner, rules.start, settings.seat)
         if not learner.waiting:
             view(s, rules, np.int64(learner.seat), learner.lost, step.observation[i], step.mask[i])
-
-
-@kernel
-def restart(s: Record, rules: Config, learner: Any, seat: Any) -> None:
-    """Start the next game of an environment. Any seat may start, so the game waits for the other seats."""
-    learner.seat = next_game(s, rules, rules.start, learner.seat, seat, learner.lost)
-    learner.steps = 0
-    learner.waiting = True
-    learner.ended = False
-    learner.lost = False
 
 
 @kernel

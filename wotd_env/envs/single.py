@@ -80,7 +80,7 @@ class WayOfTheDragonEnv(OneGame, gymnasium.Env[Any, Any]):
         self.game = Game(rules_for(type(self), rules), encoding=encoding)
         self.opponents = Opponents(Game(self.game.rules), opponents)
         self.illegal = check_choice("illegal", illegal, ("lose", "raise"))
-        self.render_mode = check_choice("render_mode", render_mode, (None, *RENDER_MODES))
+        self.render_mode = render_mode
         self._viewer = Viewer(self.game, render_mode)
         self._format = Format(self.game, mask_in, observation_dtype, mask_dtype)
         self.observation_space = self._format.space()

@@ -15,11 +15,11 @@ from numpy.typing import ArrayLike, DTypeLike, NDArray
 from wotd_env.core.arguments import check_choice, check_integer
 from wotd_env.core.game import Game, IllegalActionError
 from wotd_env.core.rules import rules_for
-from wotd_env.core.state import STATE, States, scratch
+from wotd_env.core.state import ROW, STATE, States, scratch, take
 from wotd_env.envs.common import Format, warn_of_illegal
-from wotd_env.envs.learners import LEARNER, Settings, Step, advance, find_illegal, view_learners
+from wotd_env.envs.learners import Settings, Step, advance, find_illegal, view_learners
 from wotd_env.envs.opponents import Opponents
-from wotd_env.envs.starts import LastGames, fixed_seat, next_games, read_options, read_seeds
+from wotd_env.envs.starts import LEARNER, Seeds, fixed_seat, next_games, read_options, read_seeds
 from wotd_env.policy import Policy
 from wotd_env.rendering import FPS, RENDER_MODES, Viewer
 
@@ -81,7 +81,7 @@ class WayOfTheDragonVectorEnv(VectorEnv[Any, ArrayLike, NDArray[Any]]):
         self.game = Game(rules_for(type(self), rules), num_threads=num_threads, encoding=encoding)
         self.opponents = Opponents(Game(self.game.rules, num_threads=num_threads), opponents)
         self.illegal = check_choice("illegal", illegal, ("lose", "raise"))
-        self.render_mode = check_choice("render_mode", render_mode, (None, *RENDER_MODES))
+        self.render_mode = render_mode
         self._viewer = Viewer(self.game, render_mode)
         if not isinstance(autoreset_mode, AutoresetMode):
             check_choice("autoreset_mode", autoreset_mode, [mode.value for mode in AutoresetMode])
@@ -139,20 +139,21 @@ class WayOfTheDragonVectorEnv(VectorEnv[Any, ArrayLike, NDArray[Any]]):
             TypeError: for a `"reset_mask"` of another type.
         """
         seeds = read_seeds(seed, self.num_envs)
-        where = self._read_reset_mask((options or {}).get("reset_mask"))
-        learners = self._learners
-        last = LastGames(self._state, learners["seat"], learners["lost"]) if self._started else None
+        games = self._read_reset_mask((options or {}).get("reset_mask"))
         chosen = read_options(self.game.rules, options, "reset_mask")
-        self._state, learners["seat"] = next_games(self.game, last, where, self._settings.seat, seeds, chosen)
+        last = take(self._state, games) if self._started else None
+        learners = self._learners[games]
+        some = Seeds(seeds.number[games], seeds.given[games])
+        state = next_games(self.game, last, learners, self._settings.seat, some, chosen)
+        self._state.view(ROW)[games], self._learners[games] = state.view(ROW), learners
         super().reset(seed=seeds.first)
-        for field in ("steps", "ended", "lost"):
-            learners[field][where] = 0
-        learners["waiting"] = where
         self._started = True
         step = self._new_step()
         self._play(step)
         # A reset of some games returns the masks of all.
-        self.game.apply(view_learners, self._state, learners, step.observation, step.mask, validate=False)
+        self.game.apply(
+            view_learners, self._state, self._learners, step.observation, step.mask, validate=False
+        )
         return self._show(step)
 
     def step(
@@ -198,8 +199,7 @@ class WayOfTheDragonVectorEnv(VectorEnv[Any, ArrayLike, NDArray[Any]]):
     def render(self) -> tuple[Any, ...] | None:
         """Return a picture of each game, or show them. Without a render mode, warn and return None."""
         self._check_started()
-        pictures = self._viewer.render(self._state)
-        return None if pictures is None else tuple(pictures)
+        return self._viewer.render(self._state)
 
     def close_extras(self, **kwargs: Any) -> None:
         """Close the window if there is one."""
@@ -209,10 +209,10 @@ class WayOfTheDragonVectorEnv(VectorEnv[Any, ArrayLike, NDArray[Any]]):
         if not self._started:
             raise ResetNeeded("no game has started: call reset() first")
 
-    def _read_reset_mask(self, where: Any) -> NDArray[np.bool_]:
-        """Return the environments to reset, bool (N,)."""
+    def _read_reset_mask(self, where: Any) -> NDArray[np.int64]:
+        """Return the indices of the environments to reset."""
         if where is None:
-            return np.ones(self.num_envs, np.bool_)
+            return np.arange(self.num_envs)
         if not isinstance(where, np.ndarray) or where.dtype != np.bool_:
             raise TypeError(f"options['reset_mask'] must be a bool array ({self.num_envs},), got {where!r}")
         if where.shape != (self.num_envs,) or not where.any():
@@ -221,7 +221,7 @@ class WayOfTheDragonVectorEnv(VectorEnv[Any, ArrayLike, NDArray[Any]]):
             )
         if not (self._started or where.all()):
             raise ResetNeeded("call reset() without a reset_mask first: some environments have no game yet")
-        return where.copy()
+        return np.flatnonzero(where)
 
     def _answer_illegal(self, given: ArrayLike, step: Step) -> dict[str, Any]:
         """Return the infos on illegal actions. Explain the first illegal action in an error, or once in a warning."""

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from functools import partial
 from typing import Any
 
 import gymnasium
 import numpy as np
 
+from wotd_env.core.arguments import check_choice
 from wotd_env.core.game import Game
 from wotd_env.core.state import States
 from wotd_env.rendering.raster import render_rgb
@@ -40,7 +41,7 @@ def _each(
     return tuple(draw(game, states[i : i + 1], before[i : i + 1]) for i in range(len(states)))
 
 
-RENDERERS: dict[str, Callable[[Game, States, States], Sequence[Any] | None]] = {
+RENDERERS: dict[str, Callable[[Game, States, States], tuple[Any, ...] | None]] = {
     "human": show_in_window,
     "rgb_array": partial(_each, render_rgb),
     "svg": partial(_each, render_svg),
@@ -60,14 +61,17 @@ class Viewer:
     Args:
         game: the rules.
         mode: one of `RENDER_MODES`, or None to render nothing.
+
+    Raises:
+        ValueError: for an unknown mode.
     """
 
     def __init__(self, game: Game, mode: str | None) -> None:
-        self._game, self._mode = game, mode
+        self._game, self._mode = game, check_choice("render_mode", mode, (None, *RENDERERS))
         self._seen: States | None = None  # at the last picture
         self._before: States | None = None  # before the last moves
 
-    def render(self, states: States) -> Sequence[Any] | None:
+    def render(self, states: States) -> tuple[Any, ...] | None:
         """Return pictures of the games, STATE (N,), or None. Every call must pass the same games."""
         if self._mode is None:
             gymnasium.logger.warn("render() does nothing without a render_mode; 'ansi' returns text")
@@ -78,11 +82,6 @@ class Viewer:
         self._before = np.where(moved, self._seen, self._before)
         self._seen = states.copy()
         return RENDERERS[self._mode](self._game, states, self._before)
-
-    def render_one(self, state: States) -> Any:
-        """Return the picture of a single game, STATE (1,), or None."""
-        pictures = self.render(state)
-        return None if pictures is None else pictures[0]
 
     def close(self) -> None:
         """Close the window in mode "human"."""
