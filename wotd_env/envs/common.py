@@ -24,7 +24,7 @@ from wotd_env.rendering import Viewer
 class Format:
     """The format in which an environment returns observations and action masks.
 
-    With `mask_in="obs"` observations are dicts that contain the mask; with `"info"` the infos contain it.
+    With `mask_in="obs"` observations are dicts that contain the mask; with `"info"` the infos contain the mask.
     """
 
     def __init__(self, game: Game, mask_in: str, observation_dtype: DTypeLike, mask_dtype: DTypeLike) -> None:
@@ -93,8 +93,8 @@ class OneGame:
     ) -> tuple[States, int]:
         """Return the next game at its first decision, STATE (1,), and the learner's seat in it.
 
-        `learner` is the learner's seat in the last game. `lost` says whether the learner lost that game by an illegal
-        action. See `next_games` for the other arguments.
+        `learner` is the learner's seat in the last game, and `lost` whether the learner lost that game by an illegal
+        action. `seat` is the setting for the next game, see `fixed_seat`.
         """
         learners = np.zeros(1, LEARNER)
         learners["seat"], learners["lost"] = learner, lost
@@ -142,7 +142,7 @@ def as_integer(action: Any) -> int:
 
 
 def warn_of_illegal(explanation: str) -> None:
-    """Warn of the first illegal action in an environment."""
+    """Warn that an illegal action has lost a game. An environment calls this once, at its first illegal action."""
     gymnasium.logger.warn(
         "a game is lost by an illegal action; further ones get no warning: choose actions by the action mask. %s",
         explanation,

@@ -31,9 +31,9 @@ class Settings(NamedTuple):
 
 
 class Step(NamedTuple):
-    """The arrays of a step. The last two show the games that ended in the step; without `same_step` both are empty."""
+    """The arrays of a step. `final_observation` and `final_mask` show the games that ended in it, with `same_step`."""
 
-    acting: bool  # take the actions before playing the waiting games
+    acting: bool  # whether to take the actions before the waiting games are played
     actions: NDArray[np.int64]  # (N,)
     illegal: NDArray[np.bool_]  # (N,): the masks forbid the action
     observation: NDArray[np.int8]  # (N, D)
@@ -41,8 +41,8 @@ class Step(NamedTuple):
     reward: NDArray[np.float64]  # (N,)
     terminated: NDArray[np.bool_]  # (N,)
     truncated: NDArray[np.bool_]  # (N,)
-    final_observation: NDArray[np.int8]  # (N, D), or (N, 0)
-    final_mask: NDArray[np.int8]  # (N, A), or (N, 0)
+    final_observation: NDArray[np.int8]  # (N, D), or (N, 0) without `same_step`
+    final_mask: NDArray[np.int8]  # (N, A), or (N, 0) without `same_step`
 
 
 @kernel

@@ -1,9 +1,11 @@
 """The policies of the seats that do not learn.
 
-The policies `random` and `greedy` are scripts: compiled loops play them. Other policies are asked in batches outside of
-compiled code. The draws of `random` are derived from the game's stream without advancing it. So a game has the same
-moves in any batch, process or interface, and its dice do not depend on the policies. Policies that are not scripts
-draw from a given generator. They see games with replaced streams, so they cannot know the future dice.
+The policies `random` and `greedy` are scripts: compiled loops play them. The draws of `random` are derived from the
+game's random stream without advancing it. So a game has the same moves in any batch, process or interface, and its dice
+do not depend on the policies.
+
+Other policies are asked in batches outside of compiled code, and draw from a given generator. They see games with
+replaced random streams, so they cannot know the future dice.
 
 Relative seats count from the learner's seat: 1 is the next seat in turn order.
 """
@@ -38,7 +40,7 @@ class Opponents:
     Attributes:
         policies: the policies of the relative seats 1 to n - 1.
         scripts: the scripts of these policies for compiled loops, see `script_in`.
-        outside: whether some of these policies are not scripts.
+        outside: whether any of these policies is not a script.
     """
 
     def __init__(self, game: Game, opponents: str | Policy | Sequence[str | Policy]) -> None:
@@ -98,7 +100,10 @@ class Opponents:
 def play_scripts_in_all(
     states: Records, config: Configs, learners: Any, scripts: Any, scratch: Records, ready: Any
 ) -> Any:
-    """Play the scripted seats in every game. Mark the ready games, see `play_scripts`. Return whether all are ready."""
+    """Play the scripted seats in every game, and mark the games that are `ready`, see `play_scripts`.
+
+    Return whether all games are ready.
+    """
     everywhere = True
     for i in range(states.shape[0]):
         ready[i] = play_scripts(states[i], config[0], learners[i], scripts, scratch[0])

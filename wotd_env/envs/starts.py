@@ -35,21 +35,21 @@ LEARNER = np.dtype(
 
 
 def fixed_seat(rules: Rules, seat: int | str) -> int:
-    """Return the setting `seat` as an integer, ANY_SEAT for `"random"`; raise ValueError for other values."""
+    """Return the setting `seat` as an integer, ANY_SEAT for `"random"`; raise ValueError for an invalid seat."""
     if isinstance(seat, str) and seat == "random":
         return ANY_SEAT
     return check_integer("seat", seat, 0, rules.players - 1, "or 'random'")
 
 
 class Seeds(NamedTuple):
-    """The seeds of N environments."""
+    """The seeds of N environments, some of which may have no seed."""
 
     number: NDArray[np.uint64]  # (N,)
-    given: NDArray[np.bool_]  # (N,), False: the environment has no seed
+    given: NDArray[np.bool_]  # (N,): whether the environment has a seed
 
     @property
     def first(self) -> int | None:
-        """The first seed, or None if there is none."""
+        """The first given seed, or None if no environment has a seed."""
         return int(self.number[self.given.argmax()]) if self.given.any() else None
 
 
@@ -111,8 +111,8 @@ def next_games(
 ) -> States:
     """Return the next games of N environments at their first decisions, STATE (N,).
 
-    A seed gives the dice of `Game.reset(1, seed=seed)`. Without a seed the dice of the last game continue; first games
-    get random seeds. A given state keeps its dice unless there is a seed.
+    A seed gives the dice of `Game.reset(1, seed=seed)`. Without a seed the random stream of the last game continues;
+    first games get random seeds. A state from the options keeps its random stream unless there is a seed.
 
     Args:
         game: the rules.

@@ -28,9 +28,9 @@ class WayOfTheDragonVectorEnv(VectorEnv[Any, ArrayLike, NDArray[Any]]):
     """N games in one environment: `gymnasium.make_vec("wotd_env:wotd_env/WayOfTheDragon-v0", N)`.
 
     It behaves like Gymnasium's `SyncVectorEnv` over N single environments: same observations, rewards, flags, infos,
-    options and seeds (environment i gets seed + i). There are two differences. Policies other than `random` and
-    `greedy` draw from one generator, `np_random`, for all games. A reset of some games returns the action masks of all
-    games.
+    options and seeds (environment i gets seed + i). There are two differences. In all games, policies other than
+    `random` and `greedy` draw from the same generator, `np_random`. A reset of some games returns the action masks of
+    all games.
 
     Actions are integers (N,). Observations are int8 (N, D); with `mask_in="obs"` they are a dict that also contains
     `"action_mask"`, int8 (N, A). With `mask_in="info"` the masks are in the infos. The mask of a game that has ended is
@@ -46,11 +46,12 @@ class WayOfTheDragonVectorEnv(VectorEnv[Any, ArrayLike, NDArray[Any]]):
         num_threads: threads that share the games; results do not depend on it.
         render_mode: one of `wotd_env.rendering.RENDER_MODES`, or None. `render` returns a tuple with a picture of each
             game. `"human"` shows the first games in a window at every reset and step.
-        max_episode_steps: actions of the learner after which a game is truncated, as Gymnasium's `TimeLimit` does.
+        max_episode_steps: maximum number of actions of the learner in a game, like Gymnasium's `TimeLimit`. The game is
+            then truncated.
         **rules: the fields of `wotd_env.Rules`.
 
     Attributes:
-        autoreset_mode: the mode, also in `metadata`.
+        autoreset_mode: the `AutoresetMode`, also in `metadata`.
         game: the `Game` that is played; `game.observation_layout` names the parts of an observation.
         seat: the learner's seat in every game, int8 (N,).
         record: a copy of the games, STATE (N,).
@@ -127,8 +128,8 @@ class WayOfTheDragonVectorEnv(VectorEnv[Any, ArrayLike, NDArray[Any]]):
         """Start games.
 
         Args:
-            seed: environment i plays the game of seed + i, or of the i-th seed of a list. Without a seed its dice
-                continue from its last game; the first game gets a random seed.
+            seed: environment i plays the game of seed + i, or of the i-th seed of a list. Without a seed the random
+                stream of its last game continues; the first game gets a random seed.
             options: the options of the single environment, and `"reset_mask"`, bool (N,): the environments to reset.
 
         Returns:
@@ -150,7 +151,7 @@ class WayOfTheDragonVectorEnv(VectorEnv[Any, ArrayLike, NDArray[Any]]):
         self._started = True
         step = self._new_step()
         self._play(step)
-        # A reset of some games returns the masks of all.
+        # A reset of some games returns the masks of all games.
         self.game.apply(
             view_learners, self._state, self._learners, step.observation, step.mask, validate=False
         )
@@ -159,9 +160,9 @@ class WayOfTheDragonVectorEnv(VectorEnv[Any, ArrayLike, NDArray[Any]]):
     def step(
         self, actions: ArrayLike
     ) -> tuple[Any, NDArray[np.float64], NDArray[np.bool_], NDArray[np.bool_], dict[str, Any]]:
-        """Take the learners' actions, integers (N,), then play the opponents.
+        """Take the learners' actions, integers (N,).
 
-        In each game they play until the learner is to act again or the game ends.
+        In each game the opponents then play until the learner is to act again or the game ends.
 
         Returns:
             Observations, rewards, terminated, truncated, infos.
@@ -224,7 +225,10 @@ class WayOfTheDragonVectorEnv(VectorEnv[Any, ArrayLike, NDArray[Any]]):
         return np.flatnonzero(where)
 
     def _answer_illegal(self, given: ArrayLike, step: Step) -> dict[str, Any]:
-        """Return the infos on illegal actions. Explain the first illegal action in an error, or once in a warning."""
+        """Return the infos about illegal actions, and explain the first one in a warning, once per environment.
+
+        With `illegal="raise"` the explanation is an error instead.
+        """
         if self.illegal == "raise" or not self._warned:
             first = int(step.illegal.argmax())
             action = int(np.asarray(given, object)[first])  # may be beyond 64 bits
@@ -265,7 +269,7 @@ class WayOfTheDragonVectorEnv(VectorEnv[Any, ArrayLike, NDArray[Any]]):
                 return
             try:
                 self.opponents.decide(self._state, self._learners["seat"], waiting, self.np_random)
-            except BaseException:  # a policy failed, or Ctrl-C: only some games have moved
+            except BaseException:  # a policy failed, or Ctrl-C: the opponents have played in some games only
                 self._started = False
                 raise
             step = step._replace(acting=False)
@@ -279,12 +283,12 @@ class WayOfTheDragonVectorEnv(VectorEnv[Any, ArrayLike, NDArray[Any]]):
         return self._format.show(step.observation, step.mask), info
 
     def _mask_info(self, mask: NDArray[np.int8], where: NDArray[np.bool_]) -> dict[str, Any]:
-        """Return infos with the masks of some environments, int8 (N, A), or nothing with `mask_in="obs"`."""
+        """Return infos with the masks int8 (N, A) of the environments in `where`; empty with `mask_in="obs"`."""
         info: dict[str, Any] = self._format.info(mask)
         return info | {f"_{name}": where for name in info}
 
     def _final_info(self, step: Step, info: dict[str, Any]) -> dict[str, Any]:
-        """Return infos on the games that ended and were restarted in the same step."""
+        """Return infos about the games that ended in this step. Their environments have started the next games."""
         ended = step.terminated | step.truncated
         games = np.flatnonzero(ended)
         if not games.size:

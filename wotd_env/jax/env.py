@@ -22,7 +22,7 @@ from wotd_env.jax.rules import COLORS, Moves, State
 
 
 def _chance_logits() -> NDArray[np.float32]:
-    """Return float32 (462, 252): the logarithm of the probability of each roll after each keep."""
+    """Return the log-probability of each roll after each keep, float32 (462, 252)."""
     throws = [np.bincount(dice.rolls_after(keep), minlength=dice.NUM_ROLLS) for keep in range(dice.NUM_KEEPS)]
     chances: NDArray[np.float64] = np.array(throws) / dice.THROW_SIZE[:, None]
     with np.errstate(divide="ignore"):
@@ -153,9 +153,8 @@ class WayOfTheDragon:
     def to_records(self, state: State, seed: int = 0) -> States:
         """Return states as games of the engine, STATE (N,); a state without a batch axis is one game.
 
-        After an illegal action the record has the position before it, because records cannot represent this end.
-
-        The random streams are those of `seed`, as in `wotd_env.Game.reset`.
+        After an illegal action the record has the position before that action, because records cannot represent an
+        illegal end. The random streams are those of `seed`, as in `wotd_env.Game.reset`.
         """
         axes = np.ndim(state.current_player)
         every: Any = jax.tree.map(lambda leaf: np.asarray(leaf).reshape(-1, *leaf.shape[axes:]), state)

@@ -49,14 +49,14 @@ RENDERERS: dict[str, Callable[[Game, States, States], tuple[Any, ...] | None]] =
     "ansi_color": partial(_each, lambda game, state, before: render_text(game, state, color=True)),
 }
 """Render modes of the environments: name -> function of the rules, the games and the games before their last moves,
-STATE (N,) each. It returns a picture of each game, or None if it displays them itself.
+STATE (N,) each. The function returns a picture of each game, or None if it displays the games itself.
 """
 
 RENDER_MODES = list(RENDERERS)
 
 
 class Viewer:
-    """Renders an environment, and marks the pieces that have moved since the last picture.
+    """Renders the games of an environment, and marks the last move of each game.
 
     Args:
         game: the rules.
