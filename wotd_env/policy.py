@@ -44,7 +44,7 @@ class RulesBound(Protocol):
 
 @runtime_checkable
 class HasEquity(Protocol):
-    """A policy that knows the value of states. The arena can measure the luck of the dice with it."""
+    """A policy that knows the value of states. The arena uses these values to measure the luck of the dice."""
 
     def equity(self, game: Game, state: States) -> NDArray[np.floating[Any]]:
         """Return the expected reward of the seat to act, (N,).

@@ -353,7 +353,7 @@ def _rolls(faces: bytes) -> Outcomes:
 
 @functools.cache
 def _dead_pieces(spaces: int, path: int, left: int) -> Outcomes:
-    """Return the layouts of dead pieces on a path if `left` pieces are left for it and the later paths (R15).
+    """Return the layouts of dead pieces on a path if `left` pieces are left for this path and the later paths (R15).
 
     All layouts of the whole board are equally probable. So the probability of a layout of one path is proportional to
     the number of layouts of the later paths.

@@ -105,11 +105,3 @@ def advance(
                 restart(s, rules, learner, rules.start, settings.seat)
         if not learner.waiting:
             view(s, rules, np.int64(learner.seat), learner.lost, step.observation[i], step.mask[i])
-
-
-@kernel
-def view_learners(states: Records, config: Configs, learners: Any, observation: Any, mask: Any) -> None:
-    """Write every learner's observation, int8 (N, D), and mask, int8 (N, A)."""
-    for i in range(states.shape[0]):
-        seat = np.int64(learners[i].seat)
-        view(states[i], config[0], seat, learners[i].lost, observation[i], mask[i])

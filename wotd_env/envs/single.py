@@ -6,7 +6,6 @@ from collections.abc import Sequence
 from typing import Any
 
 import gymnasium
-import numpy as np
 from gymnasium.error import ResetNeeded
 from gymnasium.spaces import Discrete
 from numpy.typing import DTypeLike, NDArray
@@ -162,7 +161,7 @@ class WayOfTheDragonEnv(OneGame, gymnasium.Env[Any, Any]):
 
     def _let_others_play(self, state: States) -> None:
         try:
-            self.opponents.play(state, np.array([self._seat], np.int8), self.np_random)
+            self.opponents.play(state, self._seat, self.np_random)
         except BaseException:  # a policy failed, or Ctrl-C: only some of the opponents have played
             self._ended = True
             raise

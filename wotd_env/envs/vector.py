@@ -17,7 +17,7 @@ from wotd_env.core.game import Game, IllegalActionError
 from wotd_env.core.rules import rules_for
 from wotd_env.core.state import ROW, STATE, States, scratch, take
 from wotd_env.envs.common import Format, warn_of_illegal
-from wotd_env.envs.learners import Settings, Step, advance, find_illegal, view_learners
+from wotd_env.envs.learners import Settings, Step, advance, find_illegal
 from wotd_env.envs.opponents import Opponents
 from wotd_env.envs.starts import LEARNER, Seeds, fixed_seat, next_games, read_options, read_seeds
 from wotd_env.policy import Policy
@@ -149,12 +149,9 @@ class WayOfTheDragonVectorEnv(VectorEnv[Any, ArrayLike, NDArray[Any]]):
         self._state.view(ROW)[games], self._learners[games] = state.view(ROW), learners
         super().reset(seed=seeds.first)
         self._started = True
+        self._learners["waiting"] = True  # in all games, because a reset of some games returns all masks
         step = self._new_step()
         self._play(step)
-        # A reset of some games returns the masks of all games.
-        self.game.apply(
-            view_learners, self._state, self._learners, step.observation, step.mask, validate=False
-        )
         return self._show(step)
 
     def step(

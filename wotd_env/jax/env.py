@@ -31,6 +31,9 @@ def _chance_logits() -> NDArray[np.float32]:
 
 CHANCE_LOGITS = _chance_logits()
 
+INTEGERS = ("dead", "turn", "phase", "rolls_left", "used")
+"""Fields that have the same integers in a STATE record and, with an underscore before the name, in a `State`."""
+
 
 class WayOfTheDragon:
     """Way of the Dragon with the interface of pgx's environments. All methods work under `jax.jit` and `jax.vmap`.
@@ -126,16 +129,12 @@ class WayOfTheDragon:
         truncated = records["truncated"] != 0
         faces = records["dice"] & 7
         integers = {
+            **{f"_{name}": records[name] for name in INTEGERS},
             "current_player": player,
             "_step_count": np.zeros_like(player),
             "_pieces": np.take_along_axis(records["pieces"], seats[:, :, None], 1),
-            "_dead": records["dead"],
             "_colors": order,
-            "_used": records["used"],
             "_keep": dice.INDEX_PARTS[np.arange(faces.shape[1]), faces].sum(1),
-            "_rolls_left": records["rolls_left"],
-            "_phase": records["phase"],
-            "_turn": records["turn"],
         }
         state = State(
             **{name: jnp.asarray(value, jnp.int32) for name, value in integers.items()},
@@ -167,7 +166,7 @@ class WayOfTheDragon:
         records["color"] = COLORS[every._colors]
         records["dice"] = dice.KEEP_DICE[every._keep]
         records["truncated"] = every.truncated
-        for name in ("dead", "turn", "phase", "rolls_left", "used", "perfection"):
+        for name in (*INTEGERS, "perfection"):
             records[name] = getattr(every, f"_{name}")
         return records
 
@@ -203,7 +202,7 @@ def auto_reset(
 ) -> Callable[[State, Array, Array], State]:
     """Return a step function that starts a new game after the end, like pgx's function of this name.
 
-    The returned state belongs to the new game, except its `rewards`, `terminated` and `truncated`.
+    The returned state belongs to the new game, but its `rewards`, `terminated` and `truncated` to the finished game.
     """
 
     def stepped(state: State, action: Array, key: Array) -> State:

@@ -49,7 +49,7 @@ RENDERERS: dict[str, Callable[[Game, States, States], tuple[Any, ...] | None]] =
     "ansi_color": partial(_each, lambda game, state, before: render_text(game, state, color=True)),
 }
 """Render modes of the environments: name -> function of the rules, the games and the games before their last moves,
-STATE (N,) each. The function returns a picture of each game, or None if it displays the games itself.
+STATE (N,) each. The function returns a tuple of a picture of each game, or None if it displays the games.
 """
 
 RENDER_MODES = list(RENDERERS)
@@ -68,8 +68,8 @@ class Viewer:
 
     def __init__(self, game: Game, mode: str | None) -> None:
         self._game, self._mode = game, check_choice("render_mode", mode, (None, *RENDERERS))
-        self._seen: States | None = None  # at the last picture
-        self._before: States | None = None  # before the last moves
+        self._seen: States | None = None  # the games at the last picture
+        self._before: States | None = None  # the games before their last moves
 
     def render(self, states: States) -> tuple[Any, ...] | None:
         """Return pictures of the games, STATE (N,), or None. Every call must pass the same games."""

@@ -49,7 +49,7 @@ PALETTES: dict[str, dict[str, str]] = {
 }  # fmt: skip
 """Theme -> name -> color. A name that ends in a digit belongs to the element with this number, or to the dragon (5)."""
 
-# The page defines these variables, see `svg.style`.
+# `svg.style` defines these CSS variables.
 PALETTES["auto"] = {name: f"var(--wotd-{name})" for name in PALETTES["light"]}
 
 
