@@ -14,7 +14,7 @@ class MissingExtraError(ModuleNotFoundError, DependencyNotInstalled):
 
 @contextmanager
 def needed_for(what: str, extra: str) -> Iterator[None]:
-    """Raise MissingExtraError if an import inside fails: the feature `what`, a noun, needs an extra of wotd-env."""
+    """Raise MissingExtraError if an import in the `with` block fails. `what`, a noun, is the feature that needs it."""
     try:
         yield
     except ImportError as error:

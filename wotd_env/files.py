@@ -44,7 +44,7 @@ def replacing(file: Path, *, sync: bool = True) -> Iterator[Path]:
 
 
 def write(file: Path, content: bytes, *, sync: bool = True) -> None:
-    """Write a file, see `replacing`. An error is an OSError that names the file; an older file is then unchanged."""
+    """Write a file, see `replacing`; raise OSError that names the file if this fails. An old file is then unchanged."""
     with replacing(file, sync=sync) as part:
         part.write_bytes(content)
 

@@ -28,14 +28,14 @@ class Policy(Protocol):
             rng: the only source of randomness.
 
         Returns:
-            Legal actions, int64 (N,); anything from 0 to A - 1 for games that are over.
+            Legal actions, int64 (N,); in games that are over, any number from 0 to A - 1.
         """
         ...
 
 
 @runtime_checkable
 class RulesBound(Protocol):
-    """A policy or value that fits certain rules only, such as a network. It is checked before games begin."""
+    """A policy or value that fits certain rules only, such as a network. The rules are checked before games begin."""
 
     def check_rules(self, rules: Rules) -> None:
         """Raise ValueError if the object does not fit `rules`. The error names `rules` and the rules that it fits."""
@@ -44,7 +44,7 @@ class RulesBound(Protocol):
 
 @runtime_checkable
 class HasEquity(Protocol):
-    """A policy that knows the value of states. The arena can measure the luck of the dice with it."""
+    """A policy that knows the value of states. The arena uses these values to measure the luck of the dice."""
 
     def equity(self, game: Game, state: States) -> NDArray[np.floating[Any]]:
         """Return the expected reward of the seat to act, (N,).
@@ -72,8 +72,8 @@ def check_plays(policy: Policy, rules: Rules) -> None:
 def check_made_for(name: str, own: Rules, rules: Rules) -> None:
     """Raise ValueError if an object made for the rules `own` does not fit games with `rules`.
 
-    The error contains `name`, the name of the object, and both rules. The starting player, the turn limit, and colors
-    without effect may differ. An object made for random colors fits all colors.
+    The error contains `name`, the name of the object, and both rules. The rules may differ in the starting player, in
+    the turn limit, and in colors without effect. An object made for random colors fits all colors.
     """
     essence, other = _essence(own), _essence(rules)
     if essence.colors == "random":
@@ -100,8 +100,8 @@ def seen_in(encoding: str, game: Game) -> Game:
 def ask(policy: Policy, game: Game, state: States, rng: np.random.Generator) -> NDArray[np.int64]:
     """Return the actions that a policy chooses, legal or not, int64 (N,).
 
-    The policy gets a copy of the games with random streams from `rng`, 64 bits per game. It can neither know the future
-    dice nor change a game.
+    The policy gets a copy of the games with random streams from `rng`, 64 bits per game. So the policy can neither know
+    the future dice nor change a game.
 
     Raises:
         ValueError: unless the policy returns an integer for every game.
@@ -126,8 +126,8 @@ def play_out(
         game: the rules.
         state: STATE (N,).
         seats: integers (N, n): the player in each seat, numbered from 0.
-        choose: `choose(player, games)` returns the actions of a player in games (M,), given by index. It may end games
-            itself by setting their phase; the actions for ended games are ignored.
+        choose: `choose(player, games)` returns the actions of a player in the games with indices `games`, (M,). It may
+            also end some of these games by setting their phase. Actions for ended games are ignored.
 
     Yields:
         int64 (N,): the legal action of every game, or -1 for games that are over. The games change when the next array
@@ -155,7 +155,7 @@ def play_policies(
     policies: Sequence[Policy],
     rng: np.random.Generator,
 ) -> Iterator[NDArray[np.int64]]:
-    """Play games between policies, which all draw from `rng`, see `play_out`. `seats` contains indices of policies."""
+    """Play games between policies, see `play_out`. `seats` has indices of `policies`, which all draw from `rng`."""
     return play_out(
         game, state, seats, lambda player, games: ask(policies[player], game, take(state, games), rng)
     )

@@ -40,7 +40,8 @@ def permute_states(rules: Rules, states: States, permutation: ArrayLike) -> Stat
     """Return the games with permuted paths and permuted elements on the dice, STATE (N,).
 
     With immunity (R14) the colors of the seats are permuted too; otherwise they stay. With `powers="own"` the
-    powers belong to the colors. So with both rules the permutation must fix the paths of the colors in play.
+    powers belong to the colors. So with immunity and `powers="own"` the permutation must fix the paths of the colors in
+    play.
 
     The random streams are not permuted: pass permuted dice to `Game.roll` for equal play.
     """
@@ -57,7 +58,7 @@ def permute_states(rules: Rules, states: States, permutation: ArrayLike) -> Stat
 def permute_dice(dice: ArrayLike, permutation: ArrayLike) -> NDArray[np.int8]:
     """Return the dice of permuted games: faces in ascending order and then -1, int8 (N, 5).
 
-    `dice` are faces (N, 5), -1 for a die to be rolled.
+    `dice` are integers (N, 5): faces, and -1 for a die to be rolled.
     """
     given = check_integers("dice", dice, (*np.shape(dice)[:1], DICE), -1, DRAGON)
     symbols = np.sort(_symbols(given, _permutations(permutation, len(given))), 1)
@@ -185,13 +186,14 @@ def _symbols(dice: NDArray[Any], moved_to: NDArray[np.int64]) -> NDArray[np.int6
 
 
 def _renamed(names: NDArray[Any], moved_to: NDArray[np.int64]) -> NDArray[np.int64]:
-    """Return numbers of paths or colors (N, k) in the permuted games."""
+    """Return the numbers of paths or colors, (N, k), that replace `names` in the permuted games."""
     return np.take_along_axis(moved_to, names.astype(np.int64), 1)
 
 
 def _permuted_actions(rules: Rules, states: States, moved_to: NDArray[np.int64]) -> NDArray[np.int64]:
     """Return the corresponding action in the permuted games for every action, int64 (N, A)."""
-    # A stable sort keeps dice of one face in order, so that the smallest of equal holds stays the smallest.
+    # A stable sort keeps dice of one face in order. So among the holds that keep the same faces, the smallest number
+    # stays the smallest, which is the legal one.
     new_index = np.argsort(np.argsort(_symbols(states["dice"], moved_to), 1, kind="stable"), 1)
     kept = np.arange(NUM_HOLDS)[:, None] >> np.arange(DICE) & 1
     holds = (kept << new_index[:, None]).sum(2)

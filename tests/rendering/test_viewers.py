@@ -81,8 +81,8 @@ def test_a_viewer_remembers_the_last_move_of_each_game():
 
 
 def test_a_renderer_can_be_added_to_renderers(monkeypatch):
-    monkeypatch.setitem(RENDERERS, "turn", lambda game, states, before: states["turn"].tolist())
-    assert Viewer(Game(), "turn").render(Game().reset(2, seed=0)) == [0, 0]
+    monkeypatch.setitem(RENDERERS, "turn", lambda game, states, before: tuple(states["turn"]))
+    assert Viewer(Game(), "turn").render(Game().reset(2, seed=0)) == (0, 0)
 
 
 def test_sb3_gets_images_of_all_games():

@@ -41,7 +41,7 @@ __all__ = ["check", "episodes", "write"]
 def check(
     dataset_id: str, rules: Rules, policies: Sequence[str], policy: str, encoding: str = "one_hot"
 ) -> None:
-    """Raise ValueError, before games are recorded, if they could not be written as a dataset, see `write`."""
+    """Raise ValueError if `write` could not write games with these arguments; call this before recording them."""
     parse_dataset_id(dataset_id)
     if (path := Path(get_dataset_path(dataset_id))).exists():
         raise ValueError(
@@ -78,7 +78,7 @@ def write(file: str | Path, dataset_id: str, policy: str, encoding: str = "one_h
             every = (episodes(part, policy, encoding) for part in itertools.chain([first], parts))
             dataset = minari.create_dataset_from_buffers(
                 dataset_id,
-                itertools.chain.from_iterable(every),  # a generator: all episodes may not fit into memory
+                itertools.chain.from_iterable(every),  # a generator: the episodes may not fit into memory
                 env=_environment(first.rules, first.policies, policy, encoding),
                 algorithm_name=policy,
                 description=f"Way of the Dragon: the decisions of {policy}",

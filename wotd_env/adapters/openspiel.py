@@ -5,8 +5,8 @@
     game = pyspiel.load_game("way_of_the_dragon(players=3,powers=own)")
 
 The parameters are the fields of `Rules`, `position` and `encoding`; docs/how-to/openspiel.md describes them. Every
-random event is a chance node. Before the first turn these are the colors of the seats, the dead pieces of each path and
-the starting player, unless the rules fix them. After that every roll is a chance node.
+random event is a chance node. Before the first turn, chance nodes draw the colors of the seats, the dead pieces of each
+path and the starting player, unless the rules fix them. After that every roll is a chance node.
 """
 
 from __future__ import annotations
@@ -47,13 +47,14 @@ FROM_PARAMETER = str.maketrans(":-", "=,")
 _FIELDS: Any = STATE.fields
 PHASE_AT, PLAYER_AT = (_FIELDS[name][1] for name in ("phase", "player"))
 DICE_AT = slice(_FIELDS["dice"][1], _FIELDS["dice"][1] + DICE)
-"""Positions of these fields in the bytes of a record: reading bytes is the fastest access, and every node needs it."""
+"""Positions of these fields in the bytes of a record. Every node reads them, and bytes are the fastest to read."""
 
 CHANCE, TERMINAL = int(pyspiel.PlayerId.CHANCE), int(pyspiel.PlayerId.TERMINAL)
 NOBODY = {int(Phase.CHANCE): CHANCE, int(Phase.OVER): TERMINAL}
-"""The acting player of OpenSpiel in phases in which no seat acts."""
+"""Phase in which no seat acts -> OpenSpiel's number for the player to act."""
 
 DEFAULTS = {field.name: field.default for field in fields(Rules)}
+PARAMETERS = {**DEFAULTS, "colors": "", "start": ROLLED_OFF, "position": "", "encoding": ENCODINGS[0]}
 TYPE = pyspiel.GameType(
     short_name=NAME,
     long_name="Way of the Dragon",
@@ -68,13 +69,7 @@ TYPE = pyspiel.GameType(
     provides_information_state_tensor=True,
     provides_observation_string=True,
     provides_observation_tensor=True,
-    parameter_specification={
-        **DEFAULTS,
-        "colors": "",
-        "start": ROLLED_OFF,
-        "position": "",
-        "encoding": ENCODINGS[0],
-    },
+    parameter_specification=PARAMETERS,
 )
 
 
@@ -86,7 +81,7 @@ class Outcomes(NamedTuple):
 
 
 class WayOfTheDragonGame(pyspiel.Game):  # type: ignore[misc]  # pyspiel is untyped
-    """The game with some rules, made by `pyspiel.load_game`. An invalid parameter raises ValueError.
+    """The game with the rules of its parameters, made by `pyspiel.load_game`. An invalid parameter raises ValueError.
 
     Attributes:
         game: the rules as a `wotd_env.Game`.
@@ -95,7 +90,6 @@ class WayOfTheDragonGame(pyspiel.Game):  # type: ignore[misc]  # pyspiel is unty
 
     def __init__(self, params: dict[str, Any] | None = None) -> None:
         params = dict(params or {})
-        encoding = params.get("encoding", ENCODINGS[0])
         self.draws: tuple[str, ...] = ()
         if params.get("position"):
             params["position"] = params["position"].translate(TO_PARAMETER)
@@ -113,7 +107,7 @@ class WayOfTheDragonGame(pyspiel.Game):  # type: ignore[misc]  # pyspiel is unty
             start = Game(bare).new(1, roll=False)
             if rules.start == "dragons":
                 start["player"] = 0
-        self.game = Game(rules, encoding=encoding)
+        self.game = Game(rules, encoding=params.get("encoding", ENCODINGS[0]))
         start["rng"] = 0  # never drawn from; equal positions have equal bytes
         self._start = start.view(np.uint8)
         spec = self.game.spec
@@ -168,7 +162,7 @@ class WayOfTheDragonState(pyspiel.State):  # type: ignore[misc]  # pyspiel is un
     def __init__(self, game: WayOfTheDragonGame) -> None:
         super().__init__(game)
         self._bytes = game._start.copy()
-        self._draws = game.draws  # the chance events that are left before the first turn
+        self._draws = game.draws  # the chance events that are still to come before the first turn
         self._player = self._to_act()
 
     @property
@@ -179,7 +173,7 @@ class WayOfTheDragonState(pyspiel.State):  # type: ignore[misc]  # pyspiel is un
 
     @property
     def record(self) -> States:
-        """The position, STATE (1,), in the state's own memory. Its random stream has no meaning."""
+        """The position, STATE (1,), a view of the state's memory. Its field `rng` has no meaning."""
         return np.frombuffer(self._bytes, STATE)  # faster than a view
 
     def current_player(self) -> int:
@@ -228,8 +222,8 @@ class WayOfTheDragonState(pyspiel.State):  # type: ignore[misc]  # pyspiel is un
     def to_dict(self) -> dict[str, Any]:
         """Return the state for JSON: `current_player`, `position` in the notation, and `draws`.
 
-        `draws` are the names of the chance events that are left before the first turn. `new_initial_state` of a game
-        with the same parameters is the inverse.
+        `draws` are the names of the chance events that are still to come before the first turn. `new_initial_state` of
+        a game with the same parameters is the inverse.
         """
         return {
             "current_player": self._player,
@@ -265,7 +259,7 @@ class WayOfTheDragonState(pyspiel.State):  # type: ignore[misc]  # pyspiel is un
         """Return the position in the notation. States that players cannot distinguish have the same text."""
         record = self.record.copy()
         if self.game.rules.max_turns - record["turn"][0] >= DEADLINE:
-            record["turn"] = 0  # observations do not show it either
+            record["turn"] = 0  # observations do not show the turn either
         line = self._position(record)
         return f"{line}\nbefore the first turn: {self._draws[0]}" if self._draws else line
 
@@ -340,9 +334,8 @@ def _parse_position(params: Mapping[str, Any]) -> tuple[Rules, States]:
 
 
 def _rules(params: Mapping[str, Any]) -> Rules:
-    values = {**DEFAULTS, "start": ROLLED_OFF, **params}
-    values.pop("position", None)
-    values.pop("encoding", None)
+    values = {**PARAMETERS, **params}
+    del values["position"], values["encoding"]
     if values["start"] == ROLLED_OFF:
         values["start"] = "dragons"
     if values["colors"] != "random":
@@ -360,7 +353,7 @@ def _rolls(faces: bytes) -> Outcomes:
 
 @functools.cache
 def _dead_pieces(spaces: int, path: int, left: int) -> Outcomes:
-    """Return the layouts of dead pieces on a path if `left` pieces are left for it and the later paths (R15).
+    """Return the layouts of dead pieces on a path if `left` pieces are left for this path and the later paths (R15).
 
     All layouts of the whole board are equally probable. So the probability of a layout of one path is proportional to
     the number of layouts of the later paths.
@@ -382,7 +375,7 @@ def _listed(ways: dict[int, int]) -> Outcomes:
 
 @functools.lru_cache(1 << 14)
 def _numbers(actions: int, swaps: int) -> list[int]:
-    """Return the numbers of legal actions and swaps given as bits, ascending. The list is shared: never change it."""
+    """Return the numbers of the legal actions, ascending, from bits. The list is shared: never change it."""
     every = int(actions) | int(swaps) << Action.FIRST_SWAP
     return [number for number in range(every.bit_length()) if every >> number & 1]
 

@@ -4,7 +4,7 @@
     run(tournament, "games.sqlite", pool=Cluster(tournament, address="auto"))
 
 The results equal those of a local run. If a node dies, its block is played again on another node. The nodes make the
-policies from their names, so the files and modules of policies must exist there under the same names.
+policies from their names, so the files and modules of policies must have the same names on all nodes.
 """
 
 from __future__ import annotations
@@ -34,8 +34,9 @@ class Cluster:
     Args:
         tournament: the tournament.
         time_limit: seconds that a policy may take for one call.
-        address: address of the cluster; `"auto"` for the cluster on this machine, None for a new one on this machine,
-            which ends with the tournament. If this process is already connected to a cluster, it uses that one.
+        address: address of the cluster; `"auto"` for the cluster on this machine, None for a new cluster on this
+            machine, which ends with the tournament. If this process is already connected to
+            a cluster, that cluster is used.
         trust: see `make_policy`.
 
     Raises:

@@ -11,7 +11,6 @@ from numpy.typing import DTypeLike, NDArray
 from pettingzoo.utils import AECEnv, BaseWrapper, wrappers
 from pettingzoo.utils.env_logger import EnvLogger
 
-from wotd_env.core.arguments import check_choice
 from wotd_env.core.game import Game, IllegalActionError, final_rewards
 from wotd_env.core.rules import Phase, rules_for
 from wotd_env.core.state import States
@@ -36,8 +35,8 @@ class raw_env(OneGame, AECEnv[str, Any, int]):  # type: ignore[misc]  # PettingZ
     An agent may act several times in a row: a turn has several decisions. Decisions with one legal action
     are taken automatically. An illegal action raises `IllegalActionError` and changes nothing.
 
-    The game ends for all agents in the same step. Rewards are 0 before that step, in which they sum to 0 (R10).
-    They are all 0 if the game is truncated after `max_turns` (R16). Copies by `copy.deepcopy` or `pickle` continue the
+    The game ends for all agents in the same step. Rewards are 0 before this last step, and sum to 0 in it (R10). If the
+    game is truncated after `max_turns` (R16), all rewards are 0. Copies by `copy.deepcopy` or `pickle` continue the
     running game with the same dice.
 
     Args:
@@ -45,7 +44,7 @@ class raw_env(OneGame, AECEnv[str, Any, int]):  # type: ignore[misc]  # PettingZ
             are int8 (D,), and `infos[agent]` contains the mask.
         observation_dtype: `int8` or `float32`, as NumPy dtype or its name; also used by `state()`.
         mask_dtype: `int8`, which `Discrete.sample` needs, or `bool`, as NumPy dtype or its name.
-        encoding: of observations: `"one_hot"`, `"compact"`, `"tokens"` or `"features"` (docs/reference/observation.md).
+        encoding: `"one_hot"`, `"compact"`, `"tokens"` or `"features"`, see docs/reference/observation.md.
         render_mode: one of `wotd_env.rendering.RENDER_MODES`, or None. `"human"` shows every step in a window.
         **rules: the fields of `wotd_env.Rules`.
 
@@ -80,7 +79,7 @@ class raw_env(OneGame, AECEnv[str, Any, int]):  # type: ignore[misc]  # PettingZ
     ) -> None:
         super().__init__()
         self.game = Game(rules_for(type(self), rules), encoding=encoding)
-        self.render_mode = check_choice("render_mode", render_mode, (None, *RENDER_MODES))
+        self.render_mode = render_mode
         self._viewer = Viewer(self.game, render_mode)
         self.possible_agents = [f"player_{seat}" for seat in range(self.game.rules.players)]
         self._format = Format(self.game, mask_in, observation_dtype, mask_dtype)
@@ -103,15 +102,15 @@ class raw_env(OneGame, AECEnv[str, Any, int]):  # type: ignore[misc]  # PettingZ
         """Start a game.
 
         Args:
-            seed: the seed of the dice, which are the same as in `Game.reset(1, seed=seed)`. Without a seed the dice of
-                the last game continue; the first game gets a random seed.
+            seed: the seed of the dice, which are those of `Game.reset(1, seed=seed)`. Without a seed the random stream
+                of the last game continues; the first game gets a random seed.
             options: `"starting_player"`, a seat; or `"state"`, a record of the game to continue, with its own dice
                 unless `seed` is given.
 
         Raises:
             ValueError: for an invalid seed or option; the running game continues.
         """
-        # All seats learn, so any seat can be the learner here. The seat that lost by an illegal action may start (R1).
+        # `_next_game` expects one learner. Here all seats learn, so it matters only which seat lost illegally (R1).
         seat = self._loser or 0
         self._state, _ = self._next_game(seed, options, seat, seat, self._loser is not None)
         self._loser = None
@@ -121,16 +120,15 @@ class raw_env(OneGame, AECEnv[str, Any, int]):  # type: ignore[misc]  # PettingZ
         self.terminations = dict.fromkeys(self.agents, False)
         self.truncations = dict.fromkeys(self.agents, False)
         self.infos: dict[str, dict[str, Any]] = {agent: self._info(0) for agent in self.agents}
-        player = int(self._state["player"][0])
-        self.agent_selection = self.possible_agents[player]
-        self._select(len(self.agents) if self._state["phase"][0] == Phase.OVER else player)
+        over = self._state["phase"][0] == Phase.OVER
+        self._select(len(self.agents) if over else int(self._state["player"][0]))
 
     def step(self, action: Any) -> None:
         """Take the action of `agent_selection`; if this agent is terminated or truncated, the action must be None.
 
         Raises:
             IllegalActionError: if the action is illegal; nothing has changed.
-            ResetNeeded: before the first reset and after the end.
+            ResetNeeded: if no game is running.
             TypeError: if the action is not an integer; nothing has changed.
         """
         if self._state is None or not self.agents:
@@ -148,7 +146,7 @@ class raw_env(OneGame, AECEnv[str, Any, int]):  # type: ignore[misc]  # PettingZ
     def forfeit(self) -> None:
         """End the running game because of an illegal action of `agent_selection`, as `env()` does.
 
-        This agent gets -1 and the others get 0. All agents are terminated and truncated, as with PettingZoo's
+        This agent gets -1 and all other agents get 0. All agents are terminated and truncated, as with PettingZoo's
         `TerminateIllegalWrapper`. With `start="loser"` this agent starts the next game (R1).
 
         Raises:
@@ -162,7 +160,7 @@ class raw_env(OneGame, AECEnv[str, Any, int]):  # type: ignore[misc]  # PettingZ
         self._end(dict.fromkeys(self.agents, True), dict.fromkeys(self.agents, 0.0) | {agent: -1.0})
 
     def _select(self, player: int) -> None:
-        """Select the next agent by its seat, or end the game if there is no such seat."""
+        """Select the agent of the seat `player`. The number of players as `player` means that the game is over."""
         if player < len(self.possible_agents):
             self.agent_selection = self.possible_agents[player]
             if self._format.mask_in == "info":
@@ -184,7 +182,7 @@ class raw_env(OneGame, AECEnv[str, Any, int]):  # type: ignore[misc]  # PettingZ
         self.agent_selection = self.agents[0]
 
     def _info(self, legal: int) -> dict[str, Any]:
-        """Return the info of an agent for which all actions (1) or none (0) are legal."""
+        """Return an agent's info; with masks in the infos, all entries of its mask are `legal`, 0 or 1."""
         if self._format.mask_in == "obs":
             return {}
         return self._format.info(np.full(self.game.num_actions, legal, np.int8))
@@ -214,8 +212,9 @@ class raw_env(OneGame, AECEnv[str, Any, int]):  # type: ignore[misc]  # PettingZ
 class _Direct(BaseWrapper[str, Any, int]):  # type: ignore[misc]  # PettingZoo is untyped
     """Gives direct access to the attributes that every agent loop needs.
 
-    PettingZoo's wrappers pass each attribute down by name, which takes three times as long as the game. Before the
-    first reset the properties raise AttributeError; Python then calls `__getattr__`, which raises the wrapper's error.
+    PettingZoo's wrappers look up each attribute by name in the wrapped environment, which takes three times as long as
+    the game itself. Before the first reset the properties raise AttributeError. Python then calls `__getattr__` of the
+    wrapper, which raises PettingZoo's error.
     """
 
     def __init__(self, env: AECEnv[str, Any, int], **arguments: Any) -> None:

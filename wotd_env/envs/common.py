@@ -17,14 +17,14 @@ from wotd_env.core.arguments import check_choice
 from wotd_env.core.game import Game, check_seed
 from wotd_env.core.observation import parts
 from wotd_env.core.state import States
-from wotd_env.envs.starts import LastGames, next_games, read_options, read_seeds
+from wotd_env.envs.starts import LEARNER, next_games, read_options, read_seeds
 from wotd_env.rendering import Viewer
 
 
 class Format:
     """The format in which an environment returns observations and action masks.
 
-    With `mask_in="obs"` observations are dicts that contain the mask; with `"info"` the infos contain it.
+    With `mask_in="obs"` observations are dicts that contain the mask; with `"info"` the infos contain the mask.
     """
 
     def __init__(self, game: Game, mask_in: str, observation_dtype: DTypeLike, mask_dtype: DTypeLike) -> None:
@@ -93,16 +93,15 @@ class OneGame:
     ) -> tuple[States, int]:
         """Return the next game at its first decision, STATE (1,), and the learner's seat in it.
 
-        `learner` is the learner's seat in the last game. `lost` says whether the learner lost that game by an illegal
-        action. See `next_games` for the other arguments.
+        `learner` is the learner's seat in the last game, and `lost` whether the learner lost that game by an illegal
+        action. `seat` is the setting for the next game, see `fixed_seat`.
         """
-        last = None
-        if self._state is not None:
-            last = LastGames(self._state, np.array([learner], np.int8), np.array([lost]))
+        learners = np.zeros(1, LEARNER)
+        learners["seat"], learners["lost"] = learner, lost
         seeds = read_seeds(None if seed is None else check_seed(seed), 1)
         chosen = read_options(self.game.rules, options)
-        state, seats = next_games(self.game, last, np.ones(1, np.bool_), seat, seeds, chosen)
-        return state, int(seats[0])
+        state = next_games(self.game, self._state, learners, seat, seeds, chosen)
+        return state, int(learners["seat"][0])
 
     def _view(self, seat: int, ended: bool) -> tuple[NDArray[np.int8], NDArray[np.int8]]:
         """Return a seat's observation and action mask, new arrays; the mask is all ones if the game has `ended`."""
@@ -113,7 +112,8 @@ class OneGame:
 
     def render(self) -> Any:
         """Return a picture of the position, or show it. Without a render mode, warn and return None."""
-        return self._viewer.render_one(self._started("render"))
+        pictures = self._viewer.render(self._started("render"))
+        return None if pictures is None else pictures[0]
 
     def _render_for_human(self) -> None:
         if self.render_mode == "human":
@@ -142,7 +142,7 @@ def as_integer(action: Any) -> int:
 
 
 def warn_of_illegal(explanation: str) -> None:
-    """Warn of the first illegal action in an environment."""
+    """Warn that an illegal action has lost a game. An environment calls this once, at its first illegal action."""
     gymnasium.logger.warn(
         "a game is lost by an illegal action; further ones get no warning: choose actions by the action mask. %s",
         explanation,

@@ -14,22 +14,11 @@ from numpy.typing import NDArray
 from wotd_env.core import engine
 from wotd_env.core.batch import view
 from wotd_env.core.compilation import kernel
-from wotd_env.core.config import Config, Configs
+from wotd_env.core.config import Configs
 from wotd_env.core.rules import MAX_PLAYERS, Phase
-from wotd_env.core.state import Record, Records
+from wotd_env.core.state import Records
 from wotd_env.envs.opponents import play_scripts
-from wotd_env.envs.starts import next_game
-
-LEARNER = np.dtype(
-    [
-        ("seat", "i1"),
-        ("steps", "i4"),  # actions in this game
-        ("waiting", "?"),  # within a step: other seats must play before the learner decides
-        ("ended", "?"),  # the game has ended, so the next step starts another game
-        ("lost", "?"),  # the learner lost the game by an illegal action
-    ]
-)
-"""The learner of one environment."""
+from wotd_env.envs.starts import restart
 
 
 class Settings(NamedTuple):
@@ -42,9 +31,9 @@ class Settings(NamedTuple):
 
 
 class Step(NamedTuple):
-    """The arrays of a step. The last two show the games that ended in the step; without `same_step` both are empty."""
+    """The arrays of a step. `final_observation` and `final_mask` show the games that ended in it, with `same_step`."""
 
-    acting: bool  # take the actions before playing the waiting games
+    acting: bool  # whether to take the actions before the waiting games are played
     actions: NDArray[np.int64]  # (N,)
     illegal: NDArray[np.bool_]  # (N,): the masks forbid the action
     observation: NDArray[np.int8]  # (N, D)
@@ -52,8 +41,8 @@ class Step(NamedTuple):
     reward: NDArray[np.float64]  # (N,)
     terminated: NDArray[np.bool_]  # (N,)
     truncated: NDArray[np.bool_]  # (N,)
-    final_observation: NDArray[np.int8]  # (N, D), or (N, 0)
-    final_mask: NDArray[np.int8]  # (N, A), or (N, 0)
+    final_observation: NDArray[np.int8]  # (N, D), or (N, 0) without `same_step`
+    final_mask: NDArray[np.int8]  # (N, A), or (N, 0) without `same_step`
 
 
 @kernel
@@ -86,7 +75,7 @@ def advance(
         s, learner = states[i], learners[i]
         if step.acting:
             if learner.ended:
-                restart(s, rules, learner, settings.seat)
+                restart(s, rules, learner, rules.start, settings.seat)
             else:
                 learner.steps += 1
                 learner.waiting = True
@@ -113,24 +102,6 @@ def advance(
             if learner.ended and settings.same_step:
                 seat = np.int64(learner.seat)
                 view(s, rules, seat, learner.lost, step.final_observation[i], step.final_mask[i])
-                restart(s, rules, learner, settings.seat)
+                restart(s, rules, learner, rules.start, settings.seat)
         if not learner.waiting:
             view(s, rules, np.int64(learner.seat), learner.lost, step.observation[i], step.mask[i])
-
-
-@kernel
-def restart(s: Record, rules: Config, learner: Any, seat: Any) -> None:
-    """Start the next game of an environment. Any seat may start, so the game waits for the other seats."""
-    learner.seat = next_game(s, rules, rules.start, learner.seat, seat, learner.lost)
-    learner.steps = 0
-    learner.waiting = True
-    learner.ended = False
-    learner.lost = False
-
-
-@kernel
-def view_learners(states: Records, config: Configs, learners: Any, observation: Any, mask: Any) -> None:
-    """Write every learner's observation, int8 (N, D), and mask, int8 (N, A)."""
-    for i in range(states.shape[0]):
-        seat = np.int64(learners[i].seat)
-        view(states[i], config[0], seat, learners[i].lost, observation[i], mask[i])

@@ -1,9 +1,11 @@
 """The policies of the seats that do not learn.
 
-The policies `random` and `greedy` are scripts: compiled loops play them. Other policies are asked in batches outside of
-compiled code. The draws of `random` are derived from the game's stream without advancing it. So a game has the same
-moves in any batch, process or interface, and its dice do not depend on the policies. Policies that are not scripts
-draw from a given generator. They see games with replaced streams, so they cannot know the future dice.
+The policies `random` and `greedy` are scripts: compiled loops play them. The draws of `random` are derived from the
+game's random stream without advancing it. So a game has the same moves in any batch, process or interface, and its dice
+do not depend on the policies.
+
+Other policies are asked in batches outside of compiled code, and draw from a given generator. They see games with
+replaced random streams, so they cannot know the future dice.
 
 Relative seats count from the learner's seat: 1 is the next seat in turn order.
 """
@@ -38,7 +40,7 @@ class Opponents:
     Attributes:
         policies: the policies of the relative seats 1 to n - 1.
         scripts: the scripts of these policies for compiled loops, see `script_in`.
-        outside: whether some of these policies are not scripts.
+        outside: whether any of these policies is not a script.
     """
 
     def __init__(self, game: Game, opponents: str | Policy | Sequence[str | Policy]) -> None:
@@ -60,17 +62,13 @@ class Opponents:
         # [relative seat] -> index into _players; -1 for the learner
         self._player = np.array([-1, *(self._players.index(policy) for policy in self.policies)])
 
-    def play(self, state: States, learners: NDArray[np.int8], rng: np.random.Generator) -> None:
-        """Play every game, STATE (N,), in place, until its learner is to decide or the game is over.
+    def play(self, state: States, learner: int, rng: np.random.Generator) -> None:
+        """Play one game, STATE (1,), in place, until the seat `learner` is to decide or the game is over.
 
-        The learners' seats are int8 (N,). Policies that are not scripts draw from `rng`.
+        Policies that are not scripts draw from `rng`.
         """
-        ready = np.empty(len(state), np.bool_)
-        while True:
-            arguments = (learners, self.scripts, scratch, ready)
-            if all(self.game.apply(play_scripts_in_all, state, *arguments, validate=False)):
-                return
-            self.decide(state, learners, np.flatnonzero(~ready), rng)
+        while not play_scripts_in_one(state, self.game.config, learner, self.scripts, scratch()):
+            self.decide(state, np.array([learner], np.int8), np.zeros(1, np.int64), rng)
 
     def decide(
         self, state: States, learners: NDArray[np.int8], waiting: NDArray[np.int64], rng: np.random.Generator
@@ -95,15 +93,11 @@ class Opponents:
 
 
 @kernel
-def play_scripts_in_all(
-    states: Records, config: Configs, learners: Any, scripts: Any, scratch: Records, ready: Any
+def play_scripts_in_one(
+    states: Records, config: Configs, learner: Any, scripts: Any, scratch: Records
 ) -> Any:
-    """Play the scripted seats in every game. Mark the ready games, see `play_scripts`. Return whether all are ready."""
-    everywhere = True
-    for i in range(states.shape[0]):
-        ready[i] = play_scripts(states[i], config[0], learners[i], scripts, scratch[0])
-        everywhere &= ready[i]
-    return everywhere
+    """Call `play_scripts` for the first game."""
+    return play_scripts(states[0], config[0], learner, scripts, scratch[0])
 
 
 @kernel

@@ -6,7 +6,6 @@ from collections.abc import Sequence
 from typing import Any
 
 import gymnasium
-import numpy as np
 from gymnasium.error import ResetNeeded
 from gymnasium.spaces import Discrete
 from numpy.typing import DTypeLike, NDArray
@@ -29,15 +28,15 @@ class WayOfTheDragonEnv(OneGame, gymnasium.Env[Any, Any]):
     """Way of the Dragon for one learner: `gymnasium.make("wotd_env:wotd_env/WayOfTheDragon-v0")`.
 
     A step is one decision of the learner, followed by the decisions of the other seats until the learner decides again
-    or the game ends. The reward is 0 until the last step, which gives the reward of the learner's seat (R10). A game
+    or the game ends. The reward is 0 before the last step, which gives the result of the learner's seat (R10). A game
     that reaches `max_turns` is truncated (R16). Copies by `copy.deepcopy` or `pickle` continue the running game with
     the same dice.
 
     Observations are int8 (D,), and `info["action_mask"]` is int8 (A,) at every reset and step. With `mask_in="obs"`
     observations are `{"observation": int8 (D,), "action_mask": int8 (A,)}`. The mask is all ones after the end.
 
-    A game may end before the learner has decided anything. Then the reset returns the final position, and the next step
-    returns the result, whichever action it gets.
+    A game may end before the learner's first decision. Then the reset returns the final position, and the next step
+    ignores its action and returns the result.
 
     Args:
         opponents: a policy or its name for all other seats, or a list of policies, in turn order after the learner.
@@ -46,7 +45,7 @@ class WayOfTheDragonEnv(OneGame, gymnasium.Env[Any, Any]):
         mask_in: `"info"` or `"obs"`.
         observation_dtype: `int8` or `float32`, as NumPy dtype or its name.
         mask_dtype: `int8`, which `Discrete.sample` needs, or `bool`, as NumPy dtype or its name.
-        encoding: of observations: `"one_hot"`, `"compact"`, `"tokens"` or `"features"` (docs/reference/observation.md).
+        encoding: `"one_hot"`, `"compact"`, `"tokens"` or `"features"`, see docs/reference/observation.md.
         illegal: the effect of an illegal action. `"lose"`: the game ends with the reward of a loss,
             `info["illegal_action"]` contains the action, and the first illegal action is explained in a warning.
             `"raise"`: `IllegalActionError` is raised, and nothing changes.
@@ -80,7 +79,7 @@ class WayOfTheDragonEnv(OneGame, gymnasium.Env[Any, Any]):
         self.game = Game(rules_for(type(self), rules), encoding=encoding)
         self.opponents = Opponents(Game(self.game.rules), opponents)
         self.illegal = check_choice("illegal", illegal, ("lose", "raise"))
-        self.render_mode = check_choice("render_mode", render_mode, (None, *RENDER_MODES))
+        self.render_mode = render_mode
         self._viewer = Viewer(self.game, render_mode)
         self._format = Format(self.game, mask_in, observation_dtype, mask_dtype)
         self.observation_space = self._format.space()
@@ -94,7 +93,7 @@ class WayOfTheDragonEnv(OneGame, gymnasium.Env[Any, Any]):
 
     @property
     def seat(self) -> int:
-        """The learner's seat in the running game, or in the one that has just ended."""
+        """The learner's seat in the running game or, after its end, in the last game."""
         self._started("seat")
         return self._seat
 
@@ -105,7 +104,7 @@ class WayOfTheDragonEnv(OneGame, gymnasium.Env[Any, Any]):
 
         Args:
             seed: the seed of the dice and of the opponents' draws. The dice are those of `Game.reset(1, seed=seed)`.
-                Without a seed, dice and draws continue from the last game; the first game gets a random seed.
+                Without a seed, the random streams of the last game continue; the first game gets a random seed.
             options: `"starting_player"`, a seat; or `"state"`, a record of the game to continue, with its own dice
                 unless `seed` is given.
 
@@ -162,8 +161,8 @@ class WayOfTheDragonEnv(OneGame, gymnasium.Env[Any, Any]):
 
     def _let_others_play(self, state: States) -> None:
         try:
-            self.opponents.play(state, np.array([self._seat], np.int8), self.np_random)
-        except BaseException:  # a policy failed, or Ctrl-C: only some of the others have played
+            self.opponents.play(state, self._seat, self.np_random)
+        except BaseException:  # a policy failed, or Ctrl-C: only some of the opponents have played
             self._ended = True
             raise
 

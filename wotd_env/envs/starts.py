@@ -1,4 +1,4 @@
-"""Start the next games of an environment: seeds, reset options, and the learner's seat."""
+"""Start the next games of environments: the seeds, the options of `reset`, and the learners' seats."""
 
 from __future__ import annotations
 
@@ -20,24 +20,36 @@ from wotd_env.core.rules import Phase, Rules
 from wotd_env.core.state import ROW, STATE, Record, Records, States
 
 ANY_SEAT = -1  # value of the setting `seat`: the learner's seat is drawn for every game
+CONTINUE = -3  # a value beside those of `engine.new_game`'s `starter`: continue the game in the record
+
+LEARNER = np.dtype(
+    [
+        ("seat", "i1"),
+        ("steps", "i4"),  # actions in this game
+        ("waiting", "?"),  # within a step: other seats must play before the learner decides
+        ("ended", "?"),  # the game has ended, so the next step starts another game
+        ("lost", "?"),  # the learner lost the game by an illegal action
+    ]
+)
+"""The learner of one environment."""
 
 
 def fixed_seat(rules: Rules, seat: int | str) -> int:
-    """Return the setting `seat` as an integer, ANY_SEAT for `"random"`; raise ValueError for other values."""
+    """Return the setting `seat` as an integer, ANY_SEAT for `"random"`; raise ValueError for an invalid seat."""
     if isinstance(seat, str) and seat == "random":
         return ANY_SEAT
     return check_integer("seat", seat, 0, rules.players - 1, "or 'random'")
 
 
 class Seeds(NamedTuple):
-    """The seeds of N environments."""
+    """The seeds of N environments, some of which may have no seed."""
 
     number: NDArray[np.uint64]  # (N,)
-    given: NDArray[np.bool_]  # (N,), False: the environment has no seed
+    given: NDArray[np.bool_]  # (N,): whether the environment has a seed
 
     @property
     def first(self) -> int | None:
-        """The first seed, or None if there is none."""
+        """The first given seed, or None if no environment has a seed."""
         return int(self.number[self.given.argmax()]) if self.given.any() else None
 
 
@@ -89,109 +101,76 @@ def read_options(rules: Rules, options: Mapping[str, Any] | None, *more: str) ->
     return None, state
 
 
-class LastGames(NamedTuple):
-    """The last games of N environments."""
-
-    state: States  # STATE (N,)
-    seats: NDArray[np.int8]  # (N,): the learners' seats
-    lost: NDArray[np.bool_]  # (N,): whether the learner lost by an illegal action
-
-
-class _Starts(NamedTuple):
-    """The starts of N games in compiled code."""
-
-    where: NDArray[np.bool_]  # start this game
-    seeds: NDArray[np.uint64]
-    seeded: NDArray[np.bool_]  # use the dice of the seed; otherwise the dice of the record continue
-    starters: NDArray[np.int64]  # see engine.new_game
-    seats: NDArray[np.int8]  # the learners' seats in the last games, replaced by the next ones
-    lost: NDArray[np.bool_]  # the learner lost the last game by an illegal action
-
-
 def next_games(
     game: Game,
-    last: LastGames | None,
-    where: NDArray[np.bool_],
+    last: States | None,
+    learners: NDArray[np.void],
     seat: int,
     seeds: Seeds,
     options: tuple[Any, States | None],
-) -> tuple[States, NDArray[np.int8]]:
-    """Start the next games and play them to their first decisions.
+) -> States:
+    """Return the next games of N environments at their first decisions, STATE (N,).
 
-    A seed gives the dice of `Game.reset(1, seed=seed)`. Without a seed the dice of the last game continue; first games
-    get random seeds. A given state keeps its dice unless there is a seed.
+    A seed gives the dice of `Game.reset(1, seed=seed)`. Without a seed the random stream of the last game continues;
+    first games get random seeds. A state from the options keeps its random stream unless there is a seed.
 
     Args:
         game: the rules.
-        last: the last games, which are not changed; None before the first games.
-        where: bool (N,): the environments that start a game.
+        last: the last games, STATE (N,), which are not changed; None before the first games.
+        learners: LEARNER (N,), the learners of the last games; changed to those of the next games.
         seat: the learner's seat, or ANY_SEAT.
-        seeds: the seeds of all environments.
+        seeds: the seeds of the environments.
         options: the result of `read_options`.
 
-    Returns:
-        All games, STATE (N,), and the learners' seats, int8 (N,).
-
     Raises:
-        ValueError: for an invalid starting player.
+        ValueError: for an invalid starting player; `learners` has not changed.
     """
     starter, given = options
-    n = len(where)
-    seeded = where & seeds.given
-    if last is None:
-        last = LastGames(np.zeros(n, STATE), np.zeros(n, np.int8), np.zeros(n, np.bool_))
-        if given is None:
-            random = np.uint64(secrets.randbits(63)) + np.arange(n, dtype=np.uint64)
-            seeds, seeded = Seeds(np.where(seeded, seeds.number, random), where), where
-    state = last.state.view(ROW).copy().view(STATE)
-    if given is None:
-        state.view(ROW)[seeded] = np.zeros(1, STATE).view(ROW)  # a first game, see `engine.new_game`
+    n = len(learners)
+    starters = game.starters(starter, n) if given is None else np.full(n, CONTINUE)
+    if given is not None:
+        state = np.repeat(given, n)
+    elif last is None:
+        state = np.zeros(n, STATE)
+        random = np.uint64(secrets.randbits(63)) + np.arange(n, dtype=np.uint64)
+        seeds = Seeds(np.where(seeds.given, seeds.number, random), np.ones(n, np.bool_))
     else:
-        state[where] = given
-    starts = _Starts(
-        where=where,
-        seeds=seeds.number,
-        seeded=seeded,
-        starters=game.starters(starter, n),
-        seats=last.seats.copy(),
-        lost=last.lost & ~seeded,
-    )
-    game.apply(_start, state, starts, seat, given is None, validate=False)
-    return state, starts.seats
+        state = last.view(ROW).copy().view(STATE)
+        state.view(ROW)[seeds.given] = np.zeros(1, STATE).view(ROW)  # a first game, see `engine.new_game`
+    game.apply(_start, state, learners, starters, seeds, seat, validate=False)
+    return state
 
 
 @kernel
-def _start(states: Records, config: Configs, starts: Any, seat: Any, new: Any) -> None:
-    """Start the next games, or without `new` continue the games in the records."""
-    rules = config[0]
+def _start(states: Records, config: Configs, learners: Any, starters: Any, seeds: Seeds, seat: Any) -> None:
+    """Start the games of `next_games`."""
     for i in range(states.shape[0]):
-        if starts.where[i]:
-            s = states[i]
-            batch.seed(states[i : i + 1], starts.seeded[i : i + 1], starts.seeds[i])
-            if new:
-                starts.seats[i] = next_game(
-                    s, rules, starts.starters[i], starts.seats[i], seat, starts.lost[i]
-                )
-            else:
-                starts.seats[i] = choose_seat(s, rules, seat)
-                engine.run(s, rules, engine.shown(s), True)
+        batch.seed(states[i : i + 1], seeds.given[i : i + 1], seeds.number[i])
+        if seeds.given[i]:
+            learners[i].lost = False  # the game of a seed does not depend on the last game
+        restart(states[i], config[0], learners[i], starters[i], seat)
 
 
 @kernel
-def next_game(s: Record, rules: Config, starter: Any, learner: Any, seat: Any, lost: Any) -> Any:
-    """Start a learner's next game in the record of its last one, up to the first decision. Return its new seat.
+def restart(s: Record, rules: Config, learner: Any, starter: Any, seat: Any) -> None:
+    """Start a learner's next game in the record of the last game, up to the first decision of any seat.
 
-    The order of the other players does not change. A learner that lost the last game by an illegal action counts as
-    its loser (R1).
+    `starter` is an argument of `engine.new_game`, or CONTINUE. The order of the other players does not change. A
+    learner that lost the last game by an illegal action counts as the loser of that game (R1).
     """
     chosen = choose_seat(s, rules, seat)
-    if starter == LOSER and lost:
-        starter = chosen
-    elif starter == LOSER:
-        engine.move_seats(s, rules, (chosen - learner) % rules.players)
-    engine.new_game(s, rules, starter)
+    if starter != CONTINUE:
+        if starter == LOSER and learner.lost:
+            starter = chosen
+        elif starter == LOSER:
+            engine.move_seats(s, rules, (chosen - learner.seat) % rules.players)
+        engine.new_game(s, rules, starter)
     engine.run(s, rules, engine.shown(s), True)
-    return chosen
+    learner.seat = chosen
+    learner.steps = 0
+    learner.waiting = True
+    learner.ended = False
+    learner.lost = False
 
 
 @kernel

@@ -15,11 +15,11 @@ from numpy.typing import ArrayLike, DTypeLike, NDArray
 from wotd_env.core.arguments import check_choice, check_integer
 from wotd_env.core.game import Game, IllegalActionError
 from wotd_env.core.rules import rules_for
-from wotd_env.core.state import STATE, States, scratch
+from wotd_env.core.state import ROW, STATE, States, scratch, take
 from wotd_env.envs.common import Format, warn_of_illegal
-from wotd_env.envs.learners import LEARNER, Settings, Step, advance, find_illegal, view_learners
+from wotd_env.envs.learners import Settings, Step, advance, find_illegal
 from wotd_env.envs.opponents import Opponents
-from wotd_env.envs.starts import LastGames, fixed_seat, next_games, read_options, read_seeds
+from wotd_env.envs.starts import LEARNER, Seeds, fixed_seat, next_games, read_options, read_seeds
 from wotd_env.policy import Policy
 from wotd_env.rendering import FPS, RENDER_MODES, Viewer
 
@@ -28,9 +28,9 @@ class WayOfTheDragonVectorEnv(VectorEnv[Any, ArrayLike, NDArray[Any]]):
     """N games in one environment: `gymnasium.make_vec("wotd_env:wotd_env/WayOfTheDragon-v0", N)`.
 
     It behaves like Gymnasium's `SyncVectorEnv` over N single environments: same observations, rewards, flags, infos,
-    options and seeds (environment i gets seed + i). There are two differences. Policies other than `random` and
-    `greedy` draw from one generator, `np_random`, for all games. A reset of some games returns the action masks of all
-    games.
+    options and seeds (environment i gets seed + i). There are two differences. In all games, policies other than
+    `random` and `greedy` draw from the same generator, `np_random`. A reset of some games returns the action masks of
+    all games.
 
     Actions are integers (N,). Observations are int8 (N, D); with `mask_in="obs"` they are a dict that also contains
     `"action_mask"`, int8 (N, A). With `mask_in="info"` the masks are in the infos. The mask of a game that has ended is
@@ -46,11 +46,12 @@ class WayOfTheDragonVectorEnv(VectorEnv[Any, ArrayLike, NDArray[Any]]):
         num_threads: threads that share the games; results do not depend on it.
         render_mode: one of `wotd_env.rendering.RENDER_MODES`, or None. `render` returns a tuple with a picture of each
             game. `"human"` shows the first games in a window at every reset and step.
-        max_episode_steps: actions of the learner after which a game is truncated, as Gymnasium's `TimeLimit` does.
+        max_episode_steps: maximum number of actions of the learner in a game, like Gymnasium's `TimeLimit`. The game is
+            then truncated.
         **rules: the fields of `wotd_env.Rules`.
 
     Attributes:
-        autoreset_mode: the mode, also in `metadata`.
+        autoreset_mode: the `AutoresetMode`, also in `metadata`.
         game: the `Game` that is played; `game.observation_layout` names the parts of an observation.
         seat: the learner's seat in every game, int8 (N,).
         record: a copy of the games, STATE (N,).
@@ -81,7 +82,7 @@ class WayOfTheDragonVectorEnv(VectorEnv[Any, ArrayLike, NDArray[Any]]):
         self.game = Game(rules_for(type(self), rules), num_threads=num_threads, encoding=encoding)
         self.opponents = Opponents(Game(self.game.rules, num_threads=num_threads), opponents)
         self.illegal = check_choice("illegal", illegal, ("lose", "raise"))
-        self.render_mode = check_choice("render_mode", render_mode, (None, *RENDER_MODES))
+        self.render_mode = render_mode
         self._viewer = Viewer(self.game, render_mode)
         if not isinstance(autoreset_mode, AutoresetMode):
             check_choice("autoreset_mode", autoreset_mode, [mode.value for mode in AutoresetMode])
@@ -127,8 +128,8 @@ class WayOfTheDragonVectorEnv(VectorEnv[Any, ArrayLike, NDArray[Any]]):
         """Start games.
 
         Args:
-            seed: environment i plays the game of seed + i, or of the i-th seed of a list. Without a seed its dice
-                continue from its last game; the first game gets a random seed.
+            seed: environment i plays the game of seed + i, or of the i-th seed of a list. Without a seed the random
+                stream of its last game continues; the first game gets a random seed.
             options: the options of the single environment, and `"reset_mask"`, bool (N,): the environments to reset.
 
         Returns:
@@ -139,28 +140,26 @@ class WayOfTheDragonVectorEnv(VectorEnv[Any, ArrayLike, NDArray[Any]]):
             TypeError: for a `"reset_mask"` of another type.
         """
         seeds = read_seeds(seed, self.num_envs)
-        where = self._read_reset_mask((options or {}).get("reset_mask"))
-        learners = self._learners
-        last = LastGames(self._state, learners["seat"], learners["lost"]) if self._started else None
+        games = self._read_reset_mask((options or {}).get("reset_mask"))
         chosen = read_options(self.game.rules, options, "reset_mask")
-        self._state, learners["seat"] = next_games(self.game, last, where, self._settings.seat, seeds, chosen)
+        last = take(self._state, games) if self._started else None
+        learners = self._learners[games]
+        some = Seeds(seeds.number[games], seeds.given[games])
+        state = next_games(self.game, last, learners, self._settings.seat, some, chosen)
+        self._state.view(ROW)[games], self._learners[games] = state.view(ROW), learners
         super().reset(seed=seeds.first)
-        for field in ("steps", "ended", "lost"):
-            learners[field][where] = 0
-        learners["waiting"] = where
         self._started = True
+        self._learners["waiting"] = True  # in all games, because a reset of some games returns all masks
         step = self._new_step()
         self._play(step)
-        # A reset of some games returns the masks of all.
-        self.game.apply(view_learners, self._state, learners, step.observation, step.mask, validate=False)
         return self._show(step)
 
     def step(
         self, actions: ArrayLike
     ) -> tuple[Any, NDArray[np.float64], NDArray[np.bool_], NDArray[np.bool_], dict[str, Any]]:
-        """Take the learners' actions, integers (N,), then play the opponents.
+        """Take the learners' actions, integers (N,).
 
-        In each game they play until the learner is to act again or the game ends.
+        In each game the opponents then play until the learner is to act again or the game ends.
 
         Returns:
             Observations, rewards, terminated, truncated, infos.
@@ -198,8 +197,7 @@ class WayOfTheDragonVectorEnv(VectorEnv[Any, ArrayLike, NDArray[Any]]):
     def render(self) -> tuple[Any, ...] | None:
         """Return a picture of each game, or show them. Without a render mode, warn and return None."""
         self._check_started()
-        pictures = self._viewer.render(self._state)
-        return None if pictures is None else tuple(pictures)
+        return self._viewer.render(self._state)
 
     def close_extras(self, **kwargs: Any) -> None:
         """Close the window if there is one."""
@@ -209,10 +207,10 @@ class WayOfTheDragonVectorEnv(VectorEnv[Any, ArrayLike, NDArray[Any]]):
         if not self._started:
             raise ResetNeeded("no game has started: call reset() first")
 
-    def _read_reset_mask(self, where: Any) -> NDArray[np.bool_]:
-        """Return the environments to reset, bool (N,)."""
+    def _read_reset_mask(self, where: Any) -> NDArray[np.int64]:
+        """Return the indices of the environments to reset."""
         if where is None:
-            return np.ones(self.num_envs, np.bool_)
+            return np.arange(self.num_envs)
         if not isinstance(where, np.ndarray) or where.dtype != np.bool_:
             raise TypeError(f"options['reset_mask'] must be a bool array ({self.num_envs},), got {where!r}")
         if where.shape != (self.num_envs,) or not where.any():
@@ -221,10 +219,13 @@ class WayOfTheDragonVectorEnv(VectorEnv[Any, ArrayLike, NDArray[Any]]):
             )
         if not (self._started or where.all()):
             raise ResetNeeded("call reset() without a reset_mask first: some environments have no game yet")
-        return where.copy()
+        return np.flatnonzero(where)
 
     def _answer_illegal(self, given: ArrayLike, step: Step) -> dict[str, Any]:
-        """Return the infos on illegal actions. Explain the first illegal action in an error, or once in a warning."""
+        """Return the infos about illegal actions, and explain the first one in a warning, once per environment.
+
+        With `illegal="raise"` the explanation is an error instead.
+        """
         if self.illegal == "raise" or not self._warned:
             first = int(step.illegal.argmax())
             action = int(np.asarray(given, object)[first])  # may be beyond 64 bits
@@ -265,7 +266,7 @@ class WayOfTheDragonVectorEnv(VectorEnv[Any, ArrayLike, NDArray[Any]]):
                 return
             try:
                 self.opponents.decide(self._state, self._learners["seat"], waiting, self.np_random)
-            except BaseException:  # a policy failed, or Ctrl-C: only some games have moved
+            except BaseException:  # a policy failed, or Ctrl-C: the opponents have played in some games only
                 self._started = False
                 raise
             step = step._replace(acting=False)
@@ -279,12 +280,12 @@ class WayOfTheDragonVectorEnv(VectorEnv[Any, ArrayLike, NDArray[Any]]):
         return self._format.show(step.observation, step.mask), info
 
     def _mask_info(self, mask: NDArray[np.int8], where: NDArray[np.bool_]) -> dict[str, Any]:
-        """Return infos with the masks of some environments, int8 (N, A), or nothing with `mask_in="obs"`."""
+        """Return infos with the masks int8 (N, A) of the environments in `where`; empty with `mask_in="obs"`."""
         info: dict[str, Any] = self._format.info(mask)
         return info | {f"_{name}": where for name in info}
 
     def _final_info(self, step: Step, info: dict[str, Any]) -> dict[str, Any]:
-        """Return infos on the games that ended and were restarted in the same step."""
+        """Return infos about the games that ended in this step. Their environments have started the next games."""
         ended = step.terminated | step.truncated
         games = np.flatnonzero(ended)
         if not games.size:

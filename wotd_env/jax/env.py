@@ -22,7 +22,7 @@ from wotd_env.jax.rules import COLORS, Moves, State
 
 
 def _chance_logits() -> NDArray[np.float32]:
-    """Return float32 (462, 252): the logarithm of the probability of each roll after each keep."""
+    """Return the log-probability of each roll after each keep, float32 (462, 252)."""
     throws = [np.bincount(dice.rolls_after(keep), minlength=dice.NUM_ROLLS) for keep in range(dice.NUM_KEEPS)]
     chances: NDArray[np.float64] = np.array(throws) / dice.THROW_SIZE[:, None]
     with np.errstate(divide="ignore"):
@@ -30,6 +30,9 @@ def _chance_logits() -> NDArray[np.float32]:
 
 
 CHANCE_LOGITS = _chance_logits()
+
+INTEGERS = ("dead", "turn", "phase", "rolls_left", "used")
+"""Fields that have the same integers in a STATE record and, with an underscore before the name, in a `State`."""
 
 
 class WayOfTheDragon:
@@ -126,16 +129,12 @@ class WayOfTheDragon:
         truncated = records["truncated"] != 0
         faces = records["dice"] & 7
         integers = {
+            **{f"_{name}": records[name] for name in INTEGERS},
             "current_player": player,
             "_step_count": np.zeros_like(player),
             "_pieces": np.take_along_axis(records["pieces"], seats[:, :, None], 1),
-            "_dead": records["dead"],
             "_colors": order,
-            "_used": records["used"],
             "_keep": dice.INDEX_PARTS[np.arange(faces.shape[1]), faces].sum(1),
-            "_rolls_left": records["rolls_left"],
-            "_phase": records["phase"],
-            "_turn": records["turn"],
         }
         state = State(
             **{name: jnp.asarray(value, jnp.int32) for name, value in integers.items()},
@@ -153,9 +152,8 @@ class WayOfTheDragon:
     def to_records(self, state: State, seed: int = 0) -> States:
         """Return states as games of the engine, STATE (N,); a state without a batch axis is one game.
 
-        After an illegal action the record has the position before it, because records cannot represent this end.
-
-        The random streams are those of `seed`, as in `wotd_env.Game.reset`.
+        After an illegal action the record has the position before that action, because records cannot represent an
+        illegal end. The random streams are those of `seed`, as in `wotd_env.Game.reset`.
         """
         axes = np.ndim(state.current_player)
         every: Any = jax.tree.map(lambda leaf: np.asarray(leaf).reshape(-1, *leaf.shape[axes:]), state)
@@ -168,7 +166,7 @@ class WayOfTheDragon:
         records["color"] = COLORS[every._colors]
         records["dice"] = dice.KEEP_DICE[every._keep]
         records["truncated"] = every.truncated
-        for name in ("dead", "turn", "phase", "rolls_left", "used", "perfection"):
+        for name in (*INTEGERS, "perfection"):
             records[name] = getattr(every, f"_{name}")
         return records
 
@@ -204,7 +202,7 @@ def auto_reset(
 ) -> Callable[[State, Array, Array], State]:
     """Return a step function that starts a new game after the end, like pgx's function of this name.
 
-    The returned state belongs to the new game, except its `rewards`, `terminated` and `truncated`.
+    The returned state belongs to the new game, but its `rewards`, `terminated` and `truncated` to the finished game.
     """
 
     def stepped(state: State, action: Array, key: Array) -> State:

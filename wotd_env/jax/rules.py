@@ -1,8 +1,8 @@
 """The rules as functions of JAX arrays: for one game, without loops and branches. `jax.vmap` maps them over games.
 
-Under `vmap` both sides of a branch are computed, so every function computes its change and applies it in the games in
-which a condition holds. Seats are relative to the player to act (0 is that player), so functions need no look-up of
-seats.
+Under `vmap` both sides of a branch are computed. So every function computes its change for all games, and applies it
+to the games that meet a condition. Seats are relative to the player to act, which is seat 0. So functions need no
+look-up of seats.
 
     decide: hold | move | end of an extra turn  ->  throw  ->  decide ...
 
@@ -31,7 +31,7 @@ NOTHING_KEPT = dice.NUM_KEEPS - 1
 ALL_PATHS = np.arange(PATHS, dtype=np.int32)
 
 COLORS = np.array(list(permutations(range(MAX_PLAYERS))), np.int32)
-"""int32 (120, 5): the colors of the seats in every order, the unused ones last."""
+"""int32 (120, 5): all permutations of the colors. The first n are the colors of the seats, the rest are unused."""
 
 _COUNTS = dice.COUNTS.astype(np.int32)
 _HOLD_KEEP = dice.HOLD_KEEP.astype(np.int32)
@@ -362,7 +362,7 @@ def move(rules: Rules, s: State, moves: Moves, action: Array, where: Array) -> t
     if rules.powers != "none":
         goals = jnp.where(jump, moves.jumps, goals)
         goals = jnp.where((action == Action.WOOD_EQUILIBRIUM) & (moves.ones > 0), moves.ones, goals)
-        earth = jnp.maximum(advance, moves.jumps)  # on each path one of both destinations is 0
+        earth = jnp.maximum(advance, moves.jumps)  # on each path at least one of the two destinations is 0
         goals = jnp.where((action == Action.EARTH_EQUILIBRIUM) & (earth > 0), earth, goals)
         used = (action >= Action.WOOD_ON) & (action < Action.EQUILIBRIUM)
         used = used | (action == Action.WOOD_EQUILIBRIUM) | (action == Action.EARTH_EQUILIBRIUM)

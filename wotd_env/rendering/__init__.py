@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from functools import partial
 from typing import Any
 
 import gymnasium
 import numpy as np
 
+from wotd_env.core.arguments import check_choice
 from wotd_env.core.game import Game
 from wotd_env.core.state import States
 from wotd_env.rendering.raster import render_rgb
@@ -40,7 +41,7 @@ def _each(
     return tuple(draw(game, states[i : i + 1], before[i : i + 1]) for i in range(len(states)))
 
 
-RENDERERS: dict[str, Callable[[Game, States, States], Sequence[Any] | None]] = {
+RENDERERS: dict[str, Callable[[Game, States, States], tuple[Any, ...] | None]] = {
     "human": show_in_window,
     "rgb_array": partial(_each, render_rgb),
     "svg": partial(_each, render_svg),
@@ -48,26 +49,29 @@ RENDERERS: dict[str, Callable[[Game, States, States], Sequence[Any] | None]] = {
     "ansi_color": partial(_each, lambda game, state, before: render_text(game, state, color=True)),
 }
 """Render modes of the environments: name -> function of the rules, the games and the games before their last moves,
-STATE (N,) each. It returns a picture of each game, or None if it displays them itself.
+STATE (N,) each. The function returns a tuple of a picture of each game, or None if it displays the games.
 """
 
 RENDER_MODES = list(RENDERERS)
 
 
 class Viewer:
-    """Renders an environment, and marks the pieces that have moved since the last picture.
+    """Renders the games of an environment, and marks the last move of each game.
 
     Args:
         game: the rules.
         mode: one of `RENDER_MODES`, or None to render nothing.
+
+    Raises:
+        ValueError: for an unknown mode.
     """
 
     def __init__(self, game: Game, mode: str | None) -> None:
-        self._game, self._mode = game, mode
-        self._seen: States | None = None  # at the last picture
-        self._before: States | None = None  # before the last moves
+        self._game, self._mode = game, check_choice("render_mode", mode, (None, *RENDERERS))
+        self._seen: States | None = None  # the games at the last picture
+        self._before: States | None = None  # the games before their last moves
 
-    def render(self, states: States) -> Sequence[Any] | None:
+    def render(self, states: States) -> tuple[Any, ...] | None:
         """Return pictures of the games, STATE (N,), or None. Every call must pass the same games."""
         if self._mode is None:
             gymnasium.logger.warn("render() does nothing without a render_mode; 'ansi' returns text")
@@ -78,11 +82,6 @@ class Viewer:
         self._before = np.where(moved, self._seen, self._before)
         self._seen = states.copy()
         return RENDERERS[self._mode](self._game, states, self._before)
-
-    def render_one(self, state: States) -> Any:
-        """Return the picture of a single game, STATE (1,), or None."""
-        pictures = self.render(state)
-        return None if pictures is None else pictures[0]
 
     def close(self) -> None:
         """Close the window in mode "human"."""

@@ -33,7 +33,7 @@ anxiety: .......|...../..A.BC.|...../.......|...../..B....|...../.......|..... e
 """  # noqa: E501
 
 CASES: dict[str, str] = dict(line.split(": ", 1) for line in _LINES.strip().splitlines())
-"""The positions of the pictures by name, optionally with an action (in the notation)."""
+"""Name of a picture -> its position in the notation, then optionally ` -> ` and an action in the notation."""
 
 
 @functools.cache

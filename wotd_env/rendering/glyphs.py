@@ -137,7 +137,7 @@ _POWERS = (
 
 
 def power(number: int, ink: str, ground: str) -> str:
-    """Return the sign of a color's power, or of any one power (5)."""
+    """Return the sign of a color's power; number 5 is the sign of `powers="any"`."""
     return _POWERS[number].format(ink=ink, ground=ground)
 
 

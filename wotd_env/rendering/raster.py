@@ -1,4 +1,4 @@
-"""Render a position in pixels: rasterize each mark once per size, and blend the cached pixels over the empty board."""
+"""Render a position in pixels: rasterize each mark once per picture width, and blend its pixels over the board."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ class _Sprite(NamedTuple):
 
     area: tuple[slice, slice]
     color: NDArray[np.uint16]  # (h, w, 3), 0 to 255 times its opacity
-    keep: NDArray[np.uint16]  # (h, w, 1), 0 to 255, share of the ground
+    keep: NDArray[np.uint16]  # (h, w, 1), 0 to 255, the share of the ground that stays visible
 
 
 def render_rgb(
@@ -66,7 +66,7 @@ def _ground(board: Mark, width: int) -> NDArray[np.uint8]:
 
 @functools.lru_cache(maxsize=1024)  # takes 10 MB for some games drawn 640 pixels wide
 def _sprite(mark: Mark, width: int) -> _Sprite:
-    """Return the pixels of a mark in a picture of a width."""
+    """Return the pixels of a mark in a picture with the given width."""
     unit = width / WIDTH
     left, top = max(math.floor(mark.x * unit), 0), max(math.floor(mark.y * unit), 0)
     right = min(math.ceil((mark.x + mark.width * mark.scale) * unit), width)

@@ -39,7 +39,7 @@ class Replay:
         states: STATE (T,), the positions of one game in order, T >= 1.
         actions: integers (T,) or (T - 1,), the decision taken at each position; unknown by default.
         roll_off: the roll-off before the first position, from `Game.roll_off`.
-        names: of the players, by seat; by default those of PettingZoo's agents.
+        names: the players' names by seat; by default the names of PettingZoo's agents.
 
     Raises:
         ValueError: for no positions, a wrong number of actions or names, or records that are invalid under these rules.
@@ -101,7 +101,7 @@ class Replay:
         return page
 
     def _content(self, theme: str) -> dict[str, list[Any]]:
-        """Return each drawing and each place once, and a frame and a caption for every position."""
+        """Return the data of replay.js. A frame lists places, and a place refers to a drawing, each stored once."""
         drawings: dict[str, int] = {}
         places: dict[tuple[int, str, str, str], int] = {}
         frames, captions = [], []
@@ -129,8 +129,8 @@ class Replay:
         Args:
             file: path; its ending is the format.
             theme: "light", "dark" or, only in HTML, "auto"; by default "auto" in HTML, else "light".
-            width: of the pictures in pixels; HTML ignores it.
-            fps: positions per second; HTML ignores it.
+            width: width of the pictures in pixels; ignored in HTML.
+            fps: positions per second; ignored in HTML.
 
         Raises:
             ImportError: if the format needs the extra `render`, and it is not installed.
@@ -155,7 +155,10 @@ class Replay:
             )
 
     def _steps(self) -> Iterator[tuple[States, States, int | None, NDArray[np.int8] | None]]:
-        """Yield each position, STATE (1,), the position before its last move, its decision, and its roll-off."""
+        """Yield each position, STATE (1,), with the position before the last move, the decision and the roll-off.
+
+        Only the first position has a roll-off.
+        """
         before = self.states[:1]
         for i, action in enumerate(self.actions):
             state, last = self.states[i : i + 1], self.states[max(i - 1, 0) : max(i, 1)]

@@ -1,7 +1,7 @@
 """A position as a scene for all media: a list of marks, which are SVG drawings with their places.
 
 A scene is 800 by 600. Its first mark is the empty board, which is the same for all positions of the same rules. `svg`,
-`raster` and `replay` draw the marks in order. Equal things are equal marks, so that media can cache them.
+`raster` and `replay` draw the marks in order. Equal pieces, dice and texts have equal drawings, which media cache.
 """
 
 from __future__ import annotations
@@ -47,9 +47,9 @@ PALETTES: dict[str, dict[str, str]] = {
         "road0": "#757d88", "road1": "#b9604f", "road2": "#9a9b9c", "road3": "#ab8a2b", "road4": "#4c84bd",
     },
 }  # fmt: skip
-"""Theme -> name -> color. Names of element colors end in the number of the element, or 5 for the dragon."""
+"""Theme -> name -> color. A name that ends in a digit belongs to the element with this number, or to the dragon (5)."""
 
-# The page defines these variables, see `svg.style`.
+# `svg.style` defines these CSS variables.
 PALETTES["auto"] = {name: f"var(--wotd-{name})" for name in PALETTES["light"]}
 
 
@@ -74,7 +74,7 @@ _FIRST, _LAST = 222, WIDTH - _MARGIN - 8  # left and right end of the spaces
 _GAP = 14  # between plain and numbered spaces
 _CARD_Y, _CARD, _CARD_GAP, _BADGE = 480, 98, 12, 36
 
-_ANY = 5  # the sign of any one power
+_ANY = 5  # the sign of `powers="any"`
 
 
 class _Board:
@@ -130,7 +130,7 @@ def scene(
 def _text(
     text: str, x: float, y: float, size: float, color: str, *, weight: float = 1.5, anchor: float = 0
 ) -> Mark:
-    """Return a line with capitals of height `size` on the baseline y. It starts at x (`anchor` 0) or ends there (1)."""
+    """Return text with capitals of height `size` on the baseline y. x is its start, or its end if `anchor` is 1."""
     width, pad = width_of(text), 2.0
     scale = size / CAPITAL
     svg = tag("g", lettering(text, color, weight), transform=f"translate({pad:g} {CAPITAL + pad:g})")
@@ -139,7 +139,7 @@ def _text(
 
 
 def _fitted(name: str, x: float, y: float, size: float, room: float, color: str) -> Mark:
-    """Return a name that fits the width `room`: first with smaller letters, then with fewer."""
+    """Return a name that fits into the width `room`: first its letters shrink, then its end is cut off."""
     least = 0.6 * size
     while len(name) > 2 and width_of(name) * least > CAPITAL * room:
         name = f"{name.removesuffix('..')[:-1]}.."
@@ -179,7 +179,7 @@ def _empty_board(spaces: int, theme: str) -> Mark:
 def _status(
     record: np.void, palette: dict[str, str], focus: list[int], names: list[str], *, rolled_off: bool
 ) -> Iterator[Mark]:
-    """Yield the turn, the player to act and the phase, or the winners."""
+    """Yield the turn, then the player to act and the phase, or in a finished game the winners (`focus`)."""
     phase, finished = Phase(record["phase"]), int(record["turn"])
     turn = f"turn {finished + 1}" + " - the most dragons begin" * rolled_off
     name = names[focus[0]] if focus else "nobody wins"
@@ -205,7 +205,7 @@ def _status(
 
 
 def _dice(record: np.void, palette: dict[str, str], action: int | None) -> Iterator[Mark]:
-    """Yield the dice, with marks for kept ones, and the re-rolls left."""
+    """Yield the dice, with marks for the kept dice, and the number of re-rolls left."""
     phase = record["phase"]
     chosen = phase == Phase.KEEP and action is not None and action <= Action.STOP_ROLLING
     for i, face in enumerate(record["dice"].tolist()):
@@ -246,7 +246,7 @@ def _piece(color: int, palette: dict[str, str], x: float, y: float, size: float)
 
 
 def moved_pieces(before: np.void, after: np.void) -> list[tuple[int, int, int, int]]:
-    """Return the moved pieces as seat, path, start and goal."""
+    """Return the pieces on different spaces in two positions, as (seat, path, space before, space after)."""
     old, new = before["pieces"], after["pieces"]
     moved = np.argwhere(old != new).tolist()
     return [(seat, path, int(old[seat, path]), int(new[seat, path])) for seat, path in moved]
@@ -255,9 +255,9 @@ def moved_pieces(before: np.void, after: np.void) -> list[tuple[int, int, int, i
 def _pieces(
     rules: Rules, record: np.void, palette: dict[str, str], moved: list[tuple[int, int, int, int]]
 ) -> Iterator[Mark]:
-    """Yield the lines of the last moves, the dead pieces and the pieces."""
+    """Yield lines from start to goal for the `moved` pieces, then the dead pieces and all pieces."""
     board, n = _Board(rules.spaces), rules.players
-    slot = min((_FIRST - _START - 10) / n, 38)  # for each piece off the board
+    slot = min((_FIRST - _START - 10) / n, 38)  # width for each piece off the board
     for seat, path, start, goal in moved:
         origin = board.x(start) if start else _START + (seat + 0.5) * slot
         yield _way(origin, board.x(goal), board.y(path), palette["accent"])
@@ -319,7 +319,7 @@ def _seats(
     focus: list[int],
     shown: list[int] | NDArray[np.int8],
 ) -> Iterator[Mark]:
-    """Yield a card for every seat with its name, its power, and `shown`: its points, or the roll-off (R, n, 5)."""
+    """Yield a card for every seat with its name and power, and with `shown`: the points or the roll-off (R, n, 5)."""
     n = rules.players
     width = (WIDTH - 2 * _MARGIN - (n - 1) * _CARD_GAP) / n
     for seat in range(n):
@@ -346,16 +346,16 @@ def _seats(
 def _rolled_off(
     rounds: NDArray[np.int8], palette: dict[str, str], left: float, width: float
 ) -> Iterator[Mark]:
-    """Yield the dice of a seat in the rounds (R, 5) of a roll-off, as large as possible. Only dragons are bright."""
+    """Yield one seat's dice in a roll-off, (R, 5), as large as possible. All faces except dragons are faded."""
     height, step, gap = 44.0, 1.12, 10.0
 
     def size_of(across: int, columns: int) -> float:
-        """Return the size of a die, given the dice in a row of a round, and the rounds in a row."""
+        """Return the size of a die, with `across` dice in a row of a round and `columns` rounds side by side."""
         wide, high = columns * step * across, -(-len(rounds) // columns) * step * -(-DICE // across)
         return min((width - gap * (columns - 1)) / wide, height / high, 36)
 
     layouts = [(across, columns) for across in (DICE, 3) for columns in range(1, len(rounds) + 1)]
-    # A round stays in one row unless its dice become much larger in two.
+    # The dice of a round stay in one row unless two rows make them much larger.
     across, columns = max(layouts, key=lambda layout: size_of(*layout) * (1.2 if layout[0] == DICE else 1))
     size = size_of(across, columns)
     rows = -(-DICE // across)

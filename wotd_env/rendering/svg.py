@@ -37,11 +37,11 @@ def render_svg(
         state: STATE (1,).
         before: STATE (1,), an earlier position of the same game. Pieces that have moved since are marked. A position
             of another game marks nothing.
-        action: the decision taken here. The dice that it keeps are marked.
+        action: the decision taken in this position. The dice that it keeps are marked.
         theme: "light", "dark", or "auto" for the reader's preference, which only browsers know.
-        width: pixels; the height is three quarters of it. Pages may show it in any size.
-        roll_off: of this game, from `Game.roll_off`. It replaces the points of the seats.
-        names: of the players, by seat; by default those of PettingZoo's agents.
+        width: in pixels; the height is three quarters of the width. Pages may show the picture in any size.
+        roll_off: the roll-off of this game, from `Game.roll_off`, to show in place of the seats' points.
+        names: the players' names by seat; by default the names of PettingZoo's agents.
 
     Raises:
         ValueError: for a record that is invalid under these rules, an unknown theme, or a wrong number of names.
@@ -105,7 +105,7 @@ def show(
 
 
 def place(mark: Mark, drawing: str) -> str:
-    """Return a drawing at the place of a mark."""
+    """Return a drawing as SVG, moved and scaled to the place of a mark."""
     scale = f" scale({mark.scale:.5g})" if mark.scale != 1 else ""
     at = f"{mark.x:.2f} {mark.y:.2f}"
     return f'<g transform="translate({at}){scale}">{drawing}</g>' if mark.x or mark.y or scale else drawing
@@ -122,8 +122,8 @@ def symbols() -> str:
     """Return an SVG with the parts of a picture as symbols, for pages that lay out the board themselves.
 
     `<use>` draws a symbol by its name: `piece-0` to `piece-4`, `dead`, `die-0` to `die-5`, `element-0` to `element-4`,
-    `power-0` to `power-5` (any one power), and `again`, the arrow of another roll or turn. Their colors are the
-    variables of `style`. Elements and powers take the color of the text around them.
+    `power-0` to `power-5` (`powers="any"`), and `again`, the arrow of another roll or turn. The colors are the
+    variables of `style`. Elements, powers and `again` take the color of the text around them.
     """
     colors, ink = PALETTES["auto"], "currentColor"
     drawings = {

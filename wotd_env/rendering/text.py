@@ -17,7 +17,7 @@ EMPTY = "."
 ANIMALS = ("black tortoise", "red bird", "white tiger", "yellow dragon", "blue dragon")
 FACES = (*ELEMENTS, "DRAGON")
 
-# Ink and ground of the elements, the dragon and dead pieces, among the sixteen colors of all terminals.
+# ANSI codes for the ink and ground of the elements, the dragon and dead pieces: the 16 colors that all terminals have.
 _COLORS = ("97;40", "97;41", "30;107", "30;103", "97;44", "97;42", "97;100")
 _STONE = 6
 
@@ -29,7 +29,7 @@ def render_text(game: Game, state: States, color: bool = False, names: Sequence[
         game: the rules.
         state: STATE (1,).
         color: color dice, paths and pieces with ANSI escape sequences.
-        names: of the players, by seat; see `seat_names`.
+        names: the players' names by seat, see `seat_names`.
 
     Returns:
         Lines of at most 110 characters, plus names and escape sequences, without a line break at the end.
@@ -44,8 +44,8 @@ def seat_names(names: Sequence[str] | None, players: int) -> list[str]:
     """Return the name to show for each seat.
 
     Args:
-        names: by seat, as in game files: "me:Anna" is shown as "Anna". A seat without a name, or named "?", gets the
-            name of PettingZoo's agent, such as "player_0". Control characters are shown as escapes.
+        names: names by seat, as in game files: "me:Anna" is shown as "Anna", and "?" as the name of PettingZoo's agent,
+            such as "player_0". None means "?" for all seats. Control characters are shown as escapes.
         players: number of seats.
 
     Raises:
@@ -61,7 +61,7 @@ def seat_names(names: Sequence[str] | None, players: int) -> list[str]:
 
 
 def describe_due(state: States) -> str:
-    """Return the next act of a running game, STATE (1,), in words that follow the name of the player."""
+    """Describe the next decision or roll of a running game, STATE (1,), in words to follow the player's name."""
     left = int(state["rolls_left"][0])
     keep = f"chooses which dice to keep, {left} re-roll{'s' * (left != 1)} left"
     return {
@@ -127,7 +127,7 @@ def describe_result(game: Game, state: States, names: Sequence[str]) -> str:
 
 
 def listed(words: Sequence[str]) -> str:
-    """Return words as a list in a sentence."""
+    """Join words for a sentence: "a, b and c"."""
     return words[0] if len(words) == 1 else f"{', '.join(words[:-1])} and {words[-1]}"
 
 

@@ -1,4 +1,4 @@
-"""The window of `render_mode="human"`. There is one per process, because SDL (under pygame) has a single display."""
+"""The window of `render_mode="human"`. A process has one window, because SDL (under pygame) has a single display."""
 
 from __future__ import annotations
 
@@ -20,17 +20,17 @@ FPS = 4
 """Maximum number of pictures per second. The window waits, so that people can follow."""
 
 MOST = 16
-"""Maximum number of games in the window. Of a larger batch, the first ones are shown."""
+"""Maximum number of games in the window. A larger batch shows its first games."""
 
-# The clock of pygame if there is a window, and whether the viewer has shut the window
+# `clock` is pygame's clock if there is a window. `shut` says whether the user has closed the window.
 _window = SimpleNamespace(clock=None, shut=False)
 
 
 def show_in_window(game: Game, states: States, before: States) -> None:
     """Show games in a window, which the first call opens, and wait until the next picture is due.
 
-    The first `MOST` games of STATE (N,) are shown. If the viewer shuts the window, it stays shut until `close_window`
-    is called.
+    Of the games, STATE (N,), the first `MOST` are shown. If the user closes the window, it stays closed until
+    `close_window` is called.
 
     Raises:
         ImportError: if the extra `render` is not installed.
