@@ -143,14 +143,10 @@ def train(updates: int = 3000, seed: int = 0, evaluation_games: int = 500) -> Ne
         left = 1 - update / updates
         network.step(network.gradients(flat[0], flat[1], flat[2], flat[3], 0.01 * left), rate=3e-3 * left)
         if 10 * (update + 1) // updates > 10 * update // updates:
-            rates = ", ".join(
-                f"{win_rate(network, name, evaluation_games):.1%} against {name}"
-                for name in ("greedy", "random")
-            )
-            print(
-                f"update {update + 1}, {time.process_time() - started:.0f} s of processor time: {rates}",
-                flush=True,
-            )
+            spent = time.process_time() - started
+            greedy, random = (win_rate(network, name, evaluation_games) for name in ("greedy", "random"))
+            print(f"update {update + 1}, {spent:.0f} s of processor time: ", end="")
+            print(f"{greedy:.1%} against greedy, {random:.1%} against random", flush=True)
     return network
 
 

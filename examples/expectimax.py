@@ -144,10 +144,8 @@ def main() -> None:
     for opponent in ("greedy", "random"):
         started = time.process_time()
         rate = win_rate(opponent, **options)
-        print(
-            f"{rate:.1%} against {opponent}, {time.process_time() - started:.0f} s of processor time",
-            flush=True,
-        )
+        spent = time.process_time() - started
+        print(f"{rate:.1%} against {opponent}, {spent:.0f} s of processor time", flush=True)
 
 
 if __name__ == "__main__":

@@ -44,10 +44,10 @@ class Findings:
 
     def start(self) -> str:
         """Return the bounds of the seats at the start."""
-        values = np.array(list(self.table.starts.values()))
+        starts, total = self.table.starts.items(), sum(self.table.starts.values())
         rows = [
-            f"{name} | {value:+.4f} | {other - values.sum():+.4f} | {share(value)} to {share(other - values.sum())}"
-            for name, value, other in zip(self.table.starts, values, values, strict=True)
+            f"{name} | {value:+.4f} | {value - total:+.4f} | {share(value)} to {share(value - total)}"
+            for name, value in starts
         ]
         head = "seat | guarantee | most in an equilibrium | the same as shares of wins"
         return pages.table(head, rows, right=(1, 2, 3))
