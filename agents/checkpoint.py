@@ -1,4 +1,4 @@
-"""The checkpoint of a training run: written whole, read without running code, checked before it is used."""
+"""The checkpoint of a training run. It is written atomically, read without running code, and checked before use."""
 
 from __future__ import annotations
 
@@ -65,9 +65,9 @@ def load(path: Path) -> dict[str, Any]:
 
 
 def check(name: str, saved: Any, like: Any) -> None:
-    """Check the types, keys and tensor shapes of a value from a file, before it reaches code that does not check them.
+    """Check the types, keys and tensor shapes of a value from a checkpoint.
 
-    `like` is a value with the right structure; a list or an empty dict in it stands for any list or dict.
+    `like` is a value with the right structure. A list or an empty dict in `like` stands for any list or dict.
 
     Raises:
         CheckpointError: if the structure differs; the message contains `name`.

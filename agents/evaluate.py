@@ -23,7 +23,7 @@ MEASURING = 1 << 63
 """Seed of the measurements at milestones. Training games have smaller seeds."""
 
 FINAL = MEASURING + (1 << 32)
-"""Seed of the final measurement. Its games differ from those at milestones, which may have influenced choices."""
+"""Seed of the final measurement. Its games are new, because those at milestones may have influenced the settings."""
 
 GRADED = 2000  # number of games against perfect play, to grade a finished run
 SMALL = 2  # boards with at most this many plain spaces are solved in seconds if no table exists

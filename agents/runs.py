@@ -79,7 +79,7 @@ class Run:
         self.settings: Any = settings
         self.folder: Path = settings.folder
         self.game = Game(settings.rules)
-        self.references = {name: make_policy(name) for name in REFERENCES}  # the strongest last
+        self.references = {name: make_policy(name) for name in REFERENCES}
         self.curve: list[Measurement] = []
         self.milestone = -1  # the last milestone passed; -1 before the untrained network is measured
         self.updates = 0  # number of finished updates, out of `settings.updates`
@@ -200,7 +200,7 @@ class Run:
         if run.curve:
             run.milestone = run._milestones_reached()
             if run.done >= run.total and run.curve[-1].done < run.done:
-                run.milestone -= 1  # already past the new total: measure its last milestone now
+                run.milestone -= 1  # the run is past the new total: measure its last milestone now
         run.save()
         if run.done < run.total:
             for name in OF_THE_END:  # the run continues, so these files are out of date
@@ -235,7 +235,10 @@ class Run:
                 self.after_update(progress)
 
     def beside(self, task: Callable[[], T]) -> Callable[[], T]:
-        """Start a task in a second thread; return a function for its result, which with one thread runs the task."""
+        """Start a task in a second thread, and return a function that waits for the result.
+
+        With one thread, the returned function runs the task.
+        """
         if self._second and self.settings.threads > 1:
             return self._second.submit(task).result
         return task
@@ -263,14 +266,14 @@ class Run:
             self.log(**{f"strength/wins_against_{name}": counts.wins / counts.games})
 
     def log(self, **values: float) -> None:
-        """Write values to TensorBoard, if `tensorboard` is open."""
+        """Write values to TensorBoard, if its writer is open."""
         for name, value in values.items():
             if self.board:
                 self.board.add_scalar(name, value, self.done)
 
     @contextmanager
     def tensorboard(self) -> Iterator[None]:
-        """Write the values of `log` to TensorBoard. Points after the checkpoint of a killed process are dropped."""
+        """Open TensorBoard's writer for `log`. Points that a killed process wrote after its checkpoint are dropped."""
         # Without this hook, TensorBoard's thread would print the same write error that this thread raises.
         hook, others = threading.excepthook, set(threading.enumerate())
         threading.excepthook = lambda args: None if args.exc_type is OSError else hook(args)

@@ -29,7 +29,8 @@ class SelfPlayVecEnv(SharedVecEnv):
 
     Args:
         game: the game.
-        opponents: N policies; the i-th plays all other seats of game i. Games of the same policy are played together.
+        opponents: N policies. Policy i plays all seats of game i except the learner's. Games of the same policy are
+            played together.
         seed: the only source of randomness.
 
     Attributes:

@@ -1,7 +1,7 @@
 """Train Stable-Baselines3 by self-play, for the entries `sb3_*`: the current model plays both seats.
 
-The results of games are the only rewards. An algorithm without masks loses the game if it plays an illegal action;
-so it learns the rules. As opponents, and when they are measured, all models choose among the legal actions.
+The results of games are the only rewards. An algorithm without masks loses the game if it plays an illegal action, so
+it learns the rules. Opponents and measured models choose among the legal actions.
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ class Budget(BaseCallback):
 
 
 class Baseline:
-    """An algorithm with its settings, for `train` and `load` of an entry.
+    """An algorithm with its settings. Its methods are the functions `train` and `load` of an entry.
 
     Args:
         name: name of the entry.

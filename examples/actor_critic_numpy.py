@@ -39,7 +39,7 @@ ROLL_OF_CODE[COUNTS[:, -1] @ CODE] = np.arange(len(ROLLS))  # the last hold keep
 
 
 class Answer(NamedTuple):
-    """What the network computes for N observations."""
+    """The output of the network for N observations, with the parts that the gradients need."""
 
     inputs: Array
     hidden: Array
@@ -80,8 +80,8 @@ class Network:
     ) -> tuple[Array, ...]:
         """Return the gradient of the mean loss of N decisions, one array for each of the weights.
 
-        The loss is -A log pi(a|s) - entropy * H(pi(.|s)), with A divided by its deviation, plus half the cross-entropy
-        of the chances to win: (1 + V) / 2 against (1 + target) / 2, where the target is V + A.
+        The loss is -A log pi(a|s) - entropy * H(pi(.|s)), with A divided by its standard deviation, plus half the
+        cross-entropy of the chances to win: (1 + V) / 2 against (1 + target) / 2, where the target is V + A.
         """
         x, hidden, kept, policy, _ = self(observation, mask)
         log_policy = np.log(np.maximum(policy, 1e-30))

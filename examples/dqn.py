@@ -103,7 +103,7 @@ class Memory:
         self.size = self.added = 0
 
     def add(self, **rows: Array) -> None:
-        """Add transitions, the oldest ones are dropped."""
+        """Add transitions. If the memory is full, they replace the oldest ones."""
         count, size = len(rows["action"]), len(self.action)
         at = (self.added + np.arange(count)) % size
         for name, values in rows.items():
@@ -160,7 +160,7 @@ def train(settings: Settings) -> Network:
 
 
 def remember(memory: Memory, recent: deque[tuple[Array, ...]], later: Array, later_mask: Array) -> None:
-    """Add the transitions that began n steps ago: the return until now, or until the end of the game."""
+    """Add the transitions that began n steps ago. Their returns end now, or earlier at the end of the game."""
     if len(recent) < (recent.maxlen or 0):
         return
     observation, action, _, _, valid = recent[0]

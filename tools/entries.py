@@ -33,7 +33,8 @@ FOLDER = pages.ROOT / "entries"
 WEIGHTS = pages.ROOT / "runs" / "entries"  # folder for weights that are too large for the repository
 SEEDS = 5  # minimum number of seeds of a trained agent
 CORES = 2  # for training in the tracks that limit the time
-ROUNDING = 0.01  # share of decisions and games that may differ: sums round differently with other processors or threads
+ROUNDING = 0.01
+"""Share of actions and games that may differ, because sums round differently on other machines."""
 
 
 class Track(NamedTuple):
@@ -42,8 +43,8 @@ class Track(NamedTuple):
     unit: str  # unit of the budgets
     budgets: tuple[int, ...]
     players: tuple[int, ...] = (2,)  # numbers of players whose win shares count
-    games: int = measuring.GAMES
-    size: int | None = None
+    games: int = measuring.GAMES  # games of each win share
+    size: int | None = None  # positions of each kind and stage that are graded; None means all
 
 
 TRACKS = {

@@ -158,7 +158,7 @@ def test_run_trains_measures_and_writes(planner, monkeypatch, capsys):
     module = importlib.import_module("entries.planner.run")
     monkeypatch.setattr(module, "train", lambda budget, seed: trained.append((budget, seed)), raising=False)
     monkeypatch.setitem(TRACKS, "players", TRACKS["players"]._replace(games=4, size=2))
-    monkeypatch.setattr("sys.argv", ["run.py", "--seed", "0"])
+    monkeypatch.setattr("sys.argv", ["run.py", "--seed", "0", "--budget", "1"])
     entries.run(str(planner / "run.py"))
     assert trained == [(1, 0)]
     assert "1-0.json: 0.00 minutes of training, mean regret" in capsys.readouterr().out
