@@ -9,9 +9,7 @@ from typing import Any
 
 import torch as th
 
-from wotd_env import STATE, Rules, files
-from wotd_env.core.checks import check_states
-from wotd_env.core.state import States
+from wotd_env import files
 
 CHECKPOINT = "checkpoint.pt"  # name of the file in a run folder
 FORMAT = "wotd-env training checkpoint 4"
@@ -83,13 +81,6 @@ def check(name: str, saved: Any, like: Any) -> None:
             check(f"{name}.{key}", saved[key], like[key])
     elif type(saved) is not type(like) and (type(saved), type(like)) != (int, float):
         raise CheckpointError(f"{name} must be of type {type(like).__name__}, got {_short(repr(saved))}")
-
-
-def games(saved: th.Tensor, rules: Rules) -> States:
-    """Return the games in a checkpoint, STATE (N,), from their bytes; raise ValueError for an impossible game."""
-    state = saved.contiguous().numpy().view(STATE)
-    check_states(rules, state)
-    return state
 
 
 def load_adam(optimizer: th.optim.Optimizer, saved: dict[int, Any]) -> None:

@@ -23,7 +23,7 @@ MEASURING = 1 << 63
 """Seed of the measurements at milestones. Training games have smaller seeds."""
 
 FINAL = MEASURING + (1 << 32)
-"""Seed of the final measurement. Its games are new, because those at milestones may have influenced the settings."""
+"""Seed of the final measurement. Its games are new, as the games at milestones may have influenced the settings."""
 
 GRADED = 2000  # number of games against perfect play, to grade a finished run
 SMALL = 2  # boards with at most this many plain spaces are solved in seconds if no table exists
@@ -135,8 +135,8 @@ def strength(policy: str, rules: Rules, results: dict[str, Counts]) -> str:
     """Return the strength of a policy in words: against perfect play if possible, else against a reference.
 
     Against perfect play, the share of games won is one half minus half of the regret per game. The regret needs the
-    extra `arena`, and a table of the solved board in the cache folder or a board of at most `SMALL` plain spaces. The
-    last entry of `results` counts the games against the strongest reference.
+    extra `arena` and a table of the solved board in the cache folder. Boards of at most `SMALL` plain spaces need no
+    table. The last entry of `results` counts the games against the strongest reference.
     """
     opponent, counts = list(results.items())[-1]
     share = 100 * counts.wins / counts.games

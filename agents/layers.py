@@ -1,8 +1,8 @@
 """Two layers of PPO's network: one scores actions by the kept dice, the other by the ends of the turn.
 
-`KeptDice` scores holds by the dice that they keep. `Planned`, which is optional, gives every end of the turn a value
-(`Afterstates`) and scores holds by the turn planner (`agents.holds`), exactly and with gradients. The other actions,
-except extra turns, are scored with the values of their ends.
+`KeptDice` scores holds by the dice that they keep. The optional `Planned` gives every end of the turn a value
+(`Afterstates`). From these values the turn planner (`agents.holds`) computes exact scores of the holds, with gradients.
+The scores of the other actions, except extra turns, are the values of the ends that they lead to.
 
 The possible ends (R3, R5, R6, R12, R14) are computed from the observation, because the action mask covers only the
 current roll. A test compares them with the engine.

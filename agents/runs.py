@@ -1,4 +1,4 @@
-"""A training run and its folder: start or resume it, train to the milestones, measure its strength, write its files.
+"""A training run and its folder: start or resume the run, train, measure the strength, and write the files.
 
 A learner is a module with `Settings`, `PRESETS` and `Run`, a subclass of the `Run` here that defines how to learn.
 docs/reference/training.md lists the files of a run folder.
@@ -34,7 +34,8 @@ from agents.checkpoint import CHECKPOINT, CheckpointError
 from agents.evaluate import FINAL, MEASURING, Counts, Measurement, measure
 from agents.player import NetworkPolicy, to_onnx
 from agents.settings import SettingError, Settings, kept
-from wotd_env import Game, Rules, files, make_policy
+from wotd_env import STATE, Game, Rules, files, make_policy
+from wotd_env.core.checks import check_states
 from wotd_env.core.state import States
 from wotd_env.policy import Policy
 
@@ -122,11 +123,10 @@ class Run:
         """Load the learner's part of a checkpoint, with types and shapes like `parts`; ValueError if it is wrong."""
         self.network.load_state_dict(saved["network"])
         checkpoint.load_adam(self.optimizer, saved["optimizer"])
-        self.state[:] = checkpoint.games(saved["state"], self.settings.rules)
+        state = saved["state"].contiguous().numpy().view(STATE)
+        check_states(self.settings.rules, state)
+        self.state[:] = state
         self.updates = saved["updates"]
-
-    def save_network(self) -> None:
-        """Write the file of the network, if the learner writes one at every milestone."""
 
     def export(self) -> None:
         """Write the file of the finished network, by default as ONNX for players without torch."""
@@ -307,11 +307,10 @@ class Run:
     # ---------------------------------------------------------------------------------------------- the checkpoint
 
     def save(self) -> None:
-        """Write the checkpoint, the network and the curve; OSError names a file that cannot be written."""
+        """Write the checkpoint and the curve; OSError names an unwritable file."""
         for part in self.folder.glob(f"{files.PART}*"):  # temporary files of a killed process
             part.unlink(missing_ok=True)
         checkpoint.save(self.folder / CHECKPOINT, self._content())
-        self.save_network()
         files.write(self.folder / "curve.csv", evaluate.curve(self.curve, self.unit).encode())
 
     def _content(self) -> dict[str, Any]:

@@ -1,6 +1,6 @@
 """Self-play as an SB3 `VecEnv`: in each environment the learner plays one seat, drawn again for every game.
 
-The learner acts at the decisions of its seat. The opponents play in between. If the game ends during their turns,
+The learner acts at the decisions of its seat. The opponents play in between. If the game ends in an opponent's turn,
 the learner's last decision gets the reward. All transitions of a game belong to the learner's seat, so advantages are
 bootstrapped from the next decision of that seat.
 """

@@ -99,16 +99,9 @@ def search(state: State, key: Array, simulations: int) -> Array:
         embedding=Node(state, state.current_player),
     )
     chosen: Array = mctx.stochastic_muzero_policy(
-        None,
-        key,
-        root,
-        decision,
-        chance,
-        simulations,
-        invalid_actions=~state.legal_action_mask,
-        dirichlet_fraction=0.0,
-        temperature=0.0,
-    ).action
+        None, key, root, decision, chance, simulations, invalid_actions=~state.legal_action_mask,
+        dirichlet_fraction=0.0, temperature=0.0,
+    ).action  # fmt: skip
     return chosen
 
 

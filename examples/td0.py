@@ -1,7 +1,7 @@
 """TD(0) on afterstates with exactly planned turns, for the basic game of two players.
 
 A small network values positions between two turns. Within a turn everything is known: one seat decides, and the dice
-have known probabilities. So the expected value of a turn is computed, not sampled, and TD(0) learns it:
+have known probabilities. So the expected value of a turn is computed exactly, and TD(0) learns this value:
 
     V(s)  <-  E[max over holds and moves of V(afterstate)]
 

@@ -59,7 +59,7 @@ RANGES = {
 
 @dataclass(frozen=True)
 class Sweep:
-    """Train with settings drawn from ranges, in parallel, and rank them by strength.
+    """Train in parallel with settings drawn from ranges, and rank the trials by strength.
 
     The first argument may be the learner. The other options are those of train.py, for all trials. The same command
     continues an interrupted sweep.

@@ -89,7 +89,7 @@ def put(run: Path, folder: Path) -> Path:
 
 
 def command(policy: str, settings: dict[str, Any], rules: Rules) -> str:
-    """Return the command line of a training run, with the settings that differ from its preset."""
+    """Return the command line of a training run, with the settings that differ from the preset."""
     preset = importlib.import_module(LEARNERS[policy]).PRESETS[settings["preset"]]
     words = ["python", "train.py", policy, "--preset", settings["preset"], "--seed", settings["seed"]]
     for name in sorted(settings.keys() - OWN):
@@ -103,7 +103,7 @@ def command(policy: str, settings: dict[str, Any], rules: Rules) -> str:
 
 
 def table(cards: list[dict[str, Any]], folder: Path) -> str:
-    """Return the table of the models in a folder, from their cards, and the picture."""
+    """Return the table of the models in a folder, made from the cards, and the link to the picture."""
     opponents = list(dict.fromkeys(name for card in cards for name in card["result"]))
     rows = []
     for card in cards:
