@@ -1,4 +1,4 @@
-"""The checkpoint of a training run: written whole, read without running code, checked before it is used."""
+"""The checkpoint of a training run. It is written atomically, read without running code, and checked before use."""
 
 from __future__ import annotations
 
@@ -9,9 +9,7 @@ from typing import Any
 
 import torch as th
 
-from wotd_env import STATE, Rules, files
-from wotd_env.core.checks import check_states
-from wotd_env.core.state import States
+from wotd_env import files
 
 CHECKPOINT = "checkpoint.pt"  # name of the file in a run folder
 FORMAT = "wotd-env training checkpoint 4"
@@ -65,9 +63,9 @@ def load(path: Path) -> dict[str, Any]:
 
 
 def check(name: str, saved: Any, like: Any) -> None:
-    """Check the types, keys and tensor shapes of a value from a file, before it reaches code that does not check them.
+    """Check the types, keys and tensor shapes of a value from a checkpoint.
 
-    `like` is a value with the right structure; a list or an empty dict in it stands for any list or dict.
+    `like` is a value with the right structure. A list or an empty dict in `like` stands for any list or dict.
 
     Raises:
         CheckpointError: if the structure differs; the message contains `name`.
@@ -83,13 +81,6 @@ def check(name: str, saved: Any, like: Any) -> None:
             check(f"{name}.{key}", saved[key], like[key])
     elif type(saved) is not type(like) and (type(saved), type(like)) != (int, float):
         raise CheckpointError(f"{name} must be of type {type(like).__name__}, got {_short(repr(saved))}")
-
-
-def games(saved: th.Tensor, rules: Rules) -> States:
-    """Return the games in a checkpoint, STATE (N,), from their bytes; raise ValueError for an impossible game."""
-    state = saved.contiguous().numpy().view(STATE)
-    check_states(rules, state)
-    return state
 
 
 def load_adam(optimizer: th.optim.Optimizer, saved: dict[int, Any]) -> None:

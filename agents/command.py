@@ -34,7 +34,7 @@ NO_ROOM = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)  # the values of errno that 
 
 
 def parse(arguments: Sequence[str], learners: dict[str, str] = LEARNERS) -> tuple[Any, Any]:
-    """Return the learner, a module, and its settings from the command line.
+    """Return the module of the learner, and the settings of the run, from the command line.
 
     Raises:
         CheckpointError: if the run to resume is missing, has another learner, or names code without consent.
@@ -80,7 +80,7 @@ def ask_consent(settings: Any, given: set[str]) -> None:
         again = shlex.join(word for option in code.items() for word in option)
         raise CheckpointError(
             f"{settings.resume / CHECKPOINT} names code that would be run: {again}. "
-            f"If you trust it, repeat that: add {again}"
+            f"If you trust this code, add {again}"
         )
 
 

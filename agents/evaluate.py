@@ -23,7 +23,7 @@ MEASURING = 1 << 63
 """Seed of the measurements at milestones. Training games have smaller seeds."""
 
 FINAL = MEASURING + (1 << 32)
-"""Seed of the final measurement. Its games differ from those at milestones, which may have influenced choices."""
+"""Seed of the final measurement. Its games are new, as the games at milestones may have influenced the settings."""
 
 GRADED = 2000  # number of games against perfect play, to grade a finished run
 SMALL = 2  # boards with at most this many plain spaces are solved in seconds if no table exists
@@ -132,22 +132,24 @@ def in_percent(count: int, total: int) -> str:
 
 
 def strength(policy: str, rules: Rules, results: dict[str, Counts]) -> str:
-    """Return one sentence on the strength of a policy: against perfect play if possible, else against a reference.
+    """Return the strength of a policy in words: against perfect play if possible, else against a reference.
 
-    Against perfect play, the share of games won is one half minus half of the regret per game. Computing
-    the regret needs the table of the solved board in the cache folder, or a board of at most `SMALL` plain spaces. The
-    last entry of `results` counts the games against the strongest reference.
+    Against perfect play, the share of games won is one half minus half of the regret per game. The regret needs the
+    extra `arena` and a table of the solved board in the cache folder. Boards of at most `SMALL` plain spaces need no
+    table. The last entry of `results` counts the games against the strongest reference.
     """
     opponent, counts = list(results.items())[-1]
     share = 100 * counts.wins / counts.games
     by_games = f"It wins {share:.1f} of 100 games against {opponent} ({counts.games:,} games)."
-    if not (solved(rules) and has_arena()):
+    if not solved(rules):
         return by_games
+    if not has_arena():
+        return f"{by_games} A comparison with perfect play needs the extra arena."
     from wotd_env import analysis, solver
 
     file = solver.cache_file(rules)
     if not file.is_file() and rules.spaces > SMALL:
-        return by_games
+        return f"{by_games} A comparison with perfect play needs a table: wotd solve --spaces {rules.spaces}"
     with tempfile.TemporaryDirectory() as folder:
         if not file.is_file():
             file = Path(folder, "perfect.wotd")

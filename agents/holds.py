@@ -1,14 +1,21 @@
 """The turn planner as a network layer: it computes the values of the holds from the values of the ends of the turn.
 
-Without powers a turn has `ENDS` possible ends: on each path a move by 1 to 5 dice, or a swap with four dragons; an
-equilibrium; a swap with five dragons; a pass, if no move is possible (R5). Powers add `POWER_ENDS` (R12): on each path,
-by 1 to 5 dice, a move with dragons as its element and a jump; two equilibria; the pass by fear. The tiger adds a
-re-roll. It uses the power, so the ends after it have values of their own. An extra turn by rebirth is part of the
-value of an end.
+Without powers a turn has `ENDS` possible ends:
+
+- on each path, a move by 1 to 5 dice and a swap with four dragons;
+- an equilibrium, a swap with five dragons and, if no move is possible (R5), a pass.
+
+Powers (R12) add `POWER_ENDS` ends:
+
+- on each path, a move by 1 to 5 dice with dragons as the path's element (wood) and a jump by 1 to 5 dice (earth);
+- an equilibrium with dragons (wood), an equilibrium with jumps (earth), and the pass by fear (water).
+
+The tiger (metal) adds a re-roll. This re-roll uses the power, so the ends after it have other values. An extra turn by
+rebirth (fire) is part of the value of an end.
 
 From the values of the ends the planner computes the exact value of every hold, in passes over the 252 rolls and 462
-keeps. The value of a hold is the mean value of the ends that optimal play reaches. So its derivative with respect
-to the value of an end is the probability of that end.
+keeps. The value of a hold is the mean value of the ends that optimal play reaches. So the derivative of this value with
+respect to the value of an end is the probability of that end.
 """
 
 from __future__ import annotations
@@ -50,7 +57,7 @@ IMPOSSIBLE = -1e3  # the value of an impossible end; possible ends have larger v
 
 
 def _moves() -> NDArray[np.int64]:
-    """Return each roll's ends by power-free moves, else by the pass, int64 (252, 5), padded with the last end."""
+    """Return the ends of each roll by power-free moves, or else the pass, int64 (252, 5), padded with the last end."""
     moves = np.full((NUM_ROLLS, DICE), PASSED)
     for roll, counts in enumerate(COUNTS[:NUM_ROLLS].tolist()):
         ends = [PATH_ENDS * path + counts[path] - 1 for path in range(PATHS) if counts[path]] or [PASSED]
@@ -85,7 +92,7 @@ FIRST_END = NUM_KEEPS  # the row of the first end, after the rows of the rolls a
 MOVE_ROWS, PASS_ROW = (FIRST_END + MOVES).astype(np.uint64), np.uint64(FIRST_END + PASSED)
 FEAR_ROW = np.uint64(FIRST_END + FEARED)
 
-# Entry k contains the numbers of the keeps of k dice, 0 to 5: a range. Keeps of more dice have lower numbers.
+# SIZES[k] contains the numbers of the keeps of k dice: a range. Keeps of more dice have lower numbers.
 SIZES = [np.flatnonzero(DICE - size == UNROLLED_DICE) for size in range(DICE + 1)]
 
 
@@ -104,7 +111,7 @@ def planned_holds(ends: th.Tensor, roll: th.Tensor, rerolls: th.Tensor) -> th.Te
 
 
 def _by_tensors(ends: th.Tensor, roll: th.Tensor, rerolls: th.Tensor) -> th.Tensor:
-    """Compute `planned_holds` with ONNX operations, about ten times slower."""
+    """Compute `planned_holds` with operations of ONNX. It takes about ten times as long as `_Planned`."""
     stop, last = (_stops(ends[:, i]) for i in (0, -1))
     kept = th.from_numpy(HOLD_KEEP.astype(np.int64))[roll]
     expected = _means(last)

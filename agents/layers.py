@@ -1,8 +1,8 @@
 """Two layers of PPO's network: one scores actions by the kept dice, the other by the ends of the turn.
 
-`KeptDice` scores holds by the dice that they keep. `Planned`, which is optional, gives every end of the turn a value
-(`Afterstates`) and scores holds by the turn planner (`agents.holds`), exactly and with gradients. The other actions,
-except extra turns, are scored with the values of their ends.
+`KeptDice` scores holds by the dice that they keep. The optional `Planned` gives every end of the turn a value
+(`Afterstates`). From these values the turn planner (`agents.holds`) computes exact scores of the holds, with gradients.
+The scores of the other actions, except extra turns, are the values of the ends that they lead to.
 
 The possible ends (R3, R5, R6, R12, R14) are computed from the observation, because the action mask covers only the
 current roll. A test compares them with the engine.
@@ -44,7 +44,7 @@ def sorted_faces(dice: th.Tensor) -> th.Tensor:
 
 
 class KeptDice(nn.Module):
-    """Score each hold: add scores for the numbers of kept dice of each face, of all kept dice, and of kept elements."""
+    """Score each hold by a sum: scores for the kept dice of each face, all kept dice, and the kept elements."""
 
     held: th.Tensor  # (32, 5): whether a hold keeps a die
     face: th.Tensor  # (6,): 0..5
@@ -71,9 +71,10 @@ class KeptDice(nn.Module):
 class Afterstates(nn.Module):
     """The values of the ends of a turn for the observer, computed from the positions after them.
 
-    As in `wotd_env.planning.learned`, the pieces of the observer and another player on a path select a row. The rows
-    are added up over the paths. A move or swap changes only the rows of its path. The standing selects one more row:
-    the number of the observer's numbered pieces, the most of any other player, and the observer's lead in points.
+    As in `wotd_env.planning.learned`, the pieces of the observer and another player on a path select a row of weights.
+    The rows of all other players and paths are added up. A move or swap changes only the rows of its path. The standing
+    selects one more row. It consists of the number of the observer's numbered pieces, the largest number of any other
+    player, and the observer's lead in points.
 
     `of_path` is the number of inputs for each path, and `of_board` the number of inputs for the whole game. Neither
     includes the dice. The first layer has `width` units.
@@ -186,7 +187,7 @@ class Afterstates(nn.Module):
 def possible(
     ends: tuple[th.Tensor, ...], free: th.Tensor, still: th.Tensor
 ) -> tuple[th.Tensor, th.Tensor, th.Tensor, th.Tensor]:
-    """Return values of moves, swaps, an equilibrium and a pass, with IMPOSSIBLE for illegal moves and swaps."""
+    """Return the values of moves, swaps, an equilibrium and a pass, with IMPOSSIBLE for illegal moves and swaps."""
     moved, swapped, advanced, passed = ends
     return moved.masked_fill(~free, IMPOSSIBLE), swapped.masked_fill(still, IMPOSSIBLE), advanced, passed
 
@@ -208,7 +209,7 @@ def by_path(values: th.Tensor) -> th.Tensor:
 
 
 class Planned(nn.Module):
-    """Scores of all actions by the ends of the turn, to be added to the logits; arguments as for `Afterstates`."""
+    """Scores all actions by the values of the ends of the turn. The arguments are those of `Afterstates`."""
 
     ranks: th.Tensor  # (5, 7): the number of a roll is the sum of one entry per die, 0 before the first roll
     number: th.Tensor  # (6,): 0..5

@@ -23,19 +23,19 @@ LARGE = 64  # integer tables of at least this size are stored in 16 bits
 
 
 class NetworkPolicy:
-    """A policy that plays a network's most likely action or, with `sample`, draws an action by its probability.
+    """Plays the legal action with a network's largest logit or, with `sample`, draws an action by its probability.
 
-    The network, such as `agents.ppo.Network`, takes observations, float (N, D), and returns a tuple with the logits,
-    (N, A), first. Its attribute `rules` contains the rules that it was made for.
+    The network, such as `agents.ppo.Network`, takes observations in `encoding`, float (N, D), and returns a tuple whose
+    first item is the logits, (N, A). The network's attribute `rules` contains the rules that it was made for.
     """
 
-    def __init__(self, network: Any, sample: bool = False) -> None:
-        self.network, self.sample = network, sample
+    def __init__(self, network: Any, sample: bool = False, encoding: str = "one_hot") -> None:
+        self.network, self.sample, self.encoding = network, sample, encoding
 
     def act(self, game: Game, state: States, rng: np.random.Generator) -> NDArray[np.int64]:
         """Choose actions, see `wotd_env.Policy`; raise ValueError if the network was made for other rules."""
         self.check_rules(game.rules)
-        observation = th.from_numpy(seen_in("one_hot", game).observe(state)).float()
+        observation = th.from_numpy(seen_in(self.encoding, game).observe(state)).float()
         with th.no_grad():
             device = next(self.network.parameters()).device
             scores = self.network(observation.to(device))[0].cpu().numpy()

@@ -89,7 +89,7 @@ class Settings(settings.Settings):
     """Policy whose value function is the critic, such as td or td:FILE. By default this run learns the critic."""
 
     critic_turns: Count = 32_768
-    """Turns that the critic plays per update. Its other settings are those of td."""
+    """Turns that the critic plays per update. The other settings of the critic are those of a preset of td."""
 
     threads: Count = 2
     """Threads: the network learns in one, the critic in the other."""

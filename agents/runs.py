@@ -1,4 +1,4 @@
-"""A training run and its folder: start or resume it, train to the milestones, measure its strength, write its files.
+"""A training run and its folder: start or resume the run, train, measure the strength, and write the files.
 
 A learner is a module with `Settings`, `PRESETS` and `Run`, a subclass of the `Run` here that defines how to learn.
 docs/reference/training.md lists the files of a run folder.
@@ -34,7 +34,8 @@ from agents.checkpoint import CHECKPOINT, CheckpointError
 from agents.evaluate import FINAL, MEASURING, Counts, Measurement, measure
 from agents.player import NetworkPolicy, to_onnx
 from agents.settings import SettingError, Settings, kept
-from wotd_env import Game, Rules, files, make_policy
+from wotd_env import STATE, Game, Rules, files, make_policy
+from wotd_env.core.checks import check_states
 from wotd_env.core.state import States
 from wotd_env.policy import Policy
 
@@ -79,7 +80,7 @@ class Run:
         self.settings: Any = settings
         self.folder: Path = settings.folder
         self.game = Game(settings.rules)
-        self.references = {name: make_policy(name) for name in REFERENCES}  # the strongest last
+        self.references = {name: make_policy(name) for name in REFERENCES}
         self.curve: list[Measurement] = []
         self.milestone = -1  # the last milestone passed; -1 before the untrained network is measured
         self.updates = 0  # number of finished updates, out of `settings.updates`
@@ -122,11 +123,10 @@ class Run:
         """Load the learner's part of a checkpoint, with types and shapes like `parts`; ValueError if it is wrong."""
         self.network.load_state_dict(saved["network"])
         checkpoint.load_adam(self.optimizer, saved["optimizer"])
-        self.state[:] = checkpoint.games(saved["state"], self.settings.rules)
+        state = saved["state"].contiguous().numpy().view(STATE)
+        check_states(self.settings.rules, state)
+        self.state[:] = state
         self.updates = saved["updates"]
-
-    def save_network(self) -> None:
-        """Write the file of the network, if the learner writes one at every milestone."""
 
     def export(self) -> None:
         """Write the file of the finished network, by default as ONNX for players without torch."""
@@ -200,7 +200,7 @@ class Run:
         if run.curve:
             run.milestone = run._milestones_reached()
             if run.done >= run.total and run.curve[-1].done < run.done:
-                run.milestone -= 1  # already past the new total: measure its last milestone now
+                run.milestone -= 1  # the run is past the new total: measure its last milestone now
         run.save()
         if run.done < run.total:
             for name in OF_THE_END:  # the run continues, so these files are out of date
@@ -235,7 +235,10 @@ class Run:
                 self.after_update(progress)
 
     def beside(self, task: Callable[[], T]) -> Callable[[], T]:
-        """Start a task in a second thread; return a function for its result, which with one thread runs the task."""
+        """Start a task in a second thread, and return a function that waits for the result.
+
+        With one thread, the returned function runs the task.
+        """
         if self._second and self.settings.threads > 1:
             return self._second.submit(task).result
         return task
@@ -263,14 +266,14 @@ class Run:
             self.log(**{f"strength/wins_against_{name}": counts.wins / counts.games})
 
     def log(self, **values: float) -> None:
-        """Write values to TensorBoard, if `tensorboard` is open."""
+        """Write values to TensorBoard, if its writer is open."""
         for name, value in values.items():
             if self.board:
                 self.board.add_scalar(name, value, self.done)
 
     @contextmanager
     def tensorboard(self) -> Iterator[None]:
-        """Write the values of `log` to TensorBoard. Points after the checkpoint of a killed process are dropped."""
+        """Open TensorBoard's writer for `log`. Points that a killed process wrote after its checkpoint are dropped."""
         # Without this hook, TensorBoard's thread would print the same write error that this thread raises.
         hook, others = threading.excepthook, set(threading.enumerate())
         threading.excepthook = lambda args: None if args.exc_type is OSError else hook(args)
@@ -304,11 +307,10 @@ class Run:
     # ---------------------------------------------------------------------------------------------- the checkpoint
 
     def save(self) -> None:
-        """Write the checkpoint, the network and the curve; OSError names a file that cannot be written."""
+        """Write the checkpoint and the curve; OSError names an unwritable file."""
         for part in self.folder.glob(f"{files.PART}*"):  # temporary files of a killed process
             part.unlink(missing_ok=True)
         checkpoint.save(self.folder / CHECKPOINT, self._content())
-        self.save_network()
         files.write(self.folder / "curve.csv", evaluate.curve(self.curve, self.unit).encode())
 
     def _content(self) -> dict[str, Any]:

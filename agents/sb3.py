@@ -163,7 +163,7 @@ def make_model(settings: Settings, env: VecEnv) -> MaskablePPO:
         seed=settings.seed,
         device=device,
     )
-    # Replace SB3's `env.seed(settings.seed)`: game i + 1 of seed s would be game i of seed s + 1.
+    # Replace the seeds of SB3's `env.seed(settings.seed)`, where game i + 1 of seed s is game i of seed s + 1.
     env.seed(settings.seed << 32)
     return model
 

@@ -1,6 +1,6 @@
 """Self-play as an SB3 `VecEnv`: in each environment the learner plays one seat, drawn again for every game.
 
-The learner acts at the decisions of its seat. The opponents play in between. If the game ends during their turns,
+The learner acts at the decisions of its seat. The opponents play in between. If the game ends in an opponent's turn,
 the learner's last decision gets the reward. All transitions of a game belong to the learner's seat, so advantages are
 bootstrapped from the next decision of that seat.
 """
@@ -29,7 +29,8 @@ class SelfPlayVecEnv(SharedVecEnv):
 
     Args:
         game: the game.
-        opponents: N policies; the i-th plays all other seats of game i. Games of the same policy are played together.
+        opponents: N policies. Policy i plays all seats of game i except the learner's. Games of the same policy are
+            played together.
         seed: the only source of randomness.
 
     Attributes:

@@ -1,4 +1,4 @@
-"""Settings that all learners share, their checks, and consent to run code that a setting names.
+"""The settings of all learners, the checks of settings, and the consent to run code that a setting names.
 
 Settings are plain data. A policy that a setting names is loaded only when a run begins.
 """
@@ -20,13 +20,13 @@ from wotd_env.policy import check_plays
 OF_THIS_COMMAND = ("resume", "folder", "ray")
 
 NamesNoCode = Annotated[str, "names no code"]
-"""Type of a text setting that never names a policy. Any other text may name code as MODULE:OBJECT."""
+"""Type of a text setting that never names a policy. Any other text setting may name code as MODULE:OBJECT."""
 
 Count = Annotated[int, "an integer of at least 1"]
 Share = Annotated[float, "from 0 to 1"]
 Positive = Annotated[float, "a positive number"]
 NotNegative = Annotated[float, "a number that is not negative"]
-"""Types of settings with limits, which `Settings` checks."""
+"""Types of limited settings. `Settings` checks the limits."""
 
 
 class SettingError(ValueError):
@@ -95,7 +95,7 @@ class Settings:
 
 
 def names_code(value: Any) -> bool:
-    """Return whether a setting names a policy as MODULE:OBJECT, alone or after a prefix, as in deep:MODULE:OBJECT."""
+    """Return whether a setting is MODULE:OBJECT, or ends with it after a kind of policy, as in deep:MODULE:OBJECT."""
     if not isinstance(value, str):
         return isinstance(value, list | tuple) and any(map(names_code, value))
     while ":" in value and not os.path.isdir(value):

@@ -292,8 +292,9 @@ class Run(runs.Run):
             losses.append(loss.detach())
         return float(th.stack(losses).mean())
 
-    def save_network(self) -> None:
-        """Write the network."""
+    def save(self) -> None:
+        """Write the checkpoint, the curve and the network; OSError names an unwritable file."""
+        super().save()
         files.write(self.folder / "value.npz", learned.save(self.value))
 
     def export(self) -> None:

@@ -15,10 +15,10 @@ from wotd_env.policy import Policy
 
 
 class Learner:
-    """A learner with the preset `quick`, for `train` and `load` of an entry.
+    """A learner with the preset `quick`. Its methods are the functions `train` and `load` of an entry.
 
     Args:
-        name: of the entry and of the learner, a key of `LEARNERS`.
+        name: name of the entry and of the learner, a key of `LEARNERS`.
         updates: number of updates by budget in minutes; the preset defines all other settings.
     """
 

@@ -24,17 +24,17 @@ GAMES = {
     "greedy-planner": (["greedy", "planner"], 2),
     "planner-random": (["planner", "random"], 3),
 }
-"""The files of the track: their policies, and the seed."""
+"""The logged files of the track by name: the policies that play, and the seed."""
 LOGGED = 4000  # games per file
 
 WIDTH = 64  # units of the hidden layers
 BATCH = 1024
 EPOCHS = 3
-LEARNING_RATE = 2e-3  # at the start; it falls linearly to 0
+LEARNING_RATE = 2e-3  # initial value; the learning rate falls linearly to 0
 
 
 def logged(folder: Path) -> list[recording.Decisions]:
-    """Return the logged games; record missing ones."""
+    """Return the logged games, after recording missing files."""
     files = {folder / f"{name}.parquet": how for name, how in GAMES.items()}
     for file, (policies, seed) in files.items():
         if not file.is_file():
@@ -43,10 +43,10 @@ def logged(folder: Path) -> list[recording.Decisions]:
 
 
 class Learner:
-    """Learns by weighted imitation, for `train` and `load` of an entry.
+    """Learns by weighted imitation. Its methods are the functions `train` and `load` of an entry.
 
     Args:
-        name: of the entry.
+        name: name of the entry.
         beta: factor of the advantage in the exponent; rewards are 1 and -1.
     """
 

@@ -39,7 +39,7 @@ ROLL_OF_CODE[COUNTS[:, -1] @ CODE] = np.arange(len(ROLLS))  # the last hold keep
 
 
 class Answer(NamedTuple):
-    """What the network computes for N observations."""
+    """The output of the network for N observations, with the parts that the gradients need."""
 
     inputs: Array
     hidden: Array
@@ -80,8 +80,8 @@ class Network:
     ) -> tuple[Array, ...]:
         """Return the gradient of the mean loss of N decisions, one array for each of the weights.
 
-        The loss is -A log pi(a|s) - entropy * H(pi(.|s)), with A divided by its deviation, plus half the cross-entropy
-        of the chances to win: (1 + V) / 2 against (1 + target) / 2, where the target is V + A.
+        The loss is -A log pi(a|s) - entropy * H(pi(.|s)), with A divided by its standard deviation, plus half the
+        cross-entropy of the chances to win: (1 + V) / 2 against (1 + target) / 2, where the target is V + A.
         """
         x, hidden, kept, policy, _ = self(observation, mask)
         log_policy = np.log(np.maximum(policy, 1e-30))
@@ -143,14 +143,10 @@ def train(updates: int = 3000, seed: int = 0, evaluation_games: int = 500) -> Ne
         left = 1 - update / updates
         network.step(network.gradients(flat[0], flat[1], flat[2], flat[3], 0.01 * left), rate=3e-3 * left)
         if 10 * (update + 1) // updates > 10 * update // updates:
-            rates = ", ".join(
-                f"{win_rate(network, name, evaluation_games):.1%} against {name}"
-                for name in ("greedy", "random")
-            )
-            print(
-                f"update {update + 1}, {time.process_time() - started:.0f} s of processor time: {rates}",
-                flush=True,
-            )
+            spent = time.process_time() - started
+            greedy, random = (win_rate(network, name, evaluation_games) for name in ("greedy", "random"))
+            print(f"update {update + 1}, {spent:.0f} s of processor time: ", end="")
+            print(f"{greedy:.1%} against greedy, {random:.1%} against random", flush=True)
     return network
 
 

@@ -103,7 +103,7 @@ class Memory:
         self.size = self.added = 0
 
     def add(self, **rows: Array) -> None:
-        """Add transitions, the oldest ones are dropped."""
+        """Add transitions. If the memory is full, they replace the oldest ones."""
         count, size = len(rows["action"]), len(self.action)
         at = (self.added + np.arange(count)) % size
         for name, values in rows.items():
@@ -152,19 +152,15 @@ def train(settings: Settings) -> Network:
         if step % settings.target_every == 0:
             target.load_state_dict(network.state_dict())
         if 10 * (step + 1) // settings.steps > 10 * step // settings.steps:
-            rates = ", ".join(
-                f"{win_rate(network, name, settings.evaluation_games):.1%} against {name}"
-                for name in ("greedy", "random")
-            )
-            print(
-                f"step {step + 1}, {time.process_time() - started:.0f} s of processor time: {rates}",
-                flush=True,
-            )
+            spent, games = time.process_time() - started, settings.evaluation_games
+            greedy, random = (win_rate(network, name, games) for name in ("greedy", "random"))
+            print(f"step {step + 1}, {spent:.0f} s of processor time: ", end="")
+            print(f"{greedy:.1%} against greedy, {random:.1%} against random", flush=True)
     return network
 
 
 def remember(memory: Memory, recent: deque[tuple[Array, ...]], later: Array, later_mask: Array) -> None:
-    """Add the transitions that began n steps ago: the return until now, or until the end of the game."""
+    """Add the transitions that began n steps ago. Their returns end now, or earlier at the end of the game."""
     if len(recent) < (recent.maxlen or 0):
         return
     observation, action, _, _, valid = recent[0]

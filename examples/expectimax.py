@@ -4,7 +4,7 @@ It teaches explicit chance: `Game.decide` stops before the dice, `Game.chance_ou
 probabilities, and `Game.roll` takes one of them. The search expands whole batches of positions. It merges equal
 positions, which makes one turn small enough to be exact:
 
-    Q(s, a) = E[max over a' of Q(s', a')],  and at the end of the turn a heuristic value of the position
+    Q(s, a) = E[max over a' of Q(s', a')],  or a heuristic value of the position at the end of the turn
 
 It wins 55 % of 200 games against `greedy`, in half a minute of processor time, without learning.
 
@@ -31,7 +31,7 @@ CHUNK = 32
 def heuristic(game: Game, state: Array, seat: Array) -> Array:
     """Return the value of each position STATE (N,) for its seat (N,), in spaces: its lead over the best other seat.
 
-    A finished game has 1,000 times its reward.
+    A finished game has the value of 1,000 times the seat's reward.
     """
     everyone, players = np.arange(len(state)), game.rules.players
     space = state["pieces"][:, :players].astype(float)
@@ -44,7 +44,7 @@ def heuristic(game: Game, state: Array, seat: Array) -> Array:
 
 
 def merge(state: Array) -> tuple[Array, Array]:
-    """Return the different records of a batch, and the index of every record among them."""
+    """Return the distinct records of a batch, and the index among them of every record of the batch."""
     rows = np.ascontiguousarray(state).view(np.dtype((np.void, state.itemsize)))
     _, first, index = np.unique(rows, return_index=True, return_inverse=True)
     return state[first], index
@@ -118,7 +118,7 @@ class Expectimax:
 
 
 def win_rate(opponent: str, games: int, seed: int, **rules: Any) -> float:
-    """Return the share of games that expectimax wins, on one seat of each; a named policy has the other seats."""
+    """Return the share of games that expectimax wins in one seat, against a named policy in all other seats."""
     game, rng = Game(**rules), np.random.default_rng(seed)
     state = game.reset(games, seed=seed)
     seat = np.arange(games) % game.rules.players
@@ -144,10 +144,8 @@ def main() -> None:
     for opponent in ("greedy", "random"):
         started = time.process_time()
         rate = win_rate(opponent, **options)
-        print(
-            f"{rate:.1%} against {opponent}, {time.process_time() - started:.0f} s of processor time",
-            flush=True,
-        )
+        spent = time.process_time() - started
+        print(f"{rate:.1%} against {opponent}, {spent:.0f} s of processor time", flush=True)
 
 
 if __name__ == "__main__":

@@ -99,16 +99,9 @@ def search(state: State, key: Array, simulations: int) -> Array:
         embedding=Node(state, state.current_player),
     )
     chosen: Array = mctx.stochastic_muzero_policy(
-        None,
-        key,
-        root,
-        decision,
-        chance,
-        simulations,
-        invalid_actions=~state.legal_action_mask,
-        dirichlet_fraction=0.0,
-        temperature=0.0,
-    ).action
+        None, key, root, decision, chance, simulations, invalid_actions=~state.legal_action_mask,
+        dirichlet_fraction=0.0, temperature=0.0,
+    ).action  # fmt: skip
     return chosen
 
 
@@ -134,7 +127,5 @@ if __name__ == "__main__":
     for opponent in ("greedy", "random"):
         started = time.process_time()
         rate = win_rate(opponent, **options)
-        print(
-            f"{rate:.1%} against {opponent}, {time.process_time() - started:.0f} s of processor time",
-            flush=True,
-        )
+        spent = time.process_time() - started
+        print(f"{rate:.1%} against {opponent}, {spent:.0f} s of processor time", flush=True)

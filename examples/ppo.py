@@ -212,14 +212,10 @@ def train(settings: Settings) -> Network:
         optimizer.param_groups[0]["lr"] = settings.learning_rate * left
         learn(network, optimizer, games.play(network, settings.steps, settings.trace), settings, left)
         if 10 * (update + 1) // settings.updates > 10 * update // settings.updates:
-            rates = ", ".join(
-                f"{win_rate(network, name, settings.players, settings.evaluation_games):.1%} against {name}"
-                for name in ("greedy", "random")
-            )
-            print(
-                f"update {update + 1}, {time.process_time() - started:.0f} s of processor time: {rates}",
-                flush=True,
-            )
+            spent, measured = time.process_time() - started, (settings.players, settings.evaluation_games)
+            greedy, random = (win_rate(network, name, *measured) for name in ("greedy", "random"))
+            print(f"update {update + 1}, {spent:.0f} s of processor time: ", end="")
+            print(f"{greedy:.1%} against greedy, {random:.1%} against random", flush=True)
     return network
 
 

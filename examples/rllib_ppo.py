@@ -1,6 +1,6 @@
 """Ray RLlib: masked PPO by self-play, on one machine or a cluster.
 
-It teaches the configuration: the environment of all seats, one network for all of them, and RLlib's module with masks.
+It teaches the configuration: the environment of all seats, one network for all seats, and RLlib's module with masks.
 Seed 0 reaches 90 % against `random` and 2 % against `greedy` in 1.1 minutes of processor time.
 
     pip install --editable ".[train,rllib]"

@@ -1,7 +1,7 @@
 """TD(0) on afterstates with exactly planned turns, for the basic game of two players.
 
 A small network values positions between two turns. Within a turn everything is known: one seat decides, and the dice
-have known probabilities. So the expected value of a turn is computed, not sampled, and TD(0) learns it:
+have known probabilities. So the expected value of a turn is computed exactly, and TD(0) learns this value:
 
     V(s)  <-  E[max over holds and moves of V(afterstate)]
 
@@ -38,7 +38,7 @@ for number, keep in enumerate(KEEPS):
     for faces, probability in zip(*game.chance_outcomes(5 - len(keep)), strict=True):
         CHANCE[ROLLS.index(sorted([*keep, *faces.tolist()])), number] = probability
 
-# A turn has at most 32 ends: an action, with one roll that allows it, because only the moved element's dice matter.
+# A turn has at most 32 ends. Each is an action with one roll that allows it; other dice of the roll make no difference.
 MOVES = [(Action.MOVE_ON + e, [e] * count + [5] * (5 - count)) for e in range(5) for count in range(1, 6)]
 SWAPS = [(Action.FIRST_SWAP + e, [e, 5, 5, 5, 5]) for e in range(5)]
 ENDS = [*MOVES, (Action.EQUILIBRIUM, [0, 1, 2, 3, 4]), *SWAPS, (Action.PASS, [5] * 5)]

@@ -4,8 +4,8 @@ This shows how strong a network of a given size can be. Self-play (`agents.td`) 
 Here these values are known, so every error comes from the size of the network or the time of the fit.
 
 Perfect players play each other, and some turns end with a random move. The data are the positions before each turn,
-and a share of the positions at its possible ends. The network is fitted to their exact values by cross-entropy on the
-chances to win. Equal settings give equal weights.
+and a share of the positions at the possible ends of each turn. The network is fitted to the exact values of these
+positions by cross-entropy on the chances to win. Equal settings give equal weights.
 """
 
 from __future__ import annotations

@@ -1,14 +1,14 @@
 """Best responses: `python -m experiments.response --against POLICY` learns to beat a fixed policy.
 
-The learner has one seat of every game, and the policy has the others. The network of TD(lambda) learns the value of
-positions in these games. The learner's turns are planned as in self-play (`agents.td`). A turn of the policy can only
-be sampled, but the luck of its dice is removed. In place of the value after the turn, the target uses
+The learner plays one seat of every game, and the policy plays all other seats. The network of TD(lambda) learns the
+value of positions in these games. The learner's turns are planned as in self-play (`agents.td`). The policy's turns can
+only be sampled, but the luck of the dice is removed. In place of the value after a turn of the policy, the target uses
 
     plan(s) - regret of the policy's decisions in this turn,
 
 where the regret of a decision is its loss of planned value against the best decision. This target differs from
-the value after the turn by the luck of the rolls. That luck has the mean zero for any policy and any value, so removing
-it adds no bias. Only the noise of the policy's own choices remains.
+the value after the turn by the luck of the rolls. The mean of this luck is zero for any policy and any value, so its
+removal adds no bias. Only the noise of the policy's own choices remains.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ class Settings(td.Settings):
     """
 
     against: str = "planner"
-    """Policy of all seats but the learner's."""
+    """Policy of all seats except the learner's."""
 
     final_games: int = 100_000
     """Minimum number of games against the policy after training."""
@@ -71,9 +71,9 @@ class Run(td.Run):
 def against(
     policy: Policy, seat: NDArray[np.int64], rng: np.random.Generator
 ) -> Callable[[Game, States, Value, NDArray[np.bool_]], Turns]:
-    """Return a function like `play_turns` that plans the turns of the learner and samples those of a policy.
+    """Return a function like `play_turns` that plans the turns of the learner and samples the turns of a policy.
 
-    `seat` are the learner's seats, (N,). The turns of the policy do not end with a random move.
+    `seat`, (N,), contains the learner's seat of each game. The turns of the policy do not end with a random move.
     """
 
     def play(game: Game, state: States, value: Value, at_random: NDArray[np.bool_]) -> Turns:

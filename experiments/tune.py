@@ -1,8 +1,9 @@
 """Sweeps with Ray Tune: `python -m experiments.tune td --trials 30 --folder runs/sweep`, on one or many machines.
 
-A *trial* is a training run with settings drawn from `RANGES`; all trials have the same seed. Its run folder is in the
-folder of the sweep and named after the drawn settings. The same command keeps finished trials, resumes started ones
-and can add more. All nodes of a cluster need the checkout and the folder under the same paths.
+A *trial* is a training run with settings drawn from `RANGES`; all trials have the same seed. The run folder of a trial
+is in the folder of the sweep, and its name consists of the drawn settings. If the command runs again, finished trials
+are kept, started trials are resumed, and more `--trials` are added. All nodes of a cluster need the checkout and the
+folder under the same paths.
 """
 
 from __future__ import annotations
@@ -58,7 +59,7 @@ RANGES = {
 
 @dataclass(frozen=True)
 class Sweep:
-    """Train with settings drawn from ranges, in parallel, and rank them by strength.
+    """Train in parallel with settings drawn from ranges, and rank the trials by strength.
 
     The first argument may be the learner. The other options are those of train.py, for all trials. The same command
     continues an interrupted sweep.
@@ -71,7 +72,7 @@ class Sweep:
     """Folder of the sweep; by default runs/sweep- followed by the time."""
 
     ray: str | None = None
-    """Address of the Ray cluster, or auto for the one on this machine; by default a new one here."""
+    """Address of the Ray cluster, or auto for the running one on this machine; by default a new one is started."""
 
     def __post_init__(self) -> None:
         check_integer("trials", self.trials, 1)
@@ -119,7 +120,7 @@ def with_absolute_paths(base: Any) -> Any:
 
 
 def rounded(drawn: dict[str, Any]) -> dict[str, Any]:
-    """Return settings with three digits, which make short names."""
+    """Return drawn settings rounded to three digits, which make short names."""
     return {name: value if isinstance(value, int) else float(f"{value:.3g}") for name, value in drawn.items()}
 
 
@@ -129,7 +130,7 @@ def words_of(drawn: dict[str, Any]) -> str:
 
 
 def run_trial(name: str, settings: Any) -> None:
-    """Start or resume a trial, and report its strength to Tune: the share of games won against the last reference."""
+    """Start or resume a trial, and report its strength: the share of games won against the strongest reference."""
     kind = importlib.import_module(LEARNERS[name]).Run
     counts = read_result(settings.folder)
     if counts is None or kept(kind.read_settings(settings.folder)) != kept(settings):

@@ -1,7 +1,7 @@
 """Build the demo: `python -m tools.demo FOLDER` writes a web page on which a person plays `td`, without a server.
 
 Any host of static files can serve the folder, for example `python -m http.server --directory FOLDER`. The modules of
-wotd_env/web/demo/ import those of static/ beside it; the relative paths are the same in the checkout and the folder.
+wotd_env/web/demo/ import modules of wotd_env/web/static/. FOLDER has both folders too, so the relative paths are equal.
 """
 
 from __future__ import annotations

@@ -101,15 +101,9 @@ def positions() -> str:
     return _solved()["positions"]
 
 
-FIGURES: dict[str, Callable[..., str]] = {
-    "rate": rate,
-    "times": times,
-    "share": share,
-    "ladder": ladder,
-    "perfect": perfect,
-    "positions": positions,
-}
-"""The figures by the first word of their names; the other words are the arguments."""
+KINDS: tuple[Callable[..., str], ...] = (rate, times, share, ladder, perfect, positions)
+FIGURES = {kind.__name__: kind for kind in KINDS}
+"""The functions of the figures, by the first word of the figure's name; the other words are the arguments."""
 
 
 def figure(name: str) -> str:

@@ -34,7 +34,7 @@ class Findings:
         self.game = Game(RULES)
 
     def when(self) -> str:
-        """Return how the table was made and checked."""
+        """Return the size, the time and the check of the solved board in words."""
         header, residual = self.table.header, solver.verify(self.table.file)
         return (
             f"{header['positions']:,} positions with three values each, solved in {header['cpu_seconds'] / 60:.0f} "
@@ -43,11 +43,11 @@ class Findings:
         )
 
     def start(self) -> str:
-        """Return the bounds of the seats at the start."""
-        values = np.array(list(self.table.starts.values()))
+        """Return the bounds on the value of each seat at the start."""
+        starts, total = self.table.starts.items(), sum(self.table.starts.values())
         rows = [
-            f"{name} | {value:+.4f} | {other - values.sum():+.4f} | {share(value)} to {share(other - values.sum())}"
-            for name, value, other in zip(self.table.starts, values, values, strict=True)
+            f"{name} | {value:+.4f} | {value - total:+.4f} | {share(value)} to {share(value - total)}"
+            for name, value in starts
         ]
         head = "seat | guarantee | most in an equilibrium | the same as shares of wins"
         return pages.table(head, rows, right=(1, 2, 3))

@@ -28,7 +28,7 @@ PAGE = pages.ROOT / "docs" / "results" / "ladder.md"
 STORE = pages.ROOT / "runs" / "ladder.sqlite"
 POLICIES = ("random", "first", "greedy", "planner", "td", "ppo")
 KINDS = {"basic game": Rules(), "powers": Rules(powers="own", colors="random")}
-GAMES = 12_800  # games of a matchup; the error of win shares is then half a point
+GAMES = 12_800  # games of a matchup; this number gives win shares an error of half a percentage point
 
 SEED = 2026
 WHOLE = ("games", "players", "policies")  # options that have their default values in the published page

@@ -42,22 +42,22 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("runs", nargs="*", type=Path, metavar="RUN", help="run folder of train.py")
     parser.add_argument("--into", type=Path, help="write all files to this folder")
     options = parser.parse_args(arguments)
-    box, docs = (options.into, options.into) if options.into else (models.FOLDER, PAGES)
+    folder, docs = (options.into, options.into) if options.into else (models.FOLDER, PAGES)
     try:
         for run in options.runs:
-            print(f"wrote {put(run, box)}")
+            print(f"wrote {put(run, folder)}")
     except (ValueError, OSError) as error:
         print(f"tools.models: error: {error}", file=sys.stderr)
         return 2
-    cards = [json.loads(file.read_text()) for file in sorted(box.glob("*.json"))]
+    cards = [json.loads(file.read_text()) for file in sorted(folder.glob("*.json"))]
     draw(cards, docs / PICTURE)
     page = (PAGES / PAGE).read_text()
-    (docs / PAGE).write_text(pages.renew(page, {"models": table(cards, box)}))
+    (docs / PAGE).write_text(pages.renew(page, {"models": table(cards, folder)}))
     print(f"wrote {docs / PAGE}")
     return 0
 
 
-def put(run: Path, box: Path) -> Path:
+def put(run: Path, folder: Path) -> Path:
     """Put the network of a finished run into a folder, with its card; return its file."""
     policy = str(checkpoint.load(run / CHECKPOINT).get("learner"))
     config = json.loads((run / "config.json").read_text())
@@ -79,7 +79,7 @@ def put(run: Path, box: Path) -> Path:
         "result": json.loads((run / RESULT).read_text()),
         "versions": config["versions"],
     }
-    file = box / f"{models.name_of(policy, rules)}.{'npz' if policy == 'td' else 'onnx'}"
+    file = folder / f"{models.name_of(policy, rules)}.{'npz' if policy == 'td' else 'onnx'}"
     if policy == "td":
         files.write(file, learned.save(learned.load(run / "value.npz"), np.float16))
     else:
@@ -89,7 +89,7 @@ def put(run: Path, box: Path) -> Path:
 
 
 def command(policy: str, settings: dict[str, Any], rules: Rules) -> str:
-    """Return the command line of a training run, with the settings that differ from its preset."""
+    """Return the command line of a training run, with the settings that differ from the preset."""
     preset = importlib.import_module(LEARNERS[policy]).PRESETS[settings["preset"]]
     words = ["python", "train.py", policy, "--preset", settings["preset"], "--seed", settings["seed"]]
     for name in sorted(settings.keys() - OWN):
@@ -102,29 +102,19 @@ def command(policy: str, settings: dict[str, Any], rules: Rules) -> str:
     return " ".join(map(str, [*words, *options_of(rules)]))
 
 
-def table(cards: list[dict[str, Any]], box: Path) -> str:
-    """Return the table of the models in a folder, from their cards, and the picture."""
+def table(cards: list[dict[str, Any]], folder: Path) -> str:
+    """Return the table of the models in a folder, made from the cards, and the link to the picture."""
     opponents = list(dict.fromkeys(name for card in cards for name in card["result"]))
     rows = []
     for card in cards:
         rules = Rules.from_dict(card["rules"])
-        file = next(box.glob(f"{models.name_of(card['policy'], rules)}.[no]*"), None)
+        file = next(folder.glob(f"{models.name_of(card['policy'], rules)}.[no]*"), None)
         counts = [card["result"][name] for name in opponents]
         shares = (in_percent(each["wins"], each["games"]) for each in counts)
         size = f"{file.stat().st_size / 1000:,.0f} kB" if file else ""
         time = f"{card['curve'][-1][1] / 60:.0f} min"
-        rows.append(
-            (
-                card["policy"],
-                rules.players,
-                rules.powers,
-                rules.spaces,
-                size,
-                time,
-                *shares,
-                f"`{card['command']}`",
-            )
-        )
+        cells = (card["policy"], rules.players, rules.powers, rules.spaces, size, time)
+        rows.append((*cells, *shares, f"`{card['command']}`"))
     against = (f"against `{name}`, %" for name in opponents)
     head = ("policy", "players", "powers", "plain spaces", "file", "time", *against, "command")
     versions = sorted({f"{name} {number}" for card in cards for name, number in card["versions"].items()})

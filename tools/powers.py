@@ -48,7 +48,7 @@ class Findings:
         return solver.solve(rules, file)
 
     def edge(self, spaces: int, mine: int, theirs: int | None) -> float:
-        """Return the expected reward of a color against another one, or against no power: the mean of both seats."""
+        """Return the mean expected reward of a color in both seats, against another color or (None) no power."""
         other = theirs if theirs is not None else next(color for color in range(len(Power)) if color != mine)
         table = self.pairs[spaces, min(mine, other), max(mine, other)]
         powers = 1 << mine, 0 if theirs is None else 1 << theirs
@@ -126,7 +126,7 @@ class Findings:
 
 
 def times_of_use(table: solver.Table, games: int) -> NDArray[np.float64]:
-    """Return when each seat uses its power in games of perfect play, (games, 2): share of the turns, nan if unused."""
+    """Return when each seat uses its power in perfect play, (games, 2): as share of the turns, nan if never."""
     game, oracle = Game(table.rules), make_policy(f"oracle:{table.file}")
     state, rng = game.reset(games, seed=0), np.random.default_rng(0)
     same, turns = np.zeros((games, 2), np.int64), np.zeros((2, games))

@@ -51,7 +51,7 @@ SMOKE = {
     "pyspiel.load_game('way_of_the_dragon').new_initial_state()",
     "web": "import wotd_env.web.app, uvicorn, websockets",
 }
-"""The program that tests an extra; PLAY tests extras without an entry."""
+"""The program that tests each extra; PLAY tests the extras that are missing here."""
 
 NOT_FOR_USERS = {"all", "bench", "dev", "docs", "notebooks"}
 

@@ -50,7 +50,10 @@ class PerfectGames(NamedTuple):
 
 
 class Findings:
-    """The measured tables: from the solved tables in `folder`, or the cache folder, and `games` games on each board."""
+    """The measured tables of the page, from solved boards in `folder` or the cache folder.
+
+    Samples have `games` games on each board.
+    """
 
     def __init__(self, folder: Path | None, games: int) -> None:
         self.games = games

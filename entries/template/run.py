@@ -1,4 +1,4 @@
-"""Enter the actor-critic of examples/actor_critic_numpy.py. Copy this folder, and replace its parts by your own."""
+"""Enter the actor-critic of examples/actor_critic_numpy.py. Copy this folder, and put in your own parts."""
 
 from __future__ import annotations
 

@@ -324,6 +324,17 @@ def test_the_last_line_names_the_strongest_reference_without_perfect_play():
     assert shown == "It wins 25.0 of 100 games against planner (8 games)."
 
 
+@pytest.mark.parametrize("missing", ["the extra arena", "a table: wotd solve --spaces 3"])
+def test_the_last_line_names_what_a_comparison_with_perfect_play_needs(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, missing: str
+):
+    monkeypatch.setattr(solver, "cache_file", lambda rules: tmp_path / "missing")
+    monkeypatch.setattr(evaluate, "has_arena", lambda: missing != "the extra arena")
+    shown = evaluate.strength("td", Rules(spaces=3), {"planner": Counts(8, 2, 2, 4)})
+    assert shown.startswith("It wins 25.0 of 100 games against planner")
+    assert f"A comparison with perfect play needs {missing}" in shown
+
+
 def test_tensorboard_shows_losses_speed_and_strength(tmp_path: Path):
     run = trained(TINY_TD, tmp_path / "run")
     events = EventAccumulator(str(run.folder)).Reload()

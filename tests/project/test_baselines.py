@@ -53,7 +53,7 @@ def test_models_of_sb3_train_within_the_budget_and_load(name, monkeypatch, weigh
     assert budget.opponent.decisions > 0
     one, other = (baseline.load(20_000, 0) for _ in range(2))
     assert decide(one) == decide(other)
-    with pytest.raises(ValueError, match="the agent is made for"):
+    with pytest.raises(ValueError, match="the network is made for"):
         check_plays(one, Rules(players=3))
     assert baseline.load(20_000, 1) is None
 

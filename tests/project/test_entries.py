@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from tests.helpers import ROOT
-from tools import entries, pages
+from tools import entries, entry_tables, pages
 from tools.entries import TRACKS
 from wotd_env import make_policy
 from wotd_env.arena.estimates import Estimate
@@ -40,8 +40,8 @@ def test_entries_have_no_faults(name):
 
 
 def test_the_tables_of_entries_are_up_to_date():
-    page = entries.PAGE.read_text()
-    contents = {"entries": entries.tables(entries.rows(entries.entries()))}
+    page = entry_tables.PAGE.read_text()
+    contents = {"entries": entry_tables.tables(entry_tables.rows(entries.entries()))}
     assert pages.renew(page, contents) == page, "run `python -m tools.entries`"
 
 
@@ -158,7 +158,7 @@ def test_run_trains_measures_and_writes(planner, monkeypatch, capsys):
     module = importlib.import_module("entries.planner.run")
     monkeypatch.setattr(module, "train", lambda budget, seed: trained.append((budget, seed)), raising=False)
     monkeypatch.setitem(TRACKS, "players", TRACKS["players"]._replace(games=4, size=2))
-    monkeypatch.setattr("sys.argv", ["run.py", "--seed", "0"])
+    monkeypatch.setattr("sys.argv", ["run.py", "--seed", "0", "--budget", "1"])
     entries.run(str(planner / "run.py"))
     assert trained == [(1, 0)]
     assert "1-0.json: 0.00 minutes of training, mean regret" in capsys.readouterr().out
@@ -170,19 +170,19 @@ def test_tables_have_means_over_seeds_and_points_above_neutral(planner):
     path = planner / "results" / "1-0.json"
     result = Result.read(path)
     points = [100 * (share.value - 1 / 3) for share in result.win_shares[3].values()]
-    assert entries.measures(result, TRACKS["players"])["3 players"][0] == pytest.approx(np.mean(points))
+    assert entry_tables.measures(result, TRACKS["players"])["3 players"][0] == pytest.approx(np.mean(points))
     perfect = {"all": {"all": Estimate(0.0, 0.0, 0.0)}}
     other = dataclasses.replace(result, seed=1, regret=result.regret | perfect)
     (planner / "results" / "1-1.json").write_text(other.to_json())
     edit(planner / "entry.toml", "seeds = [0]", "seeds = [0, 1]")
     mean = 500 * result.regret["all"]["all"].value
-    rows = entries.rows(["planner"])
-    assert f"| 1 | 2 | {mean:.2f} ±{12.7062 * mean:.2f} |" in entries.tables(rows)
+    rows = entry_tables.rows(["planner"])
+    assert f"| 1 | 2 | {mean:.2f} ±{12.7062 * mean:.2f} |" in entry_tables.tables(rows)
 
 
 def test_the_interquartile_mean_leaves_out_the_best_and_the_worst_of_five_seeds():
     measured = [{"mean regret": (value, 0.0)} for value in (9.0, 1.0, 2.0, 3.0, 100.0)]
-    row = entries.Row("planner", entries.read("planner"), 1, measured)
+    row = entry_tables.Row("planner", entries.read("planner"), 1, measured)
     middle, low, high = map(float, re.findall(r"[\d.]+", row.middle("mean regret")))
     assert middle == pytest.approx((2 + 3 + 9) / 3, abs=0.01)
     assert 1 <= low < middle < high <= 100
@@ -190,7 +190,7 @@ def test_the_interquartile_mean_leaves_out_the_best_and_the_worst_of_five_seeds(
 
 
 def test_the_picture_shows_all_entries(tmp_path):
-    entries.draw(entries.rows(entries.entries()), tmp_path / "entries.svg")
+    entry_tables.draw(entry_tables.rows(entries.entries()), tmp_path / "entries.svg")
     assert (tmp_path / "entries.svg").stat().st_size > 10_000
 
 

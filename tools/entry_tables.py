@@ -1,0 +1,148 @@
+"""The tables and the picture of the entries in docs/results/benchmark.md, which `python -m tools.entries` writes."""
+
+from __future__ import annotations
+
+import functools
+import math
+from itertools import groupby
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+from matplotlib.figure import Figure
+from scipy.stats import bootstrap, trim_mean
+
+from tools import pages
+from tools.entries import TRACKS, Entry, Track, read, results
+from wotd_env.arena.estimates import mean_of
+from wotd_env.benchmark import Result
+from wotd_env.benchmark.results import ALL
+from wotd_env.files import save_figure
+
+PAGE = pages.ROOT / "docs" / "results" / "benchmark.md"
+PICTURE = PAGE.with_name("entries.svg")
+
+
+def write(names: list[str]) -> None:
+    """Write the tables and the picture of entries."""
+    found = rows(names)
+    PAGE.write_text(pages.renew(PAGE.read_text(), {"entries": tables(found)}))
+    draw(found, PICTURE)
+
+
+def measures(result: Result, track: Track) -> dict[str, tuple[float, float]]:
+    """Return the columns of a result by name: values, each with half the width of its interval.
+
+    One column is the mean regret in thousandths. The other columns are win shares in percent. For two players there is
+    a column for each reference, and for more players one for the mean excess over an equal share.
+    """
+    regret = result.regret[ALL][ALL]
+    found = {"mean regret": (1000 * regret.value, 1000 * (regret.high - regret.value))}
+    for players in track.players:
+        shares = result.win_shares[players]
+        if players == 2:
+            found |= {f"`{name}`": (100 * share.value, 100 * share.error) for name, share in shares.items()}
+        else:
+            points = 100 * sum(share.value - 1 / players for share in shares.values()) / len(shares)
+            error = 100 * math.hypot(*(share.error for share in shares.values())) / len(shares)
+            found[f"{players} players"] = points, error
+    return found
+
+
+class Row(NamedTuple):
+    """The results of an entry with one budget."""
+
+    name: str
+    entry: Entry
+    budget: int
+    measured: list[dict[str, tuple[float, float]]]  # the columns of each seed, see `measures`
+
+    def of_seeds(self, column: str) -> Any:
+        """Return the values of a column, one for each seed, float64 (seeds,)."""
+        return np.array([of_seed[column][0] for of_seed in self.measured])
+
+    def mean(self, column: str) -> tuple[float, float]:
+        """Return the mean over seeds with half the width of its interval; for one seed, the interval over its games."""
+        if len(self.measured) == 1:
+            return self.measured[0][column]
+        mean = mean_of(self.of_seeds(column), -math.inf, math.inf)
+        return mean.value, mean.estimate().error
+
+    def middle(self, column: str) -> str:
+        """Return the interquartile mean over seeds with its bootstrap interval, as text; empty for one seed.
+
+        Source: Agarwal et al., "Deep Reinforcement Learning at the Edge of the Statistical Precipice", NeurIPS 2021.
+        """
+        if len(self.measured) == 1:
+            return ""
+        values, mean = self.of_seeds(column), functools.partial(trim_mean, proportiontocut=0.25)
+        drawn = bootstrap((values,), mean, method="percentile", rng=np.random.default_rng(0))
+        low, high = drawn.confidence_interval
+        return f"{mean(values):.2f} ({low:.2f}-{high:.2f})"
+
+
+def rows(names: list[str]) -> list[Row]:
+    """Return the results of entries, sorted by track, title and budget."""
+    found = []
+    for name in names:
+        entry = read(name)
+        for budget in map(int, entry.minutes):
+            paths = (path for each, _, path in results(name, entry) if each == budget)
+            track = TRACKS[entry.track]
+            found.append(Row(name, entry, budget, [measures(Result.read(path), track) for path in paths]))
+    order = list(TRACKS)
+    return sorted(found, key=lambda row: (order.index(row.entry.track), row.entry.title, row.budget))
+
+
+def tables(rows: list[Row]) -> str:
+    """Return a table of entries for each track that has any."""
+    shown = []
+    for track, of_track in groupby(rows, lambda row: row.entry.track):
+        found = list(of_track)
+        columns = list(found[0].measured[0])
+        head = ["entry", f"budget, {TRACKS[track].unit}", "seeds", *columns, "interquartile mean", "minutes"]
+        lines = [
+            [
+                f"[{row.entry.title}](../../entries/{row.name})",
+                f"{row.budget:,}",
+                len(row.measured),
+                *("{:.2f} ±{:.2f}".format(*row.mean(column)) for column in columns),
+                row.middle("mean regret"),
+                f"{row.entry.minutes[str(row.budget)]:g}",
+            ]
+            for row in found
+        ]
+        shown.append(f"Track `{track}`:\n\n{pages.table(head, lines, right=range(1, len(head)))}")
+    return "\n\n".join(shown)
+
+
+def draw(rows: list[Row], file: Path) -> None:
+    """Draw the learning curves of `samples`, and the win share of each entry against `td` with its largest budget."""
+    figure = Figure((10, 5), layout="constrained")
+    left, right = figure.subplots(1, 2, width_ratios=(1, 1.1))
+    samples = (row for row in rows if row.entry.track == "samples")
+    for number, (title, of_title) in enumerate(groupby(samples, lambda row: row.entry.title)):
+        budgets, means = zip(*((row.budget, row.mean("`greedy`")) for row in of_title), strict=True)
+        middle, errors = np.array(means).T
+        low, high = (middle - errors).clip(0), middle + errors
+        left.plot(budgets, middle, "o-", color=f"C{number}", markersize=4, label=title)
+        left.fill_between(budgets, low, high, color=f"C{number}", alpha=0.15, linewidth=0)
+    left.set(xscale="log", xlabel="decisions of training")
+    left.set(ylabel="win share against greedy, %", ylim=(0, None))
+    left.set_title("Track samples: mean and 95 % interval of the seeds", fontsize=10)
+    largest = {row.name: row for row in rows if 2 in TRACKS[row.entry.track].players}
+    ranked = sorted(largest.values(), key=lambda row: row.mean("`td`")[0])
+    for height, row in enumerate(ranked):
+        share, error = row.mean("`td`")
+        color = f"C{list(TRACKS).index(row.entry.track)}"
+        right.errorbar(share, height, xerr=error, fmt="o", color=color, capsize=3, markersize=4)
+    names = [f"{row.entry.title}, {row.budget:,} {TRACKS[row.entry.track].unit}" for row in ranked]
+    right.set_yticks(range(len(ranked)), names)
+    right.tick_params("y", labelsize=8)
+    right.axvline(50, color="grey", linewidth=0.8, linestyle=":")
+    right.set(xlabel="win share against td, %", xlim=(-1, 55))
+    right.set_title("Every entry with its largest budget", fontsize=10)
+    for axes in (left, right):
+        axes.grid(alpha=0.3)
+    figure.legend(loc="outside lower center", ncols=3, fontsize=8, frameon=False)
+    save_figure(figure, file)
