@@ -101,10 +101,11 @@ def bundled() -> tuple[Rules, ...]:
 
 
 def describe_board(rules: Rules) -> str:
-    """Return the board and the powers of positions in words, and the number of players if it is more than two."""
+    """Return the board, the powers and random colors in words, and the number of players if it is more than two."""
     players = "" if rules.players == 2 else f"{rules.players} players, "
     powers = "" if rules.powers == "none" else f" with {rules.powers} powers"
-    return f"{players}{rules.spaces} plain spaces{powers}"
+    colors = " and random colors" if powers and rules.colors == "random" else ""
+    return f"{players}{rules.spaces} plain spaces{powers}{colors}"
 
 
 def load(split: str = "test", rules: Rules | None = None, *, file: str | Path | None = None) -> Positions:
@@ -123,7 +124,7 @@ def load(split: str = "test", rules: Rules | None = None, *, file: str | Path | 
     wanted = Rules() if rules is None else rules
     if file is None:
         file = FOLDER / file_name(wanted, split)
-        if not file.exists():
+        if not file.exists() or read_about(file)[0] != wanted:
             boards = "; ".join(map(describe_board, bundled()))
             options = f"--players {wanted.players} --spaces {wanted.spaces} --powers {wanted.powers}"
             raise ValueError(
