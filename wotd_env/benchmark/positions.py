@@ -35,8 +35,8 @@ _UNREADABLE = "must be a file written by wotd positions, got: {!r}"
 class Positions(NamedTuple):
     """M decisions, in the order of their games. A is the number of actions.
 
-    A game has at most one decision of each kind and stage. The random streams in `state` are 0, so that they
-    do not reveal future dice.
+    A game has at most one decision of each kind and stage. The random streams in `state` are 0, so they do not reveal
+    future dice.
     """
 
     rules: Rules
@@ -44,9 +44,7 @@ class Positions(NamedTuple):
     state: States  #: STATE (M,): `state["player"]` decides
     mask: NDArray[np.int8]  #: (M, A): 1 for legal actions, at least two
     equity: NDArray[np.float32]  #: (M, A): expected reward, nan for illegal actions; exact with two players
-    error: NDArray[
-        np.float32
-    ]  #: (M, A): standard error of the equity, 0 if it is exact, nan for illegal actions
+    error: NDArray[np.float32]  #: (M, A): standard error of the equity, 0 if exact, nan for illegal actions
     kind: NDArray[np.int64]  #: (M,): index into `wotd_env.analysis.KINDS`
     stage: NDArray[np.int64]  #: (M,): index into STAGES
     game: NDArray[np.int64]  #: (M,): number of the game, which is also its seed
