@@ -16,10 +16,11 @@ from tools import benchmark as page
 from wotd_env import Game, Rules, analysis, benchmark, solver
 from wotd_env.arena.estimates import Estimate
 from wotd_env.arena.show import Shown
-from wotd_env.benchmark import STAGES, Result, results
+from wotd_env.benchmark import STAGES, Result, drawing, results
 from wotd_env.cli import FAILED, FORFEITS, WRONG_USE, app
 
 SMALL = Rules(spaces=0)
+OWN = Rules(players=3, powers="own", colors="random")
 OPTIONS: dict[str, Any] = {"games": 40, "size": 20}
 
 
@@ -272,12 +273,27 @@ def test_the_command_draws_positions(tmp_path):
     [
         (("--powers", "any"), Rules(spaces=3, powers="any")),
         (("--players", 4), Rules(players=4)),
+        (("--players", 3, "--powers", "own"), OWN),
+        (("--players", 3, "--powers", "own", "--spaces", 7), OWN),
     ],
 )
 def test_the_default_board_has_the_wanted_players_and_powers(options, wanted):
     result = wotd("benchmark", "greedy", *options, "--games", 2, "--size", 2, "--quiet", "--format", "json")
     assert result.exit_code == 0, result.stderr
     assert Rules.from_dict(json.loads(result.stdout)["rules"]) == wanted
+
+
+def test_positions_of_three_players_with_own_powers_have_random_colors(tmp_path, monkeypatch):
+    monkeypatch.setattr(drawing, "GAMES", 1)
+    equities = np.zeros((2, 1, Game(OWN).num_actions), np.float32)
+    monkeypatch.setattr(
+        drawing, "roll_out", lambda state, *_, **__: equities.repeat(len(state), 1)
+    )  # real ones take a minute
+    file = tmp_path / "own.parquet"
+    options = ("--players", 3, "--powers", "own", "--size", 1, "--out", file, "--quiet")
+    result = wotd("positions", *options)
+    assert result.exit_code == 0, result.stderr
+    assert benchmark.load(file=file).rules == OWN
 
 
 def test_the_command_draws_positions_with_powers(tmp_path):
@@ -299,7 +315,7 @@ def test_positions_of_a_board_without_a_table_name_the_cure(tmp_path):
     ("options", "message"),
     [
         (("--table", "a.wotd"), "--table is for two players"),
-        (("--powers", "own"), "rollouts need --colors random"),
+        (("--powers", "own", "--colors", "water,fire,metal"), "leave out --colors"),
         (("--spaces", 2), "no trained model of td"),
     ],
 )

@@ -153,7 +153,7 @@ def test_bundled_positions_are_legal_and_complete(rules):
         assert len(positions.game) > 10_000
         assert np.nanmax(positions.error) == 0
     else:
-        assert len(positions.game) > 100
+        assert len(positions.game) > 50
         assert precise(positions.equity, positions.error)
 
 
@@ -208,6 +208,7 @@ def test_bundled_positions_start_with_those_of_the_command(drawn):
             "wotd positions --players 2 --spaces 0 --powers none --split train",
         ),
         ({"rules": Rules(players=3, spaces=1)}, "no test positions for Rules"),
+        ({"rules": Rules(players=3, powers="own")}, "7 plain spaces with own powers and random colors"),
     ],
 )
 def test_missing_positions_raise_errors_with_a_cure(arguments, message):

@@ -243,6 +243,8 @@ def test_solve_and_verify_print_the_value_and_the_residual(table):
     value = again.stdout.split()[-1]
     assert float(value) == pytest.approx(0.2735635, abs=1e-6)
     assert len(value.partition(".")[2]) == 7
+    loud = wotd("solve", "--spaces", 0, "--out", table)
+    assert loud.stderr == f"{table} exists; nothing is solved\n"
     result = wotd("solve", "--verify", table, "--quiet")
     assert result.exit_code == 0, result.output
     assert float(result.stdout.split()[-1]) < 1e-6

@@ -20,8 +20,7 @@ from wotd_env.analysis.equity import (
     kinds_of,
     regret,
 )
-from wotd_env.analysis.grading import STAGES, WORST, Blunder, Grade, Grades, grade
-from wotd_env.analysis.pictures import picture
+from wotd_env.analysis.grading import STAGES, WORST, Blunder, Grade, Grades, grade, picture
 from wotd_env.analysis.recorded import Note, Review, SeatReview, review
 
 __all__ = [

@@ -30,8 +30,8 @@ class Advisor:
 
     Attributes:
         source: the source of the equities in words.
-        exact: whether the equities are exact: the source is the solution, and the turn limit does not matter. With a
-            `table` of three players the equities are guarantees, which are lower bounds and not exact.
+        exact: whether the equities are exact: the source is the solution, and `max_turns` is at least the default.
+            With a `table` of three players the equities are guarantees, which are lower bounds and not exact.
         skipped: for each better source the reason why it is not used; these texts name files of this machine.
 
     Raises:

@@ -1,9 +1,10 @@
-"""Grades: a policy plays, and each of its decisions is compared with the best one."""
+"""Grades: a policy plays, and each of its decisions is compared with the best one. Also pictures of grades."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -15,6 +16,8 @@ from wotd_env.core.game import Game
 from wotd_env.core.rules import NUMBERED, PATHS, Rules
 from wotd_env.core.state import States
 from wotd_env.core.words import show_dice
+from wotd_env.extras import needed_for
+from wotd_env.files import save_figure
 from wotd_env.intervals import margin_of_error, margin_of_ratio
 from wotd_env.notation import position
 from wotd_env.policies import make_policy
@@ -245,3 +248,31 @@ class _Tally:
             errors=float(self.errors[columns].sum() / each),
             blunders=float(self.blunders[columns].sum() / each),
         )
+
+
+def picture(grades: dict[str, Grades], file: str | Path) -> None:
+    """Draw the regret of policies by kind of decision and by stage of the game. Equal grades give equal files.
+
+    Args:
+        grades: name of a policy -> its grades.
+        file: the picture to write; its suffix selects the format.
+
+    Raises:
+        ImportError: if matplotlib is not installed.
+    """
+    with needed_for("a picture", "arena"):
+        from matplotlib.figure import Figure
+    figure = Figure(figsize=(11, 4), layout="constrained")
+    left, right = figure.subplots(1, 2)
+    width = 0.8 / max(len(grades), 1)
+    names = [grade.kind for of in list(grades.values())[:1] for grade in of.kinds[:-1]]
+    for i, (name, of) in enumerate(grades.items()):
+        at, each = np.arange(len(names)) + (i - (len(grades) - 1) / 2) * width, of.kinds[:-1]
+        left.bar(at, [g.per_game for g in each], width, yerr=[g.per_game_error for g in each], label=name)
+        right.plot((np.arange(STAGES) + 0.5) / STAGES * 100, of.stages, marker="o", label=name)
+    left.set_xticks(np.arange(len(names)), names)
+    left.set(ylabel="regret per game", title="by kind of decision")
+    right.set(xlabel="progress of the game in %", ylabel="regret per decision", title="by stage of the game")
+    right.set_ylim(bottom=0)
+    left.legend()
+    save_figure(figure, file)

@@ -28,10 +28,7 @@ COLUMNS = {
     "stage": ("sc:Text", "third of the game"),
     "state": ("sc:Text", "the position, a record of 64 bytes"),
     "mask": ("sc:Integer", "1 for legal actions"),
-    "equity": (
-        "sc:Float",
-        "expected reward of each legal action, in the order of actions; exact with two players",
-    ),
+    "equity": ("sc:Float", "expected reward of each legal action, in order; exact with two players"),
     "error": ("sc:Float", "standard error of each equity, only with more than two players"),
 }
 

@@ -39,7 +39,7 @@ ROSTER = tuple((name, mistakes) for name, each in _MISTAKES.items() for mistakes
 
 "strongest" plans with the source of `draw`, the table or the learned value."""
 SIZE = 800  # positions of each kind and stage
-GAMES = 200  # limit of the games for each position of a kind and stage; rare kinds may have fewer positions
+GAMES = 200  # `draw` plays at most GAMES * size games, so rare kinds may have fewer positions
 
 BLOCK = 4096  # games played side by side; the drawn positions do not depend on this number
 MAX_SEED = 2**20
@@ -75,29 +75,29 @@ def draw(
         OSError: if the file cannot be written.
     """
     if isinstance(source, LearnedValue):
+        strongest: Value = source
         if not has_errors(source.rules):
             raise ValueError(
                 "source must be a table with two players, whose equities are exact, got a learned value"
             )
     else:
-        check_table(source)
+        strongest = check_table(source).for_seats
         if is_compact(source.header):
             raise ValueError(f"{source.file} has 16 bits a value; positions need the table before --compact")
     check_choice("split", split, SPLITS)
     size = check_integer("size", size, 1, 1_000_000)
     seed = check_integer("seed", seed, 0, MAX_SEED)
     game, first = Game(source.rules), (len(SPLITS) * seed + SPLITS.index(split)) << 40
-    if isinstance(source, LearnedValue):
-        state, number, games = _choose(game, source, first, size)
-    else:
-        state, number, games = _choose(game, source.for_seats, first, size, progress)
+    of_games = _NO_PROGRESS if isinstance(source, LearnedValue) else progress
+    state, number, games = _choose(game, strongest, first, size, of_games)
     kind, stage = kinds(game, state), stages(game.rules, state)
     about: dict[str, Any] = {"size": size, "seed": seed, "games": games}
     if isinstance(source, LearnedValue):
         cell = (kind * len(STAGES) + stage).astype(np.uint64)
         keys = numbers(number.astype(np.uint64) ^ _SALT, 1) + cell
         equity, error = roll_out(state, keys, source, progress=progress)
-        about |= {"standard_error": ERROR, "value": _digest(source)}
+        weights = hashlib.sha256(b"".join(map(bytes, source.network)))
+        about |= {"standard_error": ERROR, "value": weights.hexdigest()}
     else:
         equity = analyze(game, state, source).actions
         error = np.zeros_like(equity)
@@ -110,11 +110,11 @@ def draw(
 
 
 def _choose(
-    game: Game, strongest: Value, first: int, size: int, progress: Callable[[int, int], None] = _NO_PROGRESS
+    game: Game, strongest: Value, first: int, size: int, progress: Callable[[int, int], None]
 ) -> tuple[States, NDArray[np.int64], int]:
-    """Return at most `size` decisions of each kind and stage, their games, and the number of games that were played.
+    """Play games, numbered from `first`, and return at most `size` decisions of each kind and stage.
 
-    The games are numbered from `first`.
+    Return also the games of the decisions, and the number of games that were played.
     """
     total, done = GAMES * size, 0
     cells = len(kinds_of(game.rules)) * len(STAGES)
@@ -135,11 +135,6 @@ def _choose(
     decided = np.concatenate(states)
     decided["rng"] = 0
     return decided, np.concatenate(chosen), done
-
-
-def _digest(value: LearnedValue) -> str:
-    """Return the SHA-256 of the weights."""
-    return hashlib.sha256(b"".join(map(bytes, value.network))).hexdigest()
 
 
 def _sample(

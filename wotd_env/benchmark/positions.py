@@ -35,8 +35,8 @@ _UNREADABLE = "must be a file written by wotd positions, got: {!r}"
 class Positions(NamedTuple):
     """M decisions, in the order of their games. A is the number of actions.
 
-    A game has at most one decision of each kind and stage. The random streams in `state` are 0, so that they
-    do not reveal future dice.
+    A game has at most one decision of each kind and stage. The random streams in `state` are 0, so they do not reveal
+    future dice.
     """
 
     rules: Rules
@@ -44,9 +44,7 @@ class Positions(NamedTuple):
     state: States  #: STATE (M,): `state["player"]` decides
     mask: NDArray[np.int8]  #: (M, A): 1 for legal actions, at least two
     equity: NDArray[np.float32]  #: (M, A): expected reward, nan for illegal actions; exact with two players
-    error: NDArray[
-        np.float32
-    ]  #: (M, A): standard error of the equity, 0 if it is exact, nan for illegal actions
+    error: NDArray[np.float32]  #: (M, A): standard error of the equity, 0 if exact, nan for illegal actions
     kind: NDArray[np.int64]  #: (M,): index into `wotd_env.analysis.KINDS`
     stage: NDArray[np.int64]  #: (M,): index into STAGES
     game: NDArray[np.int64]  #: (M,): number of the game, which is also its seed
@@ -101,10 +99,11 @@ def bundled() -> tuple[Rules, ...]:
 
 
 def describe_board(rules: Rules) -> str:
-    """Return the board and the powers of positions in words, and the number of players if it is more than two."""
+    """Return the board, the powers and random colors in words, and the number of players if it is more than two."""
     players = "" if rules.players == 2 else f"{rules.players} players, "
     powers = "" if rules.powers == "none" else f" with {rules.powers} powers"
-    return f"{players}{rules.spaces} plain spaces{powers}"
+    colors = " and random colors" if powers and rules.colors == "random" else ""
+    return f"{players}{rules.spaces} plain spaces{powers}{colors}"
 
 
 def load(split: str = "test", rules: Rules | None = None, *, file: str | Path | None = None) -> Positions:
@@ -123,7 +122,7 @@ def load(split: str = "test", rules: Rules | None = None, *, file: str | Path | 
     wanted = Rules() if rules is None else rules
     if file is None:
         file = FOLDER / file_name(wanted, split)
-        if not file.exists():
+        if not file.exists() or read_about(file)[0] != wanted:
             boards = "; ".join(map(describe_board, bundled()))
             options = f"--players {wanted.players} --spaces {wanted.spaces} --powers {wanted.powers}"
             raise ValueError(

@@ -39,9 +39,7 @@ class Result:
     positions_digest: str  #: digest of the graded positions, see `Positions.digest`
     actions: tuple[int, ...]  #: the chosen action in each position
     regret: Regrets  #: kind or `"all"` -> stage or `"all"` -> mean regret of a decision, in equity
-    against_perfect: (
-        Estimate | None
-    )  #: share of games of two players won against perfect play; None without a table
+    against_perfect: Estimate | None  #: win share of two players against perfect play; None without a table
     win_shares: dict[int, dict[str, Estimate]]  #: players -> reference -> share of wins against it
     decisions_per_second: float  #: on one thread, in batches
     games: int  #: games for each win rate
@@ -147,8 +145,8 @@ def tables(result: Result) -> list[Shown]:
 def compare(one: Result, other: Result) -> Shown:
     """Return a table of two results with the differences and their intervals.
 
-    Regrets are compared position by position, so their differences have narrow intervals. Win shares of the
-    two results are treated as independent.
+    Regrets are compared position by position, so their differences have narrow intervals. Win shares of the two results
+    are treated as independent.
 
     Raises:
         ValueError: if the results are for different positions.

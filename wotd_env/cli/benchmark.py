@@ -8,7 +8,7 @@ from typing import Annotated, Any
 import typer
 from rich.console import Console
 
-from wotd_env import files
+from wotd_env import files, models
 from wotd_env.cli.common import FORFEITS, check_writable, explained, ready_policies
 from wotd_env.cli.options import Quiet, Seed, Trust, flag, given_options, option, rules_options
 from wotd_env.cli.progress import progress_bar
@@ -63,7 +63,7 @@ def command(
         raise ValueError(f"give one agent, got {', '.join(what)}; --compare compares two result files")
     if out:
         check_writable(out, ".json")
-    board = Rules(**rules) if "spaces" in rules else None
+    board = models.rules_of(Rules(**rules)) if "spaces" in rules else None
     kind = {} if board else rules  # filter for the bundled positions
     ready_policies(what, trust, board)
     with progress_bar("games", quiet) as progress:

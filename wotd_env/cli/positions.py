@@ -18,7 +18,9 @@ if TYPE_CHECKING:  # the imports take time
 
 
 @explained()
-@rules_options("players", "spaces", "powers", "colors")
+@rules_options(
+    "players", "spaces", "powers", "colors", colors="random with own powers of more than two players"
+)
 def command(
     rules: dict[str, Any],
     split: Annotated[str, option("The games to draw from: train, validation or test.")] = "test",
@@ -39,20 +41,18 @@ def command(
     from wotd_env.policies.td import Td
 
     check_writable(out, ".parquet")
-    game = Game(Rules(**rules))
+    wanted = Rules(**rules)
     source: Table | LearnedValue
-    if has_errors(game.rules):
+    if has_errors(wanted):
         if table:
             raise ValueError("--table is for two players, whose equities are exact")
-        source = Td().learned(game.rules)
-        if source.rules != game.rules:
+        source = Td().learned(wanted)
+        if "colors" in rules and source.rules != wanted:
             raise ValueError(
-                f"rollouts need --colors {source.rules.colors}, as the network of td was trained with"
+                "leave out --colors: rollouts have the colors with which the network of td was trained"
             )
     else:
-        oracle = Oracle(table)
-        oracle.check_rules(game.rules)
-        source = oracle.table(game)
-    with progress_bar("positions" if has_errors(game.rules) else "games", quiet) as progress:
+        source = Oracle(table).table(Game(wanted))
+    with progress_bar("positions" if has_errors(wanted) else "games", quiet) as progress:
         positions = benchmark.draw(source, out, split, size, seed=seed, progress=progress)
     typer.echo(f"{out}: {len(positions.game):,} positions, digest {positions.digest()[:16]}")

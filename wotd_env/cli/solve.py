@@ -50,7 +50,14 @@ def command(
             raise ValueError("--verify writes nothing: leave out --out")
         wanted = solver.as_rules(Rules(**rules)) if spaces is not None else None
         threads = cores() if threads is None else threads
-        with progress_bar("positions", quiet) as progress:
+        exists = False
+        if wanted:
+            out = out or solver.cache_file(wanted)
+            exists = out.exists()
+            if not quiet:
+                what = "exists; nothing is solved" if exists else f"needs {describe_needs(wanted)}"
+                typer.echo(f"{out} {what}", err=True)
+        with progress_bar("positions", quiet or exists) as progress:
             if verify:
                 residual = solver.verify(verify, threads, progress)
                 table = solver.load(verify)
@@ -60,9 +67,7 @@ def command(
                 table = solver.compact(compact, out, progress)
             else:
                 assert wanted is not None
-                out = out or solver.cache_file(wanted)
-                if not quiet and not out.exists():
-                    typer.echo(f"{out} needs {describe_needs(wanted)}", err=True)
+                assert out is not None
                 table = solver.solve(wanted, out, threads, progress)
         starts = ", ".join(f"{value:.7f}{name and f' ({name})'}" for name, value in table.starts.items())
         typer.echo(f"{table.file}: {table.spaces} plain spaces, value of the start {starts}")

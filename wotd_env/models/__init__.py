@@ -25,7 +25,10 @@ def name_of(policy: str, rules: Rules) -> str:
 
 
 def rules_of(rules: Rules) -> Rules:
-    """Return the rules of the model for a game: its players, powers and spaces, and random colors for `own` powers."""
+    """Return the rules with which the model for a game is trained.
+
+    They have the players, powers and spaces of the game, and random colors with `own` powers.
+    """
     colors = "random" if rules.powers == "own" else None
     return Rules(players=rules.players, powers=rules.powers, spaces=rules.spaces, colors=colors)
 

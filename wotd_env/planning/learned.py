@@ -3,8 +3,8 @@
 The network sees a position from the seat to act, as a set of *features*. Every feature has a row of weights:
 
 - for each path and pair of players, the spaces of their two pieces (with `immunity`, also whether they are immune);
-- for each player (in a two-player game only for the seat to act): the number of its pieces on numbered spaces, the
-  largest such number of any other player, and its lead in points;
+- for each player (in a two-player game only for the seat to act) a *standing*: the number of its pieces on numbered
+  spaces, the largest such number of any other player, and its lead in points;
 - with `powers`, for each player: the power it still holds;
 - with `dead_pieces`, for each path and player: the space of its piece, and the dead pieces on the next five spaces.
 
@@ -12,8 +12,9 @@ The network sees a position from the seat to act, as a set of *features*. Every 
     y = relu(x @ hidden + hidden_bias)                                                                       (HIDDEN,)
     probabilities to win = softmax(concatenate(x, y) @ output + output_bias), from the seat to act on             (n,)
 
-All paths share their rows, so permuted paths have the same value. The sum of rows needs no matrix product, so one core
-values millions of positions a second. The turn is not an input: the value ignores the turn limit (R16).
+All paths share the same rows, so the order of the paths does not change a value. The sum of rows needs no matrix
+product, so one core values millions of positions a second. The number of the turn is not an input, so the value ignores
+the turn limit (R16).
 """
 
 from __future__ import annotations
@@ -45,7 +46,9 @@ HIDDEN = BLOCK  # units of the second layer
 LEAD = 8  # points; the network does not distinguish larger leads
 AHEAD = np.uint64(31)  # a mask of the next five spaces
 FORMAT = "wotd-env value 1"
-MOST_BYTES = 256_000_000  # limit of an unpacked file (5,000 columns): no small file fills the memory
+MOST_BYTES = (
+    256_000_000  # limit of an unpacked file, about 5,000 columns: a small file cannot fill the memory
+)
 
 
 class Features(NamedTuple):
@@ -224,7 +227,7 @@ def _features(s: Record, rules: Config, features: Features, out: Any) -> None:
 
 @kernel
 def _write_features(states: Records, config: Configs, features: Features, out: Any) -> None:
-    """Write the features of a batch."""
+    """Write the features of a batch, int64 (N, K)."""
     for i in range(states.shape[0]):
         _features(states[i], config[0], features, out[i])
 

@@ -1,9 +1,9 @@
 """The turn planner: the exact best holds and moves of a turn, given a value of the positions after it.
 
 `plan` computes the values of actions from the plans of `slots`; policies choose actions by these values. Only the seat
-to act decides within a turn, so it maximizes its own value, with any number of players. The plan includes all powers
-and extra turns: the tiger is one more re-roll, the other powers are slots. A plan depends only on the state and reads
-no random stream.
+to act decides within a turn, so it maximizes its own value, with any number of players. The plan includes extra turns
+and all powers: the tiger is one more re-roll, moves by other powers are slots. A plan depends only on the state and
+reads no random stream.
 """
 
 from __future__ import annotations

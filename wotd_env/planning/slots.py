@@ -2,8 +2,8 @@
 
 An *afterstate* is a state at the end of a turn: before the next roll, or with the game over. The effect of an action
 depends on the roll only through the number of dice that show its element. So the 252 rolls lead to few afterstates
-(about 33 in the basic two-player game), one for each *slot*: an action with the number of dice that matters for it.
-A slot has up to two more afterstates if it earns extra turns.
+(about 33 in the basic two-player game), one for each *slot*. A slot is an action together with the number of dice on
+which its effect depends. A slot that earns extra turns has up to two more afterstates.
 
     group_states   group states by the number of rolls to come
     plan_turns     write the afterstates of all slots and value them in one call
@@ -43,10 +43,10 @@ PASSING = (Action.PASS, Action.NO_MOVE_BY_FEAR)
 
 
 class Slots(NamedTuple):
-    """The K slots: first the actions PASSING, then all other slots, grouped by their representative rolls."""
+    """The K slots: first the actions PASSING, then all other slots, grouped by `roll`."""
 
     action: NDArray[np.int64]  # (K,)
-    roll: NDArray[np.int64]  # (K,): a roll that offers the slot
+    roll: NDArray[np.int64]  # (K,): a roll that offers the slot, its representative
     offered: NDArray[np.int64]  # the slots of each roll: power-free moves, then moves with powers and swaps
     start: NDArray[np.int64]  # (253,): the slots of roll r are offered[start[r]:start[r + 1]]
     other: NDArray[np.int64]  # (252,): the power-free moves of roll r are offered[start[r]:other[r]]
@@ -331,7 +331,9 @@ def expect_rolls(plan: TurnPlan, states: Records, first: Any) -> None:
             _stop_rolling(rows, stride)
         if level:
             turn.best(rows)
-            for at in range(stride, rows.shape[0], stride):  # the other seats follow its choice
+            for at in range(
+                stride, rows.shape[0], stride
+            ):  # the seat to act chooses also for the other seats
                 for i in range(NUM_KEEPS):
                     keep = turn.NOTHING - i
                     for k in range(turn.FACES_SHOWN[keep]):

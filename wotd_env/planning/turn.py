@@ -160,7 +160,7 @@ def reroll(rows: Rows) -> None:
 def best_keep(rows: Rows, expected: Any, roll: Any, lane: Any) -> Any:
     """Return the best keep of a roll, or the roll itself to stop rolling; ties go to the lowest action.
 
-    `rows` has the values of the rolls if the rolling stops, from row STOPS on. `expected`, float (462 or more, LANES),
+    From row STOPS on, `rows` has the values of the rolls if the rolling stops. `expected`, float (462 or more, LANES),
     has the values of the keeps after `expect`.
     """
     best, most = np.int64(roll), -np.inf

@@ -27,10 +27,11 @@ from wotd_env.core.game import Game
 from wotd_env.core.rules import DICE, PATHS
 from wotd_env.core.state import Record, Records, States
 
-WEIGHT = np.array([0.17, 0.21, 0.24, 0.31, 0.42])  # of a space, by the largest count of numbered pieces
+# Weight of a space, by the largest number of pieces that any seat has on numbered spaces
+WEIGHT = np.array([0.17, 0.21, 0.24, 0.31, 0.42])
 NUMBER = 1.25
 TEMPO = 1.4
-BLOCKED = np.array([0.1, 0.35, 0.6, 0.35, 0.15])  # loss by distance to the occupied space, minus one
+BLOCKED = np.array([0.1, 0.35, 0.6, 0.35, 0.15])  # by the distance to the occupied space, minus one
 POWER = np.array([0.3, 2.0, 0.8, 1.5, 1.6])  # by color
 ANY_POWER = 4.0
 CLOSING = np.array([1.5, 2.6, 0.8, -1.2])  # by the number of points behind the best other seat, at most three
@@ -57,7 +58,7 @@ class CheckedValue(Protocol):
         return self.unchecked(game, afterstates)
 
     def unchecked(self, game: Game, afterstates: States) -> NDArray[np.float32]:
-        """Return the same values without the check."""
+        """Return the values without the check of the records."""
         ...
 
 
@@ -65,7 +66,7 @@ class HandMade(CheckedValue):
     """The hand-made value; `hand_made` is its only instance."""
 
     def unchecked(self, game: Game, afterstates: States) -> NDArray[np.float32]:
-        """Return the same values without the check."""
+        """Return the values without the check of the records."""
         values = np.empty((len(afterstates), game.rules.players), np.float32)
         _hand_made(afterstates, game.config, values)
         return values

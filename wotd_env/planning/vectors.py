@@ -19,7 +19,7 @@ ABREAST = 2  # vectors multiplied by a matrix at once; with one vector, each add
 _FLOAT = ir.FloatType()
 _VECTOR = ir.VectorType(_FLOAT, BLOCK)
 _ZERO = ir.Constant(_VECTOR, [0.0] * BLOCK)
-_FUSED = ("contract",)  # one rounding for a product and a sum, if the machine can
+_FUSED = ("contract",)  # one rounding for a product and a sum, if the machine has a fused operation
 
 
 class _Array:

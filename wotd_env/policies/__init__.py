@@ -1,7 +1,7 @@
 """The bundled policies, one file each, and `make_policy`, which creates a policy by its name.
 
-To add a policy, write its file and its row in `POLICIES`. Policies for compiled loops also need a function of one
-record of `wotd_env.STATE`, see `wotd_env.envs.opponents`.
+To add a policy, write its file and its row in `POLICIES`. If compiled loops are to call the policy, it also needs a
+kernel that chooses an action for one record of `wotd_env.STATE`, see `wotd_env.envs.opponents`.
 """
 
 from __future__ import annotations
@@ -26,9 +26,9 @@ __all__ = [
 
 
 class Script(IntEnum):
-    """The compiled policy of a seat in compiled loops."""
+    """The policies that compiled loops can call, by number."""
 
-    OUTSIDE = 0  #: no compiled policy: the loop stops and asks the policy
+    OUTSIDE = 0  #: any other policy: the loop stops, and its caller asks the policy
     RANDOM = 1
     GREEDY = 2
 
@@ -80,10 +80,14 @@ POLICIES = {
     ),
 }
 """The policies that `make_policy` knows, by name."""
-RUN_FILES = {"value.npz": "td", "model.onnx": "onnx"}  # the policies in the run folders of train.py, by file
-FILES = {".npz": "td", ".onnx": "onnx", ".zip": "sb3"}  # the policy that reads a file, by its ending
-STRONGEST = ("oracle", "deep", "deep:planner")  # the strongest first; the last one plays all rules
+RUN_FILES = {
+    "value.npz": "td",
+    "model.onnx": "onnx",
+}  # file in a run folder of train.py -> policy that reads it
+FILES = {".npz": "td", ".onnx": "onnx", ".zip": "sb3"}  # ending of a file -> policy that reads it
+STRONGEST = ("oracle", "deep", "deep:planner")  # from strong to weak; the last one plays all rules
 
+# Import path of a policy -> its script
 _SCRIPTS = {f"{__name__}.{known.maker}": known.script for known in POLICIES.values()}
 
 
@@ -109,14 +113,8 @@ def strongest(rules: Rules) -> str:
     """Return the strongest bundled policy for some rules; `oracle` only if its table is in the cache folder."""
     from wotd_env.solver import cache_file
 
-    for name in STRONGEST:
-        try:
-            check_plays(make_policy(name), rules)
-            if name != "oracle" or cache_file(rules).exists():
-                return name
-        except (ValueError, OSError, ImportError):  # not for these rules, no table, or an extra is missing
-            pass
-    raise AssertionError("the last policy plays all rules")
+    playing = (name for name in STRONGEST if plays(name, rules))
+    return next(name for name in playing if name != "oracle" or cache_file(rules).exists())
 
 
 def make_policy(name: str | Policy, *, trust: bool = False) -> Policy:
@@ -153,7 +151,7 @@ def make_policy(name: str | Policy, *, trust: bool = False) -> Policy:
 
 
 def plays(policy: str | Policy, rules: Rules) -> bool:
-    """Return whether a policy plays games with these rules; return False also if the policy cannot be made."""
+    """Return whether a policy can be made and plays games with these rules."""
     try:
         check_plays(make_policy(policy), rules)
     except (ValueError, OSError, ImportError):  # other rules, no table, or an extra is missing

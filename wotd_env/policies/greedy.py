@@ -1,10 +1,10 @@
 """`greedy`: a deterministic heuristic without search.
 
-It collects the dice of its best path: the path with the most dice or, among equals, with the foremost piece. It stops
-early if an equilibrium or a swap gains at least as much as an average move. Then it maximizes its *lead*: the value of
-its own pieces minus the value of the best opponent's pieces. Each plain space adds 2 to the value of a piece, and each
-numbered space adds 3, except number 1, which adds nothing. Using a power costs as much as an average move gains. The
-end of the game outweighs everything.
+It collects the dice of its best path: the path with the most dice or, among equals, with its foremost piece. It stops
+rolling early if an equilibrium or a swap gains at least as much as an average move. Then it plays the move with the
+largest *lead*: the value of its own pieces minus the value of the best opponent's pieces. Each plain space adds 2 to
+the value of a piece. Each numbered space adds 3, except number 1, which adds nothing. A power costs as much as an
+average move gains. Winning or losing the game counts more than any lead.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ class Greedy:
 
 @kernel
 def choose_all(states: Records, config: Configs, scratch: Records, out: Any) -> None:
-    """Choose for every game."""
+    """Write the action of every game, int64 (N,)."""
     for i in range(states.shape[0]):
         out[i] = choose(states[i], config[0], scratch[0])
 
@@ -117,7 +117,7 @@ def best_move(s: Record, rules: Config, after: Record) -> Any:
 
 @kernel
 def lead(s: Record, rules: Config, seat: Any) -> Any:
-    """Return the lead of a seat over the best of the others, by value or, in a finished game, by result."""
+    """Return the lead of a seat over the best other seat; in a finished game, plus or minus END_OF_GAME, or 0."""
     over = s.phase == Phase.OVER and engine.finished(s, rules)
     best = -1
     for other in range(rules.players):

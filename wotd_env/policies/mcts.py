@@ -25,7 +25,7 @@ from wotd_env.core.game import Game
 from wotd_env.core.rules import Phase, Rules
 from wotd_env.core.state import STATE, Record, Records, States, scratch
 from wotd_env.planning import learned
-from wotd_env.planning.learned import Features
+from wotd_env.planning.learned import Features, Network
 from wotd_env.planning.values import write_value
 from wotd_env.planning.vectors import BLOCK
 from wotd_env.policies import greedy
@@ -58,19 +58,21 @@ class Mcts:
         """Choose actions, see `Policy.act`; every game uses 64 bits of `rng`, however the games are batched."""
         bits = rng.integers(0, 1 << 64, len(state), dtype=np.uint64)
         out = np.empty(len(state), np.int64)
-        game.apply(functools.partial(self._search, self._network(game.rules)), state, bits, out)
+        game.apply(functools.partial(self._search, *self._network(game.rules)), state, bits, out)
         return out
 
-    def _network(self, rules: Rules) -> _Network:
-        """Return the network of the values; a network without rows stands for the hand-made value."""
+    def _network(self, rules: Rules) -> tuple[Features, Network]:
+        """Return the network that gives the values; a network without rows stands for the hand-made value."""
         if self.learned:
             value = BundledValue().for_rules(rules)
-            return _Network(value.features, value.network)
+            return value.features, value.network
         shapes = {**learned.shapes(rules, BLOCK), "rows": (0, BLOCK)}
         weights = (np.empty(shape, np.float32) for shape in shapes.values())
-        return _Network(Features.of(rules), learned.Network(*weights))
+        return Features.of(rules), Network(*weights)
 
-    def _search(self, network: _Network, states: Records, config: Configs, bits: Any, out: Any) -> None:
+    def _search(
+        self, features: Features, network: Network, states: Records, config: Configs, bits: Any, out: Any
+    ) -> None:
         """Search a part of a batch, one state after the other in the same memory."""
         state = np.empty(1, STATE)
         nodes = 1 << (2 * self.playouts).bit_length()  # a power of two, at most half full
@@ -83,19 +85,14 @@ class Mcts:
             state=state,
             words=state.view(np.uint64),
             scratch=scratch(),
+            features=features,
+            network=network,
         )
-        _search_all(states, config, bits, tree, network, out)
-
-
-class _Network(NamedTuple):
-    """A learned value for kernels."""
-
-    features: Features
-    network: learned.Network
+        _search_all(states, config, bits, tree, out)
 
 
 class _Tree(NamedTuple):
-    """A tree with T slots for nodes, and the memory of a search in it."""
+    """A tree with T slots for nodes, the memory of a search in it, and the network of its values."""
 
     key: NDArray[np.uint64]  # (T,) key of the state, 0 for a free slot
     tries: NDArray[np.float64]  # (T, A) visits of each action
@@ -104,13 +101,13 @@ class _Tree(NamedTuple):
     state: States  # STATE (1,), the state of the playout
     words: NDArray[np.uint64]  # the memory of `state` as words
     scratch: States  # STATE (2,), memory for `greedy`
+    features: Features
+    network: Network
 
 
 @kernel
-def _search_all(
-    states: Records, config: Configs, bits: Any, tree: _Tree, network: _Network, out: Any
-) -> None:
-    """Choose for every game."""
+def _search_all(states: Records, config: Configs, bits: Any, tree: _Tree, out: Any) -> None:
+    """Write the action of every game, int64 (N,), for its 64 random bits."""
     s = tree.state[0]
     values = np.empty((1, config[0].players))
     for i in range(states.shape[0]):
@@ -124,12 +121,12 @@ def _search_all(
         for playout in range(tree.way.shape[0] - 1):
             tree.state[0] = states[i]
             s.rng = stream.mix(bits[i] + np.uint64(playout))
-            _playout(s, config, tree, network, values)
+            _playout(s, config, tree, values)
         out[i] = tree.tries[root].argmax()
 
 
 @kernel
-def _playout(s: Record, config: Configs, tree: _Tree, network: _Network, values: Any) -> None:
+def _playout(s: Record, config: Configs, tree: _Tree, values: Any) -> None:
     """Play from a state in the tree to the first new state, and add its value to the visited nodes."""
     rules, after, value = config[0], tree.scratch[0], values[0]
     steps = 0
@@ -147,8 +144,8 @@ def _playout(s: Record, config: Configs, tree: _Tree, network: _Network, values:
         engine.step(s, rules, greedy.choose(s, rules, after))
     if s.phase == Phase.OVER:
         engine.rewards(s, rules, value)
-    elif network.network.rows.size:
-        learned.write_values(tree.state, config, network.features, network.network, values)
+    elif tree.network.rows.size:
+        learned.write_values(tree.state, config, tree.features, tree.network, values)
     else:
         write_value(s, rules, value)
     for step in range(steps):

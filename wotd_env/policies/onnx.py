@@ -1,9 +1,9 @@
 """`onnx:FILE`: the most likely legal action of a network in an ONNX file (extra `arena`).
 
 The network has the input `observation` (N, D) and optionally `action_mask` (N, A), of any integer, bool or float type.
-Its logits (N, A) are the output `logits` or else its first output. The metadata may contain the rules (`wotd_rules`,
-the fields of `Rules` as JSON) and the encoding of observations (`wotd_encoding`, default `one_hot`), as `agents.export`
-writes them.
+The output `logits` contains the logits (N, A); without an output of this name, the first output does. The metadata may
+contain the rules (`wotd_rules`, the fields of `Rules` as JSON) and the encoding of observations (`wotd_encoding`,
+default `one_hot`), as `agents.export` writes them.
 """
 
 from __future__ import annotations

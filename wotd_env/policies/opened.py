@@ -19,7 +19,7 @@ _current = threading.local()
 
 @contextlib.contextmanager
 def watch(module: str) -> Iterator[None]:
-    """Record the files that this thread opens for reading, for `module` and for the modules of enclosing calls."""
+    """Record the files that this thread opens for reading, under `module` and under the modules of outer calls."""
     _install()
     outer = getattr(_current, "modules", ())
     _current.modules = (*outer, module)
@@ -36,7 +36,7 @@ def _install() -> None:
 
 
 def opened_by(module: str) -> list[Path]:
-    """Return a module's recorded data files that still exist, without code and files of installed packages."""
+    """Return the existing data files recorded for a module. Code and files of installed packages are left out."""
     standard_library = sysconfig.get_path("stdlib")
     return sorted(
         file

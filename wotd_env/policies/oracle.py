@@ -54,7 +54,7 @@ class Oracle(Planner):
         check_solvable(rules)
         if self._table is not None:
             self._table.check_rules(rules)
-        elif size_of(rules) > AT_ONCE and not (file := cache_file(rules)).exists():
+        elif not (file := cache_file(rules)).exists() and size_of(rules) > AT_ONCE:
             raise FileNotFoundError(describe_missing(rules, file))
 
     def _values(self, game: Game, afterstates: States) -> NDArray[np.float32]:

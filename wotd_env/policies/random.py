@@ -70,6 +70,6 @@ def place(bits: Bits, n: Any) -> Any:
 
 @kernel
 def choose_all(states: Records, config: Configs, bits: Any, out: Any) -> None:
-    """Choose for every game."""
+    """Write the action of every game, int64 (N,), for its 64 random bits."""
     for i in range(states.shape[0]):
         out[i] = choose(states[i], config[0], bits[i])

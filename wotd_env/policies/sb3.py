@@ -31,8 +31,8 @@ class Trained:
         network: a policy of MaskablePPO, for observations as vectors or as dicts with `observation` and `action_mask`.
         sample: draw actions by their probabilities.
         name: name of the network in errors.
-        encoding: encoding of the network's observations. None selects the first encoding with the right size; the
-            attribute is None until the rules are known.
+        encoding: encoding of the network's observations. None stands for the first encoding whose observations have
+            the size of the network's input; `check_rules` selects it.
     """
 
     def __init__(
@@ -68,7 +68,7 @@ class Trained:
         return actions
 
     def check_rules(self, rules: Rules) -> None:
-        """Check that the network fits games with these rules, by its sizes and, if it has them, its own rules."""
+        """Check that the network fits games with these rules, by its sizes and by the rules that it may contain."""
         if rules is self._checked:
             return
         if made_for := getattr(self.network, "rules", None):  # in networks of `train.py sb3`

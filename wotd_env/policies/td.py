@@ -28,7 +28,7 @@ class BundledValue(CheckedValue):
         return load_model(models.find("td", rules))
 
     def unchecked(self, game: Game, afterstates: States) -> NDArray[np.float32]:
-        """Return the same values without the check of the records."""
+        """Return the values without the check of the records."""
         return self.for_rules(game.rules).unchecked(game, afterstates)
 
     def check_rules(self, rules: Rules) -> None:

@@ -24,10 +24,9 @@ from wotd_env.solver.storage import REACH, Section, TableError, in_words, layer_
 from wotd_env.solver.table import Progress, Table, as_rules, load
 
 TOLERANCE = 5e-7  # the largest change of a value in the last iteration
-CHUNK = {
-    2: 1024,
-    3: 8,
-}  # families in one call of a kernel, by number of players; such a call takes some tens of milliseconds
+# By number of players: families in one call of a kernel, which takes some tens of milliseconds
+CHUNK = {2: 1024, 3: 8}
+# By number of players: the kernels that solve and check families
 KERNELS: dict[int, tuple[Callable[..., Any], Callable[..., Any]]] = {
     2: (solve_families, check_families),
     3: (solve_guarantees, check_guarantees),
@@ -98,10 +97,7 @@ def verify(file: str | Path, threads: int = 2, progress: Progress = lambda done,
 def _group_of(
     board: Any, base: NDArray[np.int64], sections: list[Section], known: dict[Section, Any]
 ) -> Group | Guarantees:
-    """Return the arrays of a group of `storage.sections_of`.
-
-    `known` has the values of the sections in this group and in all earlier groups.
-    """
+    """Return the arrays of a group for two players, see `group_of`, or for three players."""
     if len(sections) == 3:
         own, following, last = (known[section] for section in sections)
         return Guarantees(board, base, (own, following, last))

@@ -220,8 +220,8 @@ class _Asker:
 
     def ends(self, codes: NDArray[np.uint64]) -> NDArray[np.float64]:
         """Return the probabilities of the ends of turns in positions (n, 5), (n, ENDS)."""
-        parts = [self._ends(codes[i : i + ASKED]) for i in range(0, len(codes), ASKED)]
-        return np.concatenate(parts) if parts else np.empty((0, ENDS))
+        parts = (self._ends(codes[i : i + ASKED]) for i in range(0, len(codes), ASKED))
+        return np.concatenate([np.empty((0, ENDS)), *parts])
 
     def _ends(self, codes: NDArray[np.uint64]) -> NDArray[np.float64]:
         first, second, moves = (self._decide(decision, codes) for decision in self._decisions)
@@ -282,8 +282,8 @@ def write_ends(board: Board, base: Any, total: Any, codes: Any, after: Any, resu
 def chances_of(holds: Any, ends: Any) -> NDArray[np.float64]:
     """Return the probabilities of the ends of turns, (n, ENDS).
 
-    `holds`, (2, n, 252), contains the dice kept from each roll at each of the two holds (R2). To keep all dice means to
-    stop rolling. `ends`, (n, 252), is the end of the turn after each last roll.
+    `holds`, (2, n, 252), contains for each of the two holds (R2) and each roll the kept dice, as an index into KEEPS.
+    Keeping all dice ends the rolling. `ends`, (n, 252), contains for each last roll the end of the turn.
     """
     chances = np.zeros((ends.shape[0], ENDS))
     for i in range(ends.shape[0]):

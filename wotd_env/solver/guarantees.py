@@ -18,24 +18,12 @@ from numpy.typing import NDArray
 
 from wotd_env.core.compilation import inlined, kernel
 from wotd_env.core.dice import NUM_KEEPS
-from wotd_env.core.rules import DICE, PATHS
+from wotd_env.core.rules import PATHS
 from wotd_env.planning.turn import LANES, NOTHING, Rows, new_rows
-from wotd_env.solver import turns
+from wotd_env.solver import positions, turns
 from wotd_env.solver.families import Chunk
-from wotd_env.solver.iteration import MOST_ROUNDS, Work
-from wotd_env.solver.positions import (
-    NONE,
-    PAIRS,
-    SEATS,
-    Codes,
-    ThreeBoard,
-    index_of,
-    rank_of,
-    rank_with,
-    sort_codes,
-    write_mirror,
-    write_multiset,
-)
+from wotd_env.solver.iteration import MOST_ROUNDS
+from wotd_env.solver.positions import NONE, PAIRS, SEATS, Codes, ThreeBoard
 from wotd_env.solver.turns import ENDS, NEVER, PROGRESS, End
 
 MOST_MEMBERS = 6**PATHS
@@ -80,7 +68,7 @@ def new_family() -> Family:
 
 @inlined
 def seen_next(seat: Any) -> Any:
-    """Return the number that a relative seat has for the next player."""
+    """Convert a seat counted from the player to move into the same seat counted from the next player."""
     return seat - 1 if seat else SEATS - 1
 
 
@@ -88,7 +76,7 @@ def seen_next(seat: Any) -> Any:
 def write_members(board: ThreeBoard, total: Any, number: Any, family: Family) -> Any:
     """Write the codes and ranks of the members of a family of layer `total`; return their number."""
     shapes = np.zeros(PATHS, np.uint64)
-    write_multiset(board.shapes_below, board.shape_progress, total, number, shapes)
+    positions.write_multiset(board.shapes_below, board.shape_progress, total, number, shapes)
     codes = np.zeros(PATHS, np.uint64)
     for path in range(PATHS):
         codes[path] = board.first[shapes[path]]
@@ -97,11 +85,8 @@ def write_members(board: ThreeBoard, total: Any, number: Any, family: Family) ->
     while path < PATHS:
         family.codes[count] = codes
         ordered = codes[0], codes[1], codes[2], codes[3], codes[4]
-        family.ranks[count] = rank_of(board, np.uint64(total), ordered)
-        numbered = 7
-        for each in range(PATHS):
-            numbered &= board.numbered[codes[each]]
-        family.over[count] = numbered != 0  # R9
+        family.ranks[count] = positions.rank_of(board, np.uint64(total), ordered)
+        family.over[count] = turns.is_over(board, codes)
         count += 1
         # The next member, as in counting: raise the first code that can be raised, and reset all codes before it.
         path = 0
@@ -133,11 +118,12 @@ def find_member(family: Family, members: Any, rank: Any) -> Any:
 
 @kernel
 def fill_family(layers: Guarantees, total: Any, family: Family, members: Any) -> None:
-    """Fill the values of ends that make progress, the members after passes and swaps, and the initial values."""
+    """Fill `ends`, `passed` and `swapped` of a family, and its initial values."""
     board, base, values = layers.board, layers.base, layers.values
     layer = np.uint64(total)
-    turned, partner = np.zeros(PATHS, np.uint64), np.zeros(PATHS, np.uint64)
-    indices = np.zeros(PROGRESS, np.int64)
+    mirrors, partners = np.zeros((1, PATHS), np.uint64), np.zeros((1, PATHS), np.uint64)
+    turned, partner = mirrors[0], partners[0]
+    indices = np.zeros((PROGRESS, 1), np.int64)
     rewards = np.zeros(SEATS, np.float32)
     for member in range(members):
         block, lane = member // LANES, member % LANES
@@ -147,10 +133,11 @@ def fill_family(layers: Guarantees, total: Any, family: Family, members: Any) ->
             for seat in range(SEATS):
                 family.value[seat, member] = rewards[seat]
             continue
-        write_mirror(board, codes, turned, partner)
-        write_indices(board, base, layer, (codes, turned, partner), indices)
+        positions.write_mirror(board, codes, turned, partner)
+        one = family.codes[member : member + 1], mirrors, partners, family.over[member : member + 1]
+        turns.write_indices(board, base, layer, turns.Positions(*one), indices)
         for end in range(PROGRESS):
-            index = indices[end]
+            index = indices[end, 0]
             for seat in range(SEATS):
                 value = np.float32(NEVER)
                 if index >= 0:
@@ -158,13 +145,14 @@ def fill_family(layers: Guarantees, total: Any, family: Family, members: Any) ->
                     value = -value if seat else value
                 family.ends[seat, block, end, lane] = value
         ordered = turned[0], turned[1], turned[2], turned[3], turned[4]
-        family.passed[member] = find_member(family, members, rank_of(board, layer, ordered))
+        family.passed[member] = find_member(family, members, positions.rank_of(board, layer, ordered))
         for path in range(PATHS):
             for pair in range(len(PAIRS)):
                 code = np.uint64(board.swapped[codes[path], pair])
                 after = np.int64(-1)
                 if code != NONE:
-                    rank = rank_with(board, layer, turned, partner[path], np.uint64(board.flip[code]))
+                    flipped = np.uint64(board.flip[code])
+                    rank = positions.rank_with(board, layer, turned, partner[path], flipped)
                     after = find_member(family, members, rank)
                 family.swapped[member, path, pair] = after
         for seat in range(SEATS):
@@ -186,42 +174,6 @@ def write_rewards(board: ThreeBoard, codes: Codes, rewards: Any) -> None:
     for seat in range(SEATS):
         wins = rewards[seat] == best
         rewards[seat] = (SEATS / winners - 1) / (SEATS - 1) if wins else -1 / (SEATS - 1)
-
-
-@inlined
-def write_indices(board: ThreeBoard, base: Any, total: Any, position: Any, indices: Any) -> None:
-    """Write the index of the position after each end that makes progress, -1 if it is impossible.
-
-    `position` is a tuple: the codes, the codes as the next player sees them, and for each path its index among the
-    latter.
-    """
-    codes, turned, partner = position
-    advanced = np.empty(PATHS, np.uint64)
-    indices[:] = -1
-    advanced_total = total
-    for path in range(PATHS):
-        own = codes[path]
-        for dice in range(1, DICE + 1):  # R3
-            code = np.uint64(board.after[own, dice])
-            if code != NONE:
-                layer = total + np.uint64(dice)
-                rank = rank_with(board, layer, turned, partner[path], np.uint64(board.flip[code]))
-                indices[np.uint64(End.MOVE_ON + DICE * path + dice - 1)] = base[layer] + rank
-        code = np.uint64(board.after[own, DICE])
-        if code != NONE:  # R8
-            layer = total + np.uint64(DICE)
-            indices[np.uint64(End.PERFECTION_ON + path)] = base[layer] + rank_with(
-                board, layer, codes, path, code
-            )
-        code = np.uint64(board.after[own, 1])  # R7
-        if code == NONE:
-            code = own
-        else:
-            advanced_total += np.uint64(1)
-        advanced[path] = board.flip[code]
-    if advanced_total != total:
-        sort_codes(board, advanced)
-        indices[np.uint64(End.EQUILIBRIUM)] = index_of(board, base, advanced_total, advanced)
 
 
 @kernel
@@ -267,12 +219,11 @@ def iterate(family: Family, members: Any) -> Any:
 
 
 @kernel
-def solve_guarantees(layers: Guarantees, family: Family, chunk: Chunk, tolerance: Any) -> Work:
+def solve_guarantees(layers: Guarantees, family: Family, chunk: Chunk, tolerance: Any) -> None:
     """Solve families of a layer and write their values. All later layers must be solved.
 
     `tolerance` is the largest change of a value in the last iteration.
     """
-    all_rounds, most = 0, 0
     for number in range(chunk.first, chunk.last):
         members = write_members(layers.board, chunk.total, number, family)
         fill_family(layers, chunk.total, family, members)
@@ -281,13 +232,10 @@ def solve_guarantees(layers: Guarantees, family: Family, chunk: Chunk, tolerance
         while change > tolerance and rounds < MOST_ROUNDS:
             change = iterate(family, members)
             rounds += 1
-        all_rounds += rounds
-        most = max(most, rounds)
         for seat in range(SEATS):
             for member in range(members):
                 index = layers.base[chunk.total] + family.ranks[member]
                 layers.values[seat][index] = family.value[seat, member]
-    return Work(chunk.last - chunk.first, all_rounds, most)
 
 
 @kernel

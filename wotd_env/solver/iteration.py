@@ -31,11 +31,11 @@ class Group(NamedTuple):
 
 
 class Work(NamedTuple):
-    """The number of blocks, of all their iterations, and of the iterations of the slowest block."""
+    """Counts of the work on some families."""
 
     blocks: int
-    rounds: int
-    most_rounds: int
+    rounds: int  # iterations of all blocks
+    most_rounds: int  # iterations of the slowest block
 
 
 def group_of(board: Board, base: NDArray[np.int64], pair: list[Section], known: dict[Section, Any]) -> Group:

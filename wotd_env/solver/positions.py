@@ -14,7 +14,7 @@ other player, kind 0 neither. Codes ascend by kind, so the codes of the two *own
 mirror exchanges the own paths. Pieces on own paths cannot be swapped, so each code of an own path is a shape of its
 own. A family and the family of its mirrors are counted as two families, but solved together.
 
-With three players (`ThreeBoard`) a code has three spaces, and everything else is as in the basic game.
+With three players (`ThreeBoard`) a code has three spaces. All other definitions are those of the basic game.
 """
 
 from __future__ import annotations
@@ -126,7 +126,7 @@ def board_of(spaces: int, immunity: bool = False) -> Board:
 def multisets(progress: NDArray[np.uint16], places: list[range], layers: int) -> NDArray[np.uint32]:
     """Return the table `Board.below`, uint32 (5, T, n + 1), for n items with this progress and T layers.
 
-    `places` are the places that each item can have among five ascending items.
+    `places` has, for each item, the places that the item can have among five ascending items.
     """
     count = np.zeros((PATHS + 1, layers, len(progress) + 1), np.uint32)
     count[0, 0] = 1
@@ -195,29 +195,27 @@ def three_board_of(spaces: int) -> ThreeBoard:
         after[pair[0]], after[pair[1]] = pieces[pair[1]], pieces[pair[0]]
         return code(after, pieces[pair[0]] > 0 and pieces[pair[1]] > 0)
 
-    progress = np.array([sum(pieces) for pieces in codes], np.uint16)
-    layers = PATHS * (3 * top - 3) + 1
-    shape_progress = np.array([sum(shape) for shape in shapes], np.uint16)
-    below, shapes_below = (
-        multisets(each, [range(PATHS)] * len(each), layers) for each in (progress, shape_progress)
-    )
     pieces = np.array(codes)
+    progress = pieces.sum(1).astype(np.uint16)
+    first = np.cumsum([0, *map(len, of_shape)]).astype(np.uint16)
+    shape_progress = progress[first[:-1]]
+    places, layers = [range(PATHS)] * len(codes), PATHS * (3 * top - 3) + 1
+    below, shapes_below = (multisets(each, places, layers) for each in (progress, shape_progress))
+    code_of = np.full((top + 1,) * SEATS, NONE, np.uint16)
+    code_of[tuple(pieces.T)] = np.arange(len(codes))
     # A point counts more than all pieces on numbered spaces (R10).
     standing = (PATHS + 1) * np.maximum(pieces - spaces, 0) + (pieces > spaces)
     return ThreeBoard(
         spaces=spaces,
         pieces=pieces.astype(np.int8),
         progress=progress,
-        code=np.array(
-            [[[code([a, b, c]) for c in range(top + 1)] for b in range(top + 1)] for a in range(top + 1)],
-            np.uint16,
-        ),
+        code=code_of,
         flip=np.array([code([*each[1:], each[0]]) for each in codes], np.uint16),
         after=np.array([[moved(each, dice) for dice in range(DICE + 1)] for each in codes], np.uint16),
         swapped=np.array([[exchanged(each, pair) for pair in PAIRS] for each in codes], np.uint16),
         standing=standing.astype(np.int16),
         numbered=((pieces > spaces) << np.arange(SEATS)).sum(1).astype(np.uint8),
-        first=np.cumsum([0, *map(len, of_shape)]).astype(np.uint16),
+        first=first,
         shape_progress=shape_progress,
         below=below,
         shapes_below=shapes_below,

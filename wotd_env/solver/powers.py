@@ -43,20 +43,23 @@ class Sources(NamedTuple):
 class PowerBlock(NamedTuple):
     """The memory of one thread for powers, beside its `Block`."""
 
-    stays: NDArray[np.floating[Any]]  # (2, 2, STAYS, LANES): passes and swaps with rebirth, by owner, half
+    stays: NDArray[np.floating[Any]]  # (2, 2, STAYS, LANES): passes and swaps with rebirth, by owner and half
     again: NDArray[np.int64]  # (ENDS, LANES): as `Block.indices`, but the same player is to move
     jumped: NDArray[np.int64]  # (PROGRESS, LANES): as `Block.indices`, after jumps
-    jumped_again: NDArray[np.int64]  # (PROGRESS, LANES)
+    jumped_again: NDArray[np.int64]  # (PROGRESS, LANES): as `jumped`, but the same player is to move
 
 
-def new_power_block(dtype: Any = np.float32) -> PowerBlock:
-    """Return the memory of one thread; values are computed in `dtype`."""
+def new_power_block() -> PowerBlock:
+    """Return the memory of one thread."""
     indices = [np.zeros((count, LANES), np.int64) for count in (ENDS, PROGRESS, PROGRESS)]
-    return PowerBlock(np.full((2, 2, STAYS, LANES), NEVER, dtype), *indices)
+    return PowerBlock(np.full((2, 2, STAYS, LANES), NEVER, np.float32), *indices)
 
 
 def _power_ends() -> tuple[NDArray[np.uint8], NDArray[np.uint8], NDArray[np.uint8], NDArray[np.uint8]]:
-    """Return the ends of each roll, (252, 12), and their number: both for the dragon (R13), then for anxiety (R12)."""
+    """Return the ends that each roll offers by the dragon (R13), (252, 12), and their number, (252,).
+
+    The last two arrays are the same for anxiety (R12).
+    """
     table, size = np.zeros((2, NUM_ROLLS, 12), np.uint8), np.zeros((2, NUM_ROLLS), np.uint8)
     for roll, counts in enumerate(COUNTS[:NUM_ROLLS].tolist()):
         dragons = counts[DRAGON]
@@ -81,7 +84,7 @@ def write_all_indices(
 ) -> None:
     """Write the indices of the positions after all ends to `other`, int64 (ENDS, LANES), and to `power`."""
     again, jumped, jumped_again = power.again, power.jumped, power.jumped_again
-    changed = np.empty((4, PATHS), np.uint64)  # the codes after an equilibrium, for each array
+    changed = np.empty((4, PATHS), np.uint64)  # the codes after an equilibrium, for each of the four arrays
     for indices in (other, again, jumped, jumped_again):
         indices[:] = -1
     for i in range(positions.over.size):

@@ -115,7 +115,7 @@ class Table:
         return self._values
 
     def _check(self, blocks: NDArray[np.int64]) -> None:
-        """Compare blocks with their checksums, once."""
+        """Compare blocks with their checksums, unless they are known to be intact."""
         if self._checked[blocks].all():
             return
         for block in np.unique(blocks[~self._checked[blocks]]).tolist():

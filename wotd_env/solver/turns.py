@@ -1,4 +1,4 @@
-"""A turn of the two-player basic game: its possible ends, the rolls that offer them, and the positions after them.
+"""A turn of the basic game: its possible ends, the rolls that offer them, and the positions after them.
 
 For speed the solver has its own copy of the rules of a turn: here (R2, R3, R5, R6, R7, R8) and in the arrays of
 `positions.Board` (R3, R4, R6, R9, R10). The tests compare this copy with `core.engine`, roll by roll.
@@ -18,7 +18,7 @@ from wotd_env.core.compilation import inlined, kernel
 from wotd_env.core.dice import COUNTS, EQUILIBRIUM, NUM_ROLLS, Roll, keep_index
 from wotd_env.core.rules import DICE, DRAGON, PATHS, REROLLS
 from wotd_env.planning.turn import LANES, Rows, emit_largest, expect, largest, reroll, row_operation
-from wotd_env.solver.positions import NONE, Board, Codes, index_of, rank_with
+from wotd_env.solver.positions import NONE, AnyBoard, Board, Codes, index_of, rank_with
 
 
 class End(IntEnum):
@@ -132,18 +132,18 @@ class Positions(NamedTuple):
     """Some positions of one layer before a turn."""
 
     codes: NDArray[np.uint64]  # (N, 5), ascending
-    mirrors: NDArray[np.uint64]  # (N, 5), ascending: codes of the mirrors
+    mirrors: NDArray[np.uint64]  # (N, 5), ascending: the codes that the next player sees
     partners: NDArray[np.uint64]  # (N, 5): for each code, the index of the same path in the mirror
     over: NDArray[np.bool_]  # (N,): whether the game has ended
 
 
 @inlined
-def write_indices(board: Board, base: Any, total: Any, positions: Positions, indices: Any) -> None:
+def write_indices(board: AnyBoard, base: Any, total: Any, positions: Positions, indices: Any) -> None:
     """Write the indices of the positions after the ends that make progress.
 
-    If the other player moves next, the index is that of the mirror, which this player sees. After a perfection the same
-    player moves again. `total` is the layer of the positions, uint64. `indices` is int64 (PROGRESS or more, N or more);
-    -1 stands for an impossible end.
+    Each position is indexed as the player to move sees it: the next player or, after a perfection, the same player.
+    `total` is the layer of the positions, uint64. `indices` is int64 (PROGRESS or more, N or more); -1
+    stands for an impossible end.
     """
     advanced = np.empty(PATHS, np.uint64)
     indices[:] = -1
@@ -185,9 +185,9 @@ def write_indices(board: Board, base: Any, total: Any, positions: Positions, ind
 
 
 @inlined
-def is_over(board: Board, codes: Codes) -> Any:
+def is_over(board: AnyBoard, codes: Codes) -> Any:
     """Return whether the game has ended: a player has all pieces on numbered spaces (R9)."""
-    over = 3
+    over = 7  # a bit for each player
     for path in range(PATHS):
         over &= board.numbered[codes[path]]
     return over != 0
