@@ -240,7 +240,7 @@ class Planned(nn.Module):
         held = part["powers"].reshape(n, self.rules.players, PATHS)[:, 0]
         at = (pieces @ self.space).long()
         reached = at[:, :1] + self.number[1:, None].long()
-        goals = self.goals(pieces, part["dead"].reshape(n, PATHS, self.rules.spaces), reached)
+        goals = self.goals(pieces, part["dead"], reached)
         free, blocked = (goals == reached).transpose(1, 2), (goals > reached).transpose(1, 2)
         still = self.still(pieces, part["colors"])
         plain, used = self.afterstates(at, goals, of_path, of_board, held)
@@ -280,7 +280,8 @@ class Planned(nn.Module):
         If no such space exists or the observer's piece cannot move, return the space of the piece.
         """
         taken = pieces[:, :, :, 1:].sum(1)  # (N, 5, S + 5)
-        taken[:, :, : self.rules.spaces] += dead
+        if spaces := self.rules.spaces:
+            taken[:, :, :spaces] += dead.reshape(dead.shape[0], PATHS, spaces)
         last, before = self.rules.spaces + NUMBERED, reached[:, :1] - 1
         # The first empty space at or beyond each space, starting with the last space.
         empty = [th.full_like(before[:, 0], last + 1)]

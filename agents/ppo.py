@@ -147,7 +147,10 @@ class Network(nn.Module):
         dice = part["dice"].reshape(n, DRAGON + 1, COUNTS)
         pieces = part["pieces"].reshape(n, players, PATHS, -1).transpose(1, 2).flatten(2)
         colors = part["colors"].reshape(n, players, MAX_PLAYERS).transpose(1, 2)
-        of_path = th.cat([pieces, part["dead"].reshape(n, PATHS, spaces), colors], 2)
+        dead = (
+            [part["dead"].reshape(n, PATHS, spaces)] if spaces else []
+        )  # ONNX cannot reshape an empty array
+        of_path = th.cat([pieces, *dead, colors], 2)
         of_board = th.cat([part[name] for name in OF_GAME], 1)
 
         of_game = self.game_in(th.cat([dice[:, DRAGON], of_board], 1))

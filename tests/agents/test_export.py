@@ -63,8 +63,11 @@ def test_exported_networks_are_small_and_contain_no_local_paths(exported: Path):
     assert str(ROOT).encode() not in model
 
 
-def test_an_exported_network_with_powers_computes_the_same_scores():
-    network = Network(Rules(spaces=2, powers="any"), 16, planned=True)
+@pytest.mark.parametrize(
+    "rules", [Rules(spaces=2, powers="any"), Rules(spaces=0)], ids=["powers", "shortest board"]
+)
+def test_an_exported_network_computes_the_same_scores(rules: Rules):
+    network = Network(rules, 16, planned=True)
     check_onnx(to_onnx(network), network, overhead=130_000)
 
 
