@@ -156,15 +156,12 @@ class Agents:
 
     def __init__(self, more: dict[str, Policy] | None = None, patience: float = 10) -> None:
         self._patience = patience
-        self._policies: dict[str, Policy] = dict(more or {})
-        self.words = dict.fromkeys(self._policies, "an agent of this server")
-        for name, strength in STRENGTHS.items():
-            if name not in self._policies:
-                self._policies[name], self.words[name] = strength.make(), strength.words
-        for name in AGENTS:
-            if name not in self._policies:
-                self._policies[name] = make_policy(name)
-                self.words[name] = POLICIES[name].words.partition(";")[0]
+        self._policies = {name: strength.make() for name, strength in STRENGTHS.items()}
+        self._policies |= {name: make_policy(name) for name in AGENTS} | (more or {})
+        words = {name: strength.words for name, strength in STRENGTHS.items()}
+        words |= {name: POLICIES[name].words.partition(";")[0] for name in AGENTS}
+        own = dict.fromkeys(more or {}, "an agent of this server")
+        self.words = own | words | own  # an agent of the operator replaces one of its name, and comes first
         self._asked: dict[str, Asked] = {}
 
     def listed(self, rules: Rules) -> list[dict[str, Any]]:

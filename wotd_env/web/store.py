@@ -116,10 +116,10 @@ class Store:
         (found,) = self._db.execute("SELECT settings FROM tables WHERE id = ?", (table,)).fetchone()
         return json.loads(found)
 
-    def games(self, table: str) -> list[int]:
-        """Return the numbers of the games of a table, ascending."""
-        rows = self._db.execute("SELECT game FROM games WHERE id = ? ORDER BY 1", (table,))
-        return [game for (game,) in rows]
+    def last_game(self, table: str) -> int:
+        """Return the number of the last game of a table, 0 before the first one."""
+        (last,) = self._db.execute("SELECT max(game) FROM games WHERE id = ?", (table,)).fetchone()
+        return last or 0
 
     def game(self, table: str, game: int) -> Played | None:
         """Return a game, or None if there is no such game; raise ValueError for missing or damaged decisions."""
@@ -139,11 +139,10 @@ class Store:
 
 def _is_new(database: sqlite3.Connection) -> bool:
     """Return whether a database is empty; raise sqlite3.DatabaseError for another application or format."""
-    tables = {name for (name,) in database.execute("SELECT name FROM sqlite_master WHERE type = 'table'")}
+    (tables,) = database.execute("SELECT count(*) FROM sqlite_master WHERE type = 'table'").fetchone()
     (application,) = database.execute("PRAGMA application_id").fetchone()
     (version,) = database.execute("PRAGMA user_version").fetchone()
-    # Files of the first versions have no application id.
-    if tables and application != _APPLICATION and (application or not tables >= {"tables", "games", "steps"}):
+    if tables and application != _APPLICATION:
         raise sqlite3.DatabaseError("it belongs to another application")
     if tables and version != _FORMAT:
         raise sqlite3.DatabaseError(f"its format is {version}, not {_FORMAT}")

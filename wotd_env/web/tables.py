@@ -370,7 +370,7 @@ def stored_tables(store: Store) -> Iterator[Table]:
     for name, touched in store.tables().items():
         try:
             table = Table.from_settings(name, store.settings(name))
-            number = max(store.games(name), default=0)
+            number = store.last_game(name)
             table.show(store.game(name, number), number)
         except _DAMAGE as error:
             _log.error("table %s is damaged and skipped: %s: %s", name, type(error).__name__, error)
