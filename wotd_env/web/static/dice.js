@@ -18,11 +18,8 @@ export function makeDice(press) {
     buttons.forEach((button, place) => {
       const face = faces[place];
       attribute(button, "data-face", String(face));
-      attribute(
-        button,
-        "aria-label",
-        `${t("die {number}", { number: place + 1 })}, ${face < 0 ? t("not rolled yet") : FACES[face]}`,
-      );
+      const shown = face < 0 ? t("not rolled yet") : FACES[face];
+      attribute(button, "aria-label", `${t("die {number}", { number: place + 1 })}, ${shown}`);
       attribute(button, "aria-disabled", choosing ? null : "true");
       attribute(button, "aria-pressed", choosing ? String(held[place]) : null);
       button.replaceChildren(drawDie(face), h("span.keep", { "aria-hidden": "true" }, t("keep")));

@@ -29,12 +29,9 @@ export function choiceButton(choice, act, look = "") {
 
 /** Return the content of the dock while another player is to act. @param {View} view */
 export function otherActs(view) {
-  const seat = view.seats[view.player];
-  const { name } = seat;
-  if (seat.kind === "agent") return [waitLine(t("{name} is thinking …", { name }), null)];
-  return [
-    waitLine(seat.connected ? t("{name} is to play …", { name }) : t("{name} is away …", { name }), null),
-  ];
+  const { name, kind, connected } = view.seats[view.player];
+  const away = connected ? t("{name} is to play …", { name }) : t("{name} is away …", { name });
+  return [waitLine(kind === "agent" ? t("{name} is thinking …", { name }) : away, null)];
 }
 
 /**

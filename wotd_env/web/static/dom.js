@@ -43,7 +43,15 @@ export function svg(tag, values, ...children) {
   return element;
 }
 
-/** @param {Record<string, any>} properties @param {[string, string][]} options values and words */
+/** Make a table with a head. @param {string[]} heads @param {Node[]} rows */
+export const makeTable = (heads, rows) =>
+  h(
+    "table",
+    h("thead", h("tr", ...heads.map((head) => h("th", { scope: "col" }, head)))),
+    h("tbody", ...rows),
+  );
+
+/** @param {Record<string, any>} properties @param {string[][]} options values and words */
 export const select = (properties, options) =>
   h("select", properties, ...options.map(([value, words]) => h("option", { value }, words)));
 

@@ -27,9 +27,8 @@ export async function joinPage(main, _signal, table, invitation) {
     const called = name.value.trim();
     if (called) kept.set("wotd-name", called);
     try {
-      const { key } = await ask(`${pathOf(table)}/join`, {
-        body: { name: called, ...asked, person: personKey() },
-      });
+      const body = { name: called, ...asked, person: personKey() };
+      const { key } = await ask(`${pathOf(table)}/join`, { body });
       keys.add(table, { key });
       say(t("You have taken the seat."));
       location.replace(`#/table/${table}`);
@@ -51,13 +50,9 @@ function invitationWords({ seat, table: entry }) {
   const place = seat === null ? t("an open seat") : t("seat {letter}", { letter: LETTERS[seat] });
   const names = entry.seats.filter(({ taken }) => taken).map(({ name }) => name);
   const values = { place, names: names.join(", ") };
-  return [
-    names.length
-      ? t("There is {place} for you, with {names}.", values)
-      : t("There is {place} for you.", values),
-    `${capital(rulesWords(entry.rules))}.`,
-    entry.help && t("Win chances and hints are on."),
-  ]
-    .filter(Boolean)
-    .join(" ");
+  const free = names.length
+    ? t("There is {place} for you, with {names}.", values)
+    : t("There is {place} for you.", values);
+  const help = entry.help ? ` ${t("Win chances and hints are on.")}` : "";
+  return `${free} ${capital(rulesWords(entry.rules))}.${help}`;
 }

@@ -76,12 +76,10 @@ class LearnPage extends StudyPage {
   }
 
   stepsCard() {
-    const items = this.steps.map(({ title }, i) =>
-      h(
-        "li",
-        h("a", { href: `#/learn/${i + 1}`, "aria-current": i === this.index ? "step" : null }, t(title)),
-      ),
-    );
+    const items = this.steps.map(({ title }, i) => {
+      const current = i === this.index ? "step" : null;
+      return h("li", h("a", { href: `#/learn/${i + 1}`, "aria-current": current }, t(title)));
+    });
     const powers = h("button", { onclick: () => openRules(ANY_POWER) }, t("Powers of the animals"));
     return h("section.card", h("h2", t("Steps")), h("ol.steps", ...items), h("div.buttons", powers));
   }

@@ -66,11 +66,8 @@ function hero() {
 function openTable({ table, rules, seats, open }) {
   const who = seats.filter(({ taken }) => taken).map(({ name }) => name);
   const free = plural(open.length, "{count} open seat", "{count} open seats");
-  const link = h(
-    "a",
-    { href: `#/open/${table}` },
-    who.length ? t("Join {names}", { names: who.join(", ") }) : t("Join an empty table"),
-  );
+  const words = who.length ? t("Join {names}", { names: who.join(", ") }) : t("Join an empty table");
+  const link = h("a", { href: `#/open/${table}` }, words);
   return h("li", link, h("span.quiet", `${free} · ${rulesWords(rules)}`));
 }
 
@@ -89,12 +86,8 @@ async function ownTable(table) {
     /** @type {View} */
     const { host, seats, status, turn } = await ask(pathOf(table), { key });
     const names = namesOf(seats).join(", ");
-    const state =
-      status === "playing"
-        ? t("turn {turn}", { turn: turn + 1 })
-        : status === "over"
-          ? t("over")
-          : t("waits for players");
+    const ended = status === "over" ? t("over") : t("waits for players");
+    const state = status === "playing" ? t("turn {turn}", { turn: turn + 1 }) : ended;
     const label = host ? t("Delete") : t("Forget");
     const of = { names };
     const spoken = host ? t("Delete the table of {names}", of) : t("Forget the table of {names}", of);

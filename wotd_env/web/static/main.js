@@ -46,10 +46,10 @@ function route() {
   const address = readAddress(location.hash);
   if (address && Object.hasOwn(pages, address.page))
     pages[address.page](main, closing.signal, ...address.parts);
-  else
-    main.append(
-      noticeCard(t("There is no such page"), t("The address is incomplete or has a typing error.")),
-    );
+  else {
+    const words = t("The address is incomplete or has a typing error.");
+    main.append(noticeCard(t("There is no such page"), words));
+  }
 }
 
 connectDialogs();

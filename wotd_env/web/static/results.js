@@ -1,7 +1,7 @@
 /** The page "People against agents": results and luck-adjusted scores. */
 
 import { ask } from "./api.js";
-import { errorLine, h, waitLine } from "./dom.js";
+import { errorLine, h, makeTable, waitLine } from "./dom.js";
 import { decimal, t } from "./text.js";
 import { rulesWords } from "./wording.js";
 import { capital, sourceOf } from "./words.js";
@@ -76,13 +76,12 @@ export function resultsPage(main, signal) {
 
 /** @param {AgentResult[]} group */
 function groupCard(group) {
-  const heads = WORDS.columns.map((head) => h("th", { scope: "col" }, head));
   const rows = group.map((result) => {
     const { agent, games, people, wins, unfinished } = result;
     const cells = [games, people, Number(wins.toFixed(1)), scoreWords(result), unfinished];
     return h("tr", h("th", { scope: "row" }, t(agent)), ...cells.map((cell) => h("td", String(cell))));
   });
-  const table = h("div.grades", h("table", h("thead", h("tr", ...heads)), h("tbody", ...rows)));
+  const table = h("div.grades", makeTable(WORDS.columns, rows));
   const title = `${capital(rulesWords(group[0].rules))}, ${WORDS.help[Number(group[0].help)]}`;
   const exact = group.every((result) => result.exact);
   const source = [...new Set(group.map((result) => result.source))].join("; ");

@@ -5,9 +5,8 @@ import { ask, keys, pathOf } from "./api.js";
 import { makeBoard } from "./board.js";
 import { diceRow } from "./dice.js";
 import { copyButton, glyph, h, hasModifier, isElsewhere, loadPage, say } from "./dom.js";
-import { diceAt, marksOfStep, verdictOf } from "./grades.js";
+import { diceAt, gradeMark, gradeTable, marksOfStep, pointsList, verdictOf, worstList } from "./grades.js";
 import { makeGraph } from "./graph.js";
-import { gradeMark, gradeTable, pointsList, worstList } from "./scorecard.js";
 import { t } from "./text.js";
 import { wordedReview } from "./wording.js";
 import { playerNames } from "./words.js";
@@ -80,14 +79,8 @@ class Viewer {
     const { review, names } = this;
     const position = copyButton(t("Copy the position"), () => this.state.position);
     const game = copyButton(t("Copy the game"), () => review.text);
-    const buttons = h(
-      "div.buttons",
-      this.again,
-      this.analyze,
-      position,
-      game,
-      h("a.button", { href: back }, t("Back")),
-    );
+    const leave = h("a.button", { href: back }, t("Back"));
+    const buttons = h("div.buttons", this.again, this.analyze, position, game, leave);
     const goTo = (/** @type {number} */ step) => {
       this.go(step);
       say(this.caption.textContent ?? "");

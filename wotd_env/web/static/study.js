@@ -83,6 +83,17 @@ export class StudyPage {
     if (answer) decision.board?.slide(answer.moves, view.color);
   }
 
+  /**
+   * Make the list of all choices.
+   * @param {string} label @param {(choice: Choice) => number} rank ascending @param {(choice: Choice) => Child[]} item
+   */
+  rankedList(label, rank, item) {
+    const sorted = [...this.view.choices].sort((one, other) => rank(one) - rank(other));
+    const items = sorted.map((choice) => h("li", null, ...item(choice)));
+    const look = { tabindex: "0", role: "region", "aria-label": label };
+    return h("div.choice-list", look, h("ol", ...items));
+  }
+
   /** Ask again, or for another position. @param {View} view */
   ask(view) {
     this.view = view;
