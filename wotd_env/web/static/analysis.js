@@ -24,7 +24,7 @@ const load = (position, agents = []) => ask("/api/choices", { body: { position, 
 
 /** Show a position as a line of text, or a start. @type {Page} */
 export function analysisPage(main, signal, position = START) {
-  const card = { title: t("Analysis board"), waits: t("The position comes …"), back: "#/" };
+  const card = { title: t("Analysis board") };
   const show = (/** @type {Valued} */ valued) => new AnalysisPage(main, signal, valued);
   loadPage(main, signal, card, () => load(position), show);
 }
@@ -68,19 +68,16 @@ class AnalysisPage extends StudyPage {
     super.show();
     this.card.replaceChildren(.../** @type {Node[]} */ (this.editParts()));
     const compared = h("div.fields", h("label", t("Mark the choices of agents"), ...this.agents));
-    const label = t("Chance to win after each choice");
-    const list = this.rankedList(label, (choice) => -this.chanceOf(choice), this.valueOf.bind(this));
+    const title = t("Chance to win");
+    const list = this.rankedList(title, (choice) => -this.chanceOf(choice), this.valueOf.bind(this));
     const source = h("p.quiet", sourceOf(valued));
-    this.values.replaceChildren(h("h2", t("Chance to win")), compared, list, source);
+    this.values.replaceChildren(h("h2", title), compared, list, source);
   }
 
   /** @override @param {number} action */
   act(action) {
     super.act(action);
-    if (this.answer) {
-      const chance = percent(this.chanceOf(this.answer));
-      say(`${this.title.textContent}. ${t("{chance} to win.", { chance })}`);
-    }
+    if (this.answer) say(`${this.title.textContent}. ${this.chanceWords(this.answer)}`);
   }
 
   /** @param {Choice} choice */
@@ -88,12 +85,17 @@ class AnalysisPage extends StudyPage {
     return this.valued.chances[this.view.choices.indexOf(choice)];
   }
 
+  /** @param {Choice} choice */
+  chanceWords(choice) {
+    return t("{chance} to win after this choice.", { chance: percent(this.chanceOf(choice)) });
+  }
+
   /** @override @returns {Child[]} */
   dockParts() {
     const { answer, view } = this;
     if (!answer) return [h("p.tip", t("There is nothing to decide here. Change the phase or the dice."))];
     return [
-      h("p.tip", t("{chance} to win after this choice.", { chance: percent(this.chanceOf(answer)) })),
+      h("p.tip", this.chanceWords(answer)),
       h("button.primary", { onclick: () => this.ask(this.view) }, t("Back to the position")),
       h("a.button", { href: continueAddress(view.position, []) }, t("Play on")),
     ];

@@ -7,7 +7,7 @@ import { FACES } from "./words.js";
 /** Make five dice as toggle buttons. @param {(place: number) => void} press */
 export function makeDice(press) {
   const buttons = Array.from({ length: 5 }, (_, place) => h("button.die", { onclick: () => press(place) }));
-  const element = h("div.dice", { role: "group", "aria-label": t("Dice") }, ...buttons);
+  const element = h("div.dice", { role: "group" }, ...buttons);
 
   /**
    * Show dice by place: face -1 is still to be rolled. While choosing, they can be pressed.

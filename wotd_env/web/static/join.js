@@ -53,6 +53,6 @@ function invitationWords({ seat, table: entry }) {
   const free = names.length
     ? t("There is {place} for you, with {names}.", values)
     : t("There is {place} for you.", values);
-  const help = entry.help ? ` ${t("Win chances and hints are on.")}` : "";
+  const help = entry.help ? ` ${capital(t("win chances and hints are on"))}.` : "";
   return `${free} ${capital(rulesWords(entry.rules))}.${help}`;
 }

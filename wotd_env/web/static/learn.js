@@ -11,7 +11,7 @@ import { ANIMALS, ANY_POWER, ELEMENTS } from "./words.js";
 
 /** Show a step of the tutorial, by its number from 1. @type {Page} */
 export function learnPage(main, signal, number = "1") {
-  const card = { title: t("Learn the game"), waits: t("The step comes …"), back: "#/" };
+  const card = { title: t("Learn the game") };
   async function load() {
     /** @type {LessonStep[]} */
     const steps = await ask("/static/lesson.json");

@@ -5,7 +5,7 @@ import { errorLine, glyph, h, waitLine, workButton } from "./dom.js";
 import { setUpForm } from "./setup.js";
 import { plural, t } from "./text.js";
 import { namesOf, rulesWords } from "./wording.js";
-import { ANIMALS } from "./words.js";
+import { ANIMALS, capital } from "./words.js";
 
 /** @import {Entry, Page, View} from "./types.js" */
 
@@ -55,7 +55,7 @@ function hero() {
   const parade = h("div.parade", { "aria-hidden": "true" }, ...animals);
   const words = h("p", t("Five paths, five dice, five animals. Roll, keep, move: the most points win."));
   const learn = h("a.button", { href: "#/learn" }, t("Learn the game"));
-  const puzzle = h("a.button", { href: "#/puzzle" }, t("Puzzle of the day"));
+  const puzzle = h("a.button", { href: "#/puzzle" }, capital(t("puzzle of the day")));
   const analysis = h("a.button", { href: "#/analysis" }, t("Analysis board"));
   const results = h("a.button", { href: "#/results" }, t("People against agents"));
   const links = h("nav.buttons", { "aria-label": t("Start") }, learn, puzzle, analysis, results);
@@ -86,7 +86,7 @@ async function ownTable(table) {
     /** @type {View} */
     const { host, seats, status, turn } = await ask(pathOf(table), { key });
     const names = namesOf(seats).join(", ");
-    const ended = status === "over" ? t("over") : t("waits for players");
+    const ended = status === "over" ? t("over") : t("Waiting for players");
     const state = status === "playing" ? t("turn {turn}", { turn: turn + 1 }) : ended;
     const label = host ? t("Delete") : t("Forget");
     const of = { names };
@@ -108,14 +108,13 @@ async function ownTable(table) {
 function recordedGame() {
   const label = t("text of a game or a position");
   const placeholder = t("Paste a text from “Copy the game” here");
-  const text = h("textarea", { rows: "5", spellcheck: "false", "aria-label": label, placeholder });
+  const look = { rows: "5", spellcheck: "false", required: true, "aria-label": label, placeholder };
+  const text = h("textarea", look);
   const graded = h("input", { type: "checkbox", checked: true });
-  const error = errorLine();
 
   /** @param {Event} event */
   function open(event) {
     event.preventDefault();
-    if (!text.value.trim()) return error.show(t("Paste the text of a game first."));
     sessionStorage.setItem("wotd-game", JSON.stringify({ text: text.value, review: graded.checked }));
     location.hash = "#/game";
   }
@@ -123,6 +122,6 @@ function recordedGame() {
   const tick = h("label.tick", graded, t("Find errors and luck"));
   const buttons = h("div.buttons", h("button", t("Step through")));
   const title = h("h2", { id: "recorded-title" }, t("Recorded game"));
-  const form = h("form", { onsubmit: open }, text, tick, error.element, buttons);
+  const form = h("form", { onsubmit: open }, text, tick, buttons);
   return h("section.card", { "aria-labelledby": "recorded-title" }, title, form);
 }

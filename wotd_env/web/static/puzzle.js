@@ -32,7 +32,7 @@ const DAY = 86_400_000; // milliseconds
 
 /** Show a puzzle by its number from 1, or the puzzle of the day. @type {Page} */
 export function puzzlePage(main, signal, number) {
-  const card = { title: t("Find the best move"), waits: t("The puzzle comes …"), back: "#/" };
+  const card = { title: t("Find the best move") };
   async function load() {
     /** @type {Puzzle[]} */
     const puzzles = await ask("/static/puzzles.json");
@@ -152,7 +152,7 @@ class PuzzlePage extends StudyPage {
     const kind = select({ value: wanted.kind, onchange: change }, kinds);
     const level = select({ value: String(wanted.level), onchange: change }, Object.entries(LEVELS));
     const next = h("button", { onclick: () => this.next() }, t("Another puzzle"));
-    const daily = h("a.button", { href: "#/puzzle" }, t("Puzzle of the day"));
+    const daily = h("a.button", { href: "#/puzzle" }, capital(t("puzzle of the day")));
     const fields = h("div.fields", h("label", t("Kind"), kind), h("label", t("Difficulty"), level));
     const buttons = h("div.buttons", next, !this.daily && daily);
     return h("section.card.puzzle-card", h("h2", t("Puzzles")), fields, buttons, this.statistics);

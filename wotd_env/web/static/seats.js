@@ -10,7 +10,7 @@ import { ANIMALS, colorsOpen, LETTERS, percent, powerOf, stateOf } from "./words
 /** Make the list of seats. */
 export function makeSeats() {
   const list = h("ul.seats", { "aria-label": t("Seats") });
-  const bar = h("div.bar", { role: "img", "aria-label": t("Chances to win"), hidden: true });
+  const bar = h("div.bar", { role: "img", hidden: true });
   const element = h("div.seats-box", list, bar);
 
   /** @param {View} view @param {Help|null} help */
@@ -51,6 +51,6 @@ function seatItem(seat, view, chance) {
     h("span.score", String(view.scores[seat.seat]), h("span.unseen", ` ${t("points")}`)),
     power === null || open ? null : powerButton(power, view.used[seat.seat]),
     h("span.state", stateOf(seat, view)),
-    chance === null ? null : h("span.chance", { title: t("chance to win") }, percent(chance)),
+    chance === null ? null : h("span.chance", { title: t("Chance to win") }, percent(chance)),
   );
 }

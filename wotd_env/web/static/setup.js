@@ -5,7 +5,7 @@ import { errorLine, h, select } from "./dom.js";
 import { kept } from "./kept.js";
 import { agentOptions } from "./menu.js";
 import { heard, t } from "./text.js";
-import { LETTERS, PACES } from "./words.js";
+import { capital, LETTERS, PACES } from "./words.js";
 
 /** @import {Agent, Options, Range, Setup} from "./types.js" */
 
@@ -147,7 +147,7 @@ function seatRow(seat, first, setup) {
   const called = { "aria-label": t("name of seat {letter}", { letter }), value: first.name };
   const name = h("input", { ...typed, ...called });
   const agent = h("select", { "aria-label": t("agent of seat {letter}", { letter }) });
-  const number = h("span.number", t("Seat {letter}", { letter }));
+  const number = h("span.number", capital(t("seat {letter}", { letter })));
 
   function fit() {
     name.hidden = kind.value !== "here";

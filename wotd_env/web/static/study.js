@@ -24,7 +24,7 @@ const NO_GAME = { game: 0, ply: 0, moved: [], roll_off: null, log: [], log_from:
 export function viewOf(study) {
   const { players } = study.rules;
   const seats = Array.from({ length: players }, (_, seat) => {
-    const other = players > 2 ? t("player {letter}", { letter: LETTERS[seat] }) : t("the opponent");
+    const other = players > 2 ? t("Player {letter}", { letter: LETTERS[seat] }) : t("the opponent");
     return { ...PERSON, seat, name: seat === study.player ? t("you") : other, mine: seat === study.player };
   });
   return worded({
