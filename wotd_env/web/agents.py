@@ -1,4 +1,4 @@
-"""Agents and the advisor: they answer in their own threads for the games of all tables."""
+"""Agents and the advisor. Each answers for the games of all tables, in a thread of its own."""
 
 from __future__ import annotations
 
@@ -68,8 +68,8 @@ def guarantees(game: Game, states: States) -> list[float | None]:
 class Asked:
     """A slow function of a batch of games, called from the event loop with single games.
 
-    One call runs at a time, in a thread. Requests that arrive meanwhile form the next batch. Calls and requests take at
-    most `patience` seconds. After a longer call, the next batch gets a new thread.
+    One call runs at a time, in a thread. Requests that arrive meanwhile form the next batch. A request waits at most
+    `patience` seconds. If a call takes longer, the next batch gets a new thread.
 
     `name` is for the log. `answer(game, states)` returns one answer for each game of STATE (N,).
     """
@@ -165,7 +165,7 @@ class Agents:
         self._asked: dict[str, Asked] = {}
 
     def listed(self, rules: Rules) -> list[dict[str, Any]]:
-        """Return all agents as JSON, with the number among `STRENGTHS`, from 1, and whether they play these rules."""
+        """Return all agents as JSON: `level` counts `STRENGTHS` from 1, `plays` is whether they play these rules."""
         levels = {name: level for level, name in enumerate(STRENGTHS, 1)}
         return [
             {

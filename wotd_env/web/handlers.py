@@ -26,7 +26,7 @@ LANGUAGES = ("en", "es", "de", "hi")
 
 
 async def _read(request: Request, schema: type[requests.Schema], most: int = 0) -> requests.Schema:
-    """Return the body of a request of at most `most` bytes, by default those of a message."""
+    """Return the message in the body of a request. The body has at most `most` bytes, by default `Limits.message`."""
     if request.headers.get("content-type", "").partition(";")[0].strip().lower() != "application/json":
         raise Refused(415, "the request must have the header Content-Type: application/json")
     limits, content = server_of(request).limits, bytearray()
@@ -171,7 +171,7 @@ def _order(
 ) -> Callable[[Request], Awaitable[JSONResponse]]:
     """Return the handler of a message whose fields are arguments of `execute`, a method of `Tables`.
 
-    The method returns the viewer if the seats of the viewer have changed.
+    `execute` returns a new viewer if it changes the seats of the viewer, else None.
     """
 
     async def answer(request: Request) -> JSONResponse:

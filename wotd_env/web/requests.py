@@ -55,7 +55,7 @@ class Act(Message, tag="act"):
 
 
 class Next(Message, tag="next"):
-    """A request for the next game. `game` is the number of the finished one."""
+    """A request for the next game. `game` is the number of the finished game."""
 
     game: _Whole
 
@@ -126,9 +126,9 @@ class RulesOrPosition(Message):
 
 
 class StudiedPosition(RulesOrPosition):
-    """A request for the choices of a position and, with `values`, the chance to win after each choice.
+    """A request for the choices of a position.
 
-    The answer also contains the decisions of up to two `agents`.
+    With `values`, the answer has the chance to win after each choice. It has the decisions of up to two `agents`.
     """
 
     values: bool = False

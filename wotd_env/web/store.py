@@ -52,11 +52,11 @@ class Played(NamedTuple):
 class Store:
     """The database of tables. A new file can be read by its owner only.
 
-    Only one process can open it at a time, and must use it in one thread.
+    Only one process can open the file at a time. It must use the store in one thread.
 
     Raises:
-        ValueError: if another process has opened it, or it is not such a database.
-        OSError: if it is not writable.
+        ValueError: if another process has opened the file, or if it is another kind of file.
+        OSError: if the file is not writable.
     """
 
     def __init__(self, file: str | Path) -> None:
@@ -108,7 +108,7 @@ class Store:
                 self._db.execute(f"DELETE FROM {name} WHERE id = ?", (table,))
 
     def tables(self) -> dict[str, float]:
-        """Return the last event of each table, seconds since 1970, oldest first."""
+        """Return the time of the last event of each table, in seconds since 1970, oldest first."""
         return dict(self._db.execute("SELECT id, touched FROM tables ORDER BY touched").fetchall())
 
     def settings(self, table: str) -> Any:

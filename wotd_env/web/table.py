@@ -56,7 +56,7 @@ class Table:
 
     id: str
     rules: Rules
-    begins: States | None  # requested first position of the first game, STATE (1,)
+    begins: States | None  # first position of the first game, STATE (1,), if the host chose one
     seats: list[Seat]
     help: bool  # whether everybody sees win chances and hints
     pace: float | None  # seconds before each decision of an agent or forced decision; None while paused
@@ -229,7 +229,7 @@ class Table:
         return {"table": self.id, **settings, "seats": self._shown_seats(), "open": self.open}
 
     def _shown_seats(self) -> list[Json]:
-        """Return what everybody may know of the seats, as JSON."""
+        """Return the public facts of all seats as JSON."""
         return [
             {"seat": number, "kind": seat.kind, "name": self.names[number], "taken": seat.taken}
             for number, seat in enumerate(self.seats)
