@@ -114,7 +114,7 @@ class AnalysisPage extends StudyPage {
   editParts() {
     const { position } = this.view;
     const parts = partsOf(position);
-    const phases = { keep: t("hold dice"), move: t("move") };
+    const phases = { keep: t("keep dice"), move: t("move") };
     /** @param {"seat"|"phase"|"rolls"|"dice"} name */
     const field = (name) => ({
       value: parts[name],

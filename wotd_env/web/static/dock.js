@@ -34,7 +34,7 @@ export function otherActs(view) {
 }
 
 /**
- * Return the buttons of a decision about dice: `hold` keeps the held ones; a change can be undone.
+ * Return the buttons of a decision about dice. The choice `hold` keeps the held dice; a change can be undone.
  * @param {View} view @param {boolean[]} held by place @param {boolean} changed @param {Choice|undefined} hold
  * @param {Acts} acts
  */

@@ -133,7 +133,7 @@ export function noticeCard(title, words) {
  * Show a card with a title until `load` has its data, then call `show`; or the error and a link `back`.
  * @template Data
  * @param {HTMLElement} main @param {AbortSignal} signal
- * @param {{title: string, waits?: string, back?: string}} card `waits` tells what happens, `back` is an address
+ * @param {{title: string, waits?: string, back?: string}} card `waits` is the message while loading, `back` the address of the link
  * @param {() => Promise<Data>} load @param {(data: Data) => void} show
  */
 export async function loadPage(main, signal, { title, waits, back = "#/" }, load, show) {

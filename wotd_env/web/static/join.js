@@ -1,7 +1,7 @@
 /** Join a table, by an invitation or at an open seat. */
 
 import { ask, keys, pathOf, personKey } from "./api.js";
-import { errorLine, h, say } from "./dom.js";
+import { errorLine, h } from "./dom.js";
 import { kept } from "./kept.js";
 import { t } from "./text.js";
 import { rulesWords } from "./wording.js";
@@ -30,7 +30,6 @@ export async function joinPage(main, _signal, table, invitation) {
       const body = { name: called, ...asked, person: personKey() };
       const { key } = await ask(`${pathOf(table)}/join`, { body });
       keys.add(table, { key });
-      say(t("You have taken the seat."));
       location.replace(`#/table/${table}`);
     } catch (reason) {
       error.show(reason);

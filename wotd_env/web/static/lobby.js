@@ -11,7 +11,7 @@ import { ANIMALS, capital } from "./words.js";
 
 const OWN_TABLES = 8;
 
-/** Show the lobby, with a position and its players to start from if they are given. @type {Page} */
+/** Show the lobby. `position` and `players` are those of a game to continue, if there is one. @type {Page} */
 export function lobbyPage(main, signal, position = "", ...players) {
   const setUp = h("section.card.set-up", { "aria-labelledby": "set-up-title" });
   const openTables = h("section.card", { "aria-labelledby": "open-title" });
@@ -66,7 +66,7 @@ function hero() {
 function openTable({ table, rules, seats, open }) {
   const who = seats.filter(({ taken }) => taken).map(({ name }) => name);
   const free = plural(open.length, "{count} open seat", "{count} open seats");
-  const words = who.length ? t("Join {names}", { names: who.join(", ") }) : t("Join an empty table");
+  const words = who.length ? t("Join {names}", { names: who.join(", ") }) : t("Join a game");
   const link = h("a", { href: `#/open/${table}` }, words);
   return h("li", link, h("span.quiet", `${free} · ${rulesWords(rules)}`));
 }
@@ -88,16 +88,14 @@ async function ownTable(table) {
     const names = namesOf(seats).join(", ");
     const ended = status === "over" ? t("over") : t("Waiting for players");
     const state = status === "playing" ? t("turn {turn}", { turn: turn + 1 }) : ended;
-    const label = host ? t("Delete") : t("Forget");
-    const of = { names };
-    const spoken = host ? t("Delete the table of {names}", of) : t("Forget the table of {names}", of);
     const remove = async () => {
-      if (!host) keys.drop(table);
-      else if (!(await deleteTable(table, key))) return;
-      item.remove();
+      if (await deleteTable(table, key)) item.remove();
     };
-    const removal = workButton(label, remove, { "aria-label": spoken });
-    const item = h("li", h("a", { href: `#/table/${table}` }, names), h("span.quiet", state), removal);
+    const removal = workButton(t("Delete"), remove, {
+      "aria-label": t("Delete the table of {names}", { names }),
+    });
+    const link = h("a", { href: `#/table/${table}` }, names);
+    const item = h("li", link, h("span.quiet", state), host && removal);
     return item;
   } catch (refusal) {
     if ([403, 404].includes(/** @type {any} */ (refusal).status)) keys.drop(table);

@@ -22,12 +22,7 @@ const RESULTS = "wotd-puzzles";
 const WANTED = "wotd-puzzles-wanted";
 const LEVELS = [t("all"), t("easy"), t("medium"), t("hard")];
 /** @type {Record<string, string>} */
-const KINDS = {
-  dice: t("keep dice"),
-  move: t("move"),
-  swap: t("call the dragon"),
-  power: t("powers"),
-};
+const KINDS = { dice: t("keep dice"), move: t("move"), swap: t("call the dragon"), power: t("powers") };
 const DAY = 86_400_000; // milliseconds
 
 /** Show a puzzle by its number from 1, or the puzzle of the day. @type {Page} */

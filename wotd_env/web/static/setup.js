@@ -34,7 +34,7 @@ const RULE_WORDS = {
 };
 
 /**
- * Make the form, to start from a position with its players if they are given.
+ * Make the form. `position` and `players` are those of a game to continue, or empty.
  * @param {Setup} setup @param {string} position @param {string[]} players
  */
 export function setUpForm(setup, position, players) {
@@ -212,7 +212,8 @@ export function ableAgent(agents, wanted) {
 }
 
 /**
- * Return the default player of a seat: from the players of a game to continue, or `own`, the person at this screen.
+ * Return the default player of a seat: that of `players`, if a game is continued. Otherwise seat A is for the person
+ * `own`, and the others are for agents.
  * @param {number} seat @param {string[]} players @param {Agent[]} agents @param {string} own
  */
 export function firstSeat(seat, players, agents, own) {

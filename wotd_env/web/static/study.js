@@ -1,4 +1,4 @@
-/** Positions outside of any table, each shown as the view of a table in which this browser has the seat to act. */
+/** Positions without a table. Each is shown like a table at which this browser has the seat to act. */
 
 import { ask } from "./api.js";
 import { Decision } from "./decision.js";

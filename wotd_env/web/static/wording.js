@@ -36,8 +36,7 @@ export function actionWords(parts, names, { spaces }, dice) {
   return `${words}${goals.join("")}`;
 }
 
-/** Actions that have the same words in every position, by kind; equilibria with a power also by its number. */
-/** @type {Record<string, string>} */
+/** The actions with the same words in every position, by kind; the number of a power follows. @type {Record<string, string>} */
 const FIXED = {
   stop: t("keep all dice and stop rolling"),
   equilibrium: t("equilibrium: advance every piece that can"),
