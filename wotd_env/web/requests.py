@@ -233,14 +233,10 @@ def rules_and_position(body: RulesOrPosition) -> tuple[Rules, States | None]:
 
 
 def _rules(values: dict[str, Any]) -> Rules:
-    names = [field.name for field in fields(Rules)]
-    for name in values:
-        if name not in names:
-            raise Refused(400, f"rules must be among {', '.join(names)}, got {_show(name)}", "rules")
     try:
-        rules = Rules(**values)
+        rules = Rules.from_dict(values)
     except (ValueError, TypeError, OverflowError) as error:
-        field = next((name for name in names if str(error).startswith(name)), "rules")
+        field = next((each.name for each in fields(Rules) if str(error).startswith(each.name)), "rules")
         raise Refused(400, str(error), field) from None
     return _with_few_turns(rules, "max_turns")
 

@@ -168,8 +168,8 @@ export function partsOf(line) {
 export const lineOf = ({ more, ...fields }) => [...Object.values(fields), ...more].join(" ");
 
 /**
- * Return the line with a sign on a space: a seat's letter, "#" for a dead piece, or "." for none. The piece leaves its old
- * space; a sign that is already there is removed.
+ * Return the line with a sign on a space: a seat's letter, "#" for a dead piece, or "." for an empty space. A seat's
+ * piece leaves its old space. If the sign is already on the space, it is removed.
  * @param {string} line @param {{path: number, space: number, sign: string}} change
  */
 export function placed(line, { path, space, sign }) {

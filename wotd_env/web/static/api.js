@@ -1,4 +1,4 @@
-/** Requests to the server, its socket, and what this browser stores. */
+/** Requests to the server, its socket, and the keys of this browser. */
 
 import { kept } from "./kept.js";
 import { heard, t } from "./text.js";

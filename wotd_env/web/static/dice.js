@@ -10,7 +10,7 @@ export function makeDice(press) {
   const element = h("div.dice", { role: "group" }, ...buttons);
 
   /**
-   * Show dice by place: face -1 is still to be rolled. While choosing, they can be pressed.
+   * Show the dice by place; face -1 is an unrolled die. With `choosing`, the dice can be pressed.
    * @param {number[]} faces @param {boolean[]} held @param {boolean} choosing @param {boolean[]} rolled just now
    */
   function show(faces, held, choosing, rolled) {

@@ -13,7 +13,7 @@ const USUAL = 0.8;
 export const controlsAgents = ({ host, seats }) => host && seats.every(({ kind }) => kind === "agent");
 
 /**
- * Make the requests for the speed of a table. Errors go to `failed`.
+ * Make the controls for the speed of a table. Errors go to `failed`.
  * @param {string} table @param {string} key @param {(reason: unknown) => void} failed
  */
 export function makePace(table, key, failed) {

@@ -168,7 +168,7 @@ class PuzzlePage extends StudyPage {
 export const dayOf = (date) => Math.floor(date.getTime() / DAY);
 
 /**
- * Return the index of the next fitting puzzle after another one, an unsolved one if possible; -1 if no puzzle fits.
+ * Return the index of the next fitting puzzle after number `after`, preferably an unsolved one; -1 if no puzzle fits.
  * @param {Puzzle[]} puzzles @param {Results} results @param {Wanted} wanted @param {number} after
  */
 export function nextPuzzle(puzzles, results, { kind, level }, after) {
