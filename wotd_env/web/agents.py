@@ -1,4 +1,4 @@
-"""Agents and the advisor: they answer in their own threads for the games of all tables."""
+"""Agents and the advisor. Each answers for the games of all tables, in a thread of its own."""
 
 from __future__ import annotations
 
@@ -68,8 +68,8 @@ def guarantees(game: Game, states: States) -> list[float | None]:
 class Asked:
     """A slow function of a batch of games, called from the event loop with single games.
 
-    One call runs at a time, in a thread. Requests that arrive meanwhile form the next batch. Calls and requests take at
-    most `patience` seconds. After a longer call, the next batch gets a new thread.
+    One call runs at a time, in a thread. Requests that arrive meanwhile form the next batch. A request waits at most
+    `patience` seconds. If a call takes longer, the next batch gets a new thread.
 
     `name` is for the log. `answer(game, states)` returns one answer for each game of STATE (N,).
     """
@@ -156,19 +156,16 @@ class Agents:
 
     def __init__(self, more: dict[str, Policy] | None = None, patience: float = 10) -> None:
         self._patience = patience
-        self._policies: dict[str, Policy] = dict(more or {})
-        self.words = dict.fromkeys(self._policies, "an agent of this server")
-        for name, strength in STRENGTHS.items():
-            if name not in self._policies:
-                self._policies[name], self.words[name] = strength.make(), strength.words
-        for name in AGENTS:
-            if name not in self._policies:
-                self._policies[name] = make_policy(name)
-                self.words[name] = POLICIES[name].words.partition(";")[0]
+        self._policies = {name: strength.make() for name, strength in STRENGTHS.items()}
+        self._policies |= {name: make_policy(name) for name in AGENTS} | (more or {})
+        words = {name: strength.words for name, strength in STRENGTHS.items()}
+        words |= {name: POLICIES[name].words.partition(";")[0] for name in AGENTS}
+        own = dict.fromkeys(more or {}, "an agent of this server")
+        self.words = own | words | own  # an agent of the operator replaces one of its name, and comes first
         self._asked: dict[str, Asked] = {}
 
     def listed(self, rules: Rules) -> list[dict[str, Any]]:
-        """Return all agents as JSON, with the number among `STRENGTHS`, from 1, and whether they play these rules."""
+        """Return all agents as JSON: `level` counts `STRENGTHS` from 1, `plays` is whether they play these rules."""
         levels = {name: level for level, name in enumerate(STRENGTHS, 1)}
         return [
             {

@@ -65,7 +65,7 @@ class _Connection(H11Protocol):
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
-        self._awaited: Any = None  # the state of the client that the deadline is for
+        self._awaited: Any = None  # the part of a request that the deadline is for
         self._deadline: asyncio.TimerHandle | None = None
         self._unread: asyncio.TimerHandle | None = None
 

@@ -26,7 +26,7 @@ LANGUAGES = ("en", "es", "de", "hi")
 
 
 async def _read(request: Request, schema: type[requests.Schema], most: int = 0) -> requests.Schema:
-    """Return the body of a request of at most `most` bytes, by default those of a message."""
+    """Return the message in the body of a request. The body has at most `most` bytes, by default `Limits.message`."""
     if request.headers.get("content-type", "").partition(";")[0].strip().lower() != "application/json":
         raise Refused(415, "the request must have the header Content-Type: application/json")
     limits, content = server_of(request).limits, bytearray()
@@ -166,22 +166,19 @@ async def _invitation(request: Request) -> JSONResponse:
     return JSONResponse({"seat": seat, "table": table.entry()})
 
 
-async def _hand_over(request: Request) -> JSONResponse:
-    server, table, viewer = _viewed(request)
-    body = await _read(request, requests.HandOver)
-    return JSONResponse(table.view(server.tables.hand_over(table, viewer, body.seat, body.agent)))
-
-
 def _order(
-    schema: type[requests.Message], execute: Callable[..., None]
+    schema: type[requests.Message], execute: Callable[..., Viewer | None]
 ) -> Callable[[Request], Awaitable[JSONResponse]]:
-    """Return the handler of a message whose fields are arguments of `execute`, a method of `Tables`."""
+    """Return the handler of a message whose fields are arguments of `execute`, a method of `Tables`.
+
+    `execute` returns a new viewer if it changes the seats of the viewer, else None.
+    """
 
     async def answer(request: Request) -> JSONResponse:
         server, table, viewer = _viewed(request)
         fields = asdict(await _read(request, schema))
-        execute(server.tables, table, viewer, **fields)
-        return JSONResponse(table.view(viewer, fields.get("ply", 0)))
+        changed = execute(server.tables, table, viewer, **fields)
+        return JSONResponse(table.view(changed or viewer, fields.get("ply", 0)))
 
     return answer
 
@@ -238,7 +235,7 @@ ROUTES = [
     Route("/api/tables/{table}", _delete, methods=["DELETE"]),
     Route("/api/tables/{table}/join", _join, methods=["POST"]),
     Route("/api/tables/{table}/invitation", _invitation, methods=["POST"]),
-    Route("/api/tables/{table}/seat", _hand_over, methods=["POST"]),
+    Route("/api/tables/{table}/seat", _order(requests.HandOver, Tables.hand_over), methods=["POST"]),
     Route("/api/tables/{table}/act", _order(requests.Act, Tables.act), methods=["POST"]),
     Route("/api/tables/{table}/next", _order(requests.Next, Tables.next_game), methods=["POST"]),
     Route("/api/tables/{table}/pace", _order(requests.SetPace, Tables.set_pace), methods=["POST"]),

@@ -40,7 +40,7 @@ class Limits:
     requests: float = 20
     new_tables: float = 0.5
     games: float = 0.5  # uploaded games, and first reviews of games of tables
-    wrong_keys: float = 0.1  # wrong keys and invitations; right ones are not counted
+    wrong_keys: float = 0.1  # wrong keys and wrong invitations
     messages: float = 10  # from one socket
 
     # Seconds.
@@ -54,7 +54,7 @@ class Limits:
 
 
 class Rate:
-    """A token bucket of size `at_once` for each client. `what` is the limited thing, in words for the refusal."""
+    """A token bucket of size `at_once` for each client. `what` names the limited thing in the refusal."""
 
     def __init__(
         self, per_second: float, what: str, at_once: float = 10, clock: Callable[[], float] = time.monotonic

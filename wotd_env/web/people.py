@@ -23,6 +23,7 @@ from wotd_env.core.rules import Phase, Rules
 from wotd_env.intervals import LEVEL
 from wotd_env.web.agents import advisor_of, in_thread
 from wotd_env.web.limits import Refused
+from wotd_env.web.review import chance
 from wotd_env.web.store import Store
 from wotd_env.web.table import Table
 from wotd_env.web.tables import table_at
@@ -57,8 +58,8 @@ class Outcome(NamedTuple):
 def versus(table: Table, number: int) -> tuple[int, Versus] | None:
     """Return the seat of the person in a game, and its kind; None if the game does not count.
 
-    A game counts if it begins at the start, one seat belongs to a person whose browser has a key, and one agent has had
-    all other seats from the start.
+    A game counts if it starts without a given position, one seat belongs to a person whose browser has a key, and one
+    agent has all other seats from the start.
     """
     if number == 1 and table.begins is not None:
         return None
@@ -85,7 +86,7 @@ def outcome(table: Table) -> Outcome | None:
     reviewed = review(table.recorded(), advisor_of(table.rules))
     own = reviewed.seats[seat]
     resigned = bool(table.state["phase"][0] != Phase.OVER)
-    share = 0.0 if resigned else (1 + (n - 1) * own.result) / n
+    share = 0.0 if resigned else chance(n, own.result)
     person = table.seats[seat].person or ""
     luck = own.luck * (n - 1) / n
     return Outcome(kind, person, seat, resigned, share, luck, reviewed.source, reviewed.exact)
@@ -133,10 +134,10 @@ def _row(kind: Versus, found: Sequence[Outcome], unfinished: int) -> Json:
 def margin_of_people(sums: NDArray[np.number], counts: NDArray[np.number]) -> float:
     """Return half the width of the 95 % interval of the mean sums.sum() / counts.sum(); infinity for one person.
 
-    `sums` and `counts`, (N,), are the sum and the number of the values of each person, at least one. People are
-    independent, the values of a person are not. The jackknife leaves out one person at a time. With Student's t
-    distribution the interval covers 95 % even for few people, or if one person plays most games. The interval of
-    `intervals.margin_of_ratio` does not.
+    `sums` and `counts`, (N,), are the sum and the number of each person's values; every person has at least one value.
+    The values of one person are dependent, so the jackknife leaves out one person at a time. With Student's t
+    distribution the interval covers 95 % even for few people, or if one person plays most games; that of
+    `intervals.margin_of_ratio` covers less.
     """
     people = len(sums)
     if people < 2:

@@ -55,7 +55,7 @@ class Act(Message, tag="act"):
 
 
 class Next(Message, tag="next"):
-    """A request for the next game. `game` is the number of the finished one."""
+    """A request for the next game. `game` is the number of the finished game."""
 
     game: _Whole
 
@@ -126,9 +126,9 @@ class RulesOrPosition(Message):
 
 
 class StudiedPosition(RulesOrPosition):
-    """A request for the choices of a position and, with `values`, the chance to win after each choice.
+    """A request for the choices of a position.
 
-    The answer also contains the decisions of up to two `agents`.
+    With `values`, the answer has the chance to win after each choice. It has the decisions of up to two `agents`.
     """
 
     values: bool = False
@@ -233,14 +233,10 @@ def rules_and_position(body: RulesOrPosition) -> tuple[Rules, States | None]:
 
 
 def _rules(values: dict[str, Any]) -> Rules:
-    names = [field.name for field in fields(Rules)]
-    for name in values:
-        if name not in names:
-            raise Refused(400, f"rules must be among {', '.join(names)}, got {_show(name)}", "rules")
     try:
-        rules = Rules(**values)
+        rules = Rules.from_dict(values)
     except (ValueError, TypeError, OverflowError) as error:
-        field = next((name for name in names if str(error).startswith(name)), "rules")
+        field = next((each.name for each in fields(Rules) if str(error).startswith(each.name)), "rules")
         raise Refused(400, str(error), field) from None
     return _with_few_turns(rules, "max_turns")
 

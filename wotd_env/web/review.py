@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import math
 from collections.abc import Callable, Sequence
 from dataclasses import asdict
 from typing import Any, NamedTuple
@@ -33,7 +34,7 @@ _log = logging.getLogger("wotd_env.web")
 class Reviews:
     """Runs reviews in threads, a few at a time. At most `most` reviews run or wait.
 
-    A review that takes more than `patience` seconds is refused. It continues, and the next one starts beside it.
+    After `patience` seconds the client gets a refusal. The review continues, and the next review starts beside it.
     """
 
     def __init__(self, most: int, patience: float) -> None:
@@ -42,7 +43,7 @@ class Reviews:
         self._turn = asyncio.Semaphore(_AT_ONCE)
 
     async def __call__(self, work: Callable[[], Json]) -> bytes:
-        """Return the result of a function as JSON; refuse it if too many reviews wait, or this one is late."""
+        """Return the result of `work` as JSON; refuse the request if too many reviews wait, or this one is late."""
         if self._unfinished >= self._most:
             raise Refused(503, "too many games wait for their review; try again soon", wait=RETRY)
         self._unfinished += 1
@@ -86,14 +87,14 @@ def advise(game: Game, states: States) -> list[Advised]:
     return [Advised(equity, of, advisor.source, advisor.exact, forced) for equity, of, forced in each]
 
 
-def chance(game: Game, equity: float) -> float:
-    """Return the chance to win that belongs to an equity."""
-    return round((1 + (game.rules.players - 1) * equity) / game.rules.players, 4)
+def chance(players: int, equity: float) -> float:
+    """Return the share of the win that belongs to an equity."""
+    return (1 + (players - 1) * equity) / players
 
 
-def source(game: Game, advised: Advised) -> Json:
+def source(players: int, advised: Advised) -> Json:
     """Return the source of the values, and the chance to win that the seat to act can guarantee, as JSON."""
-    forced = None if advised.guarantee is None else chance(game, advised.guarantee)
+    forced = None if advised.guarantee is None else round(chance(players, advised.guarantee), 4)
     return {"source": advised.source, "exact": advised.exact, "guarantee": forced}
 
 
@@ -105,9 +106,9 @@ def chances(game: Game, state: States, equity: float, before: Sequence[float]) -
     """
     n = game.rules.players
     if game.is_over(state)[0]:
-        return [(1 + (n - 1) * float(reward)) / n for reward in game.rewards(state)[0]]
+        return [chance(n, float(reward)) for reward in game.rewards(state)[0]]
     seat = int(state["player"][0])
-    own = min(max((1 + (n - 1) * equity) / n, 0.0), 1.0)
+    own = min(max(chance(n, equity), 0.0), 1.0)
     rest = sum(before) - before[seat]
     return [own if k == seat else (1 - own) * (before[k] / rest if rest else 1 / (n - 1)) for k in range(n)]
 
@@ -116,18 +117,16 @@ def hints(game: Game, advised: Advised) -> list[Json]:
     """Return the best choices, best first, with the loss of each in win chances."""
     best = np.argsort(-advised.actions, kind="stable")[:_HINTS]
     scale = (game.rules.players - 1) / game.rules.players
+    losses = (advised.actions[best[0]] - advised.actions[best]).astype(float) * scale
     return [
-        {
-            "action": int(action),
-            "loss": round(float(advised.actions[best[0]] - advised.actions[action]) * scale, 4),
-        }
-        for action in best
-        if np.isfinite(advised.actions[action])
+        {"action": action, "loss": round(loss, 4)}
+        for action, loss in zip(best.tolist(), losses.tolist(), strict=True)
+        if math.isfinite(loss)
     ]
 
 
 class Helper:
-    """The advisor of all tables. It has `patience` seconds per position."""
+    """The advisor of all tables. It has `patience` seconds for a position."""
 
     def __init__(self, patience: float) -> None:
         self._advise = Asked("the advisor", advise, patience)
@@ -139,7 +138,8 @@ class Helper:
         except TimeoutError:
             raise Refused(503, "the position could not be valued in time", wait=RETRY) from None
         equities = advised.actions[np.isfinite(advised.actions)].tolist()
-        return {"chances": [chance(game, equity) for equity in equities], **source(game, advised)}
+        n = game.rules.players
+        return {"chances": [round(chance(n, equity), 4) for equity in equities], **source(n, advised)}
 
     async def __call__(self, table: Table, viewer: Viewer) -> Json:
         """Return the chances to win and, for the player to act, the best choices, as JSON."""
@@ -165,8 +165,8 @@ class Helper:
             "table": table.id,
             "game": number,
             "ply": ply,
-            "chances": [round(chance, 4) for chance in stood],
-            **source(game, advised),
+            "chances": [round(each, 4) for each in stood],
+            **source(game.rules.players, advised),
             "hints": hints(game, advised) if mine else [],
         }
 
@@ -234,7 +234,7 @@ def _grades(game: Game, recorded: RecordedGame, names: Sequence[str], steps: lis
                 "regret": round(note.regret, 4),
                 "class": classify(note.regret),
             }
-        step["chances"] = [round(chance, 4) for chance in stood]
+        step["chances"] = [round(each, 4) for each in stood]
     last = recorded.states[-1:]
     over = last["phase"][0] == Phase.OVER
     stood = chances(game, last, 0.0 if over else float(advisor.analyze(last).equity[0]), stood)
@@ -254,6 +254,6 @@ def _grades(game: Game, recorded: RecordedGame, names: Sequence[str], steps: lis
         "source": reviewed.source,
         "exact": reviewed.exact,
         "definition": define_errors(len(names)),
-        "last_chances": [round(chance, 4) for chance in stood],
+        "last_chances": [round(each, 4) for each in stood],
         "seats": seats,
     }

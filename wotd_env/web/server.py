@@ -83,14 +83,14 @@ class Server:
         return self._tables
 
     def keep_review(self, which: tuple[str, int, tuple[str, ...]], content: bytes) -> None:
-        """Cache a review. The oldest ones are dropped if the cache is too large."""
+        """Cache a review; drop the oldest reviews if the cache is too large."""
         self.reviewed[which] = content
         while sum(map(len, self.reviewed.values())) > _KEPT_BYTES:
             del self.reviewed[next(iter(self.reviewed))]
 
     @contextlib.contextmanager
     def guesses(self, connection: HTTPConnection) -> Iterator[None]:
-        """Rate-limit wrong keys and invitations. Right ones always work."""
+        """Rate-limit wrong keys and wrong invitations. Right keys and invitations always work."""
         try:
             yield
         except Refused as refused:
@@ -106,7 +106,7 @@ def server_of(connection: HTTPConnection) -> Server:
 
 
 def address_of(connection: HTTPConnection) -> str:
-    """Return the client, see `limits.client_of`."""
+    """Return the client of a request: an IPv4 address or an IPv6 network, see `limits.client_of`."""
     return client_of(connection.client.host if connection.client else "")
 
 

@@ -59,7 +59,7 @@ async def serve_socket(socket: WebSocket) -> None:
 
 
 def _is_disconnect(socket: WebSocket, error: Exception) -> bool:
-    """Return whether the client of an error is gone or too slow."""
+    """Return whether an error means that the client is gone or too slow."""
     if isinstance(error, RuntimeError):  # Starlette raises it for a message after the socket is closed
         return WebSocketState.DISCONNECTED in (socket.client_state, socket.application_state)
     return isinstance(error, WebSocketDisconnect | TimeoutError | OSError)

@@ -52,11 +52,11 @@ class Played(NamedTuple):
 class Store:
     """The database of tables. A new file can be read by its owner only.
 
-    Only one process can open it at a time, and must use it in one thread.
+    Only one process can open the file at a time. It must use the store in one thread.
 
     Raises:
-        ValueError: if another process has opened it, or it is not such a database.
-        OSError: if it is not writable.
+        ValueError: if another process has opened the file, or if it is another kind of file.
+        OSError: if the file is not writable.
     """
 
     def __init__(self, file: str | Path) -> None:
@@ -108,7 +108,7 @@ class Store:
                 self._db.execute(f"DELETE FROM {name} WHERE id = ?", (table,))
 
     def tables(self) -> dict[str, float]:
-        """Return the last event of each table, seconds since 1970, oldest first."""
+        """Return the time of the last event of each table, in seconds since 1970, oldest first."""
         return dict(self._db.execute("SELECT id, touched FROM tables ORDER BY touched").fetchall())
 
     def settings(self, table: str) -> Any:
@@ -116,10 +116,10 @@ class Store:
         (found,) = self._db.execute("SELECT settings FROM tables WHERE id = ?", (table,)).fetchone()
         return json.loads(found)
 
-    def games(self, table: str) -> list[int]:
-        """Return the numbers of the games of a table, ascending."""
-        rows = self._db.execute("SELECT game FROM games WHERE id = ? ORDER BY 1", (table,))
-        return [game for (game,) in rows]
+    def last_game(self, table: str) -> int:
+        """Return the number of the last game of a table, 0 before the first one."""
+        (last,) = self._db.execute("SELECT max(game) FROM games WHERE id = ?", (table,)).fetchone()
+        return last or 0
 
     def game(self, table: str, game: int) -> Played | None:
         """Return a game, or None if there is no such game; raise ValueError for missing or damaged decisions."""
@@ -139,11 +139,10 @@ class Store:
 
 def _is_new(database: sqlite3.Connection) -> bool:
     """Return whether a database is empty; raise sqlite3.DatabaseError for another application or format."""
-    tables = {name for (name,) in database.execute("SELECT name FROM sqlite_master WHERE type = 'table'")}
+    (tables,) = database.execute("SELECT count(*) FROM sqlite_master WHERE type = 'table'").fetchone()
     (application,) = database.execute("PRAGMA application_id").fetchone()
     (version,) = database.execute("PRAGMA user_version").fetchone()
-    # Files of the first versions have no application id.
-    if tables and application != _APPLICATION and (application or not tables >= {"tables", "games", "steps"}):
+    if tables and application != _APPLICATION:
         raise sqlite3.DatabaseError("it belongs to another application")
     if tables and version != _FORMAT:
         raise sqlite3.DatabaseError(f"its format is {version}, not {_FORMAT}")

@@ -56,7 +56,7 @@ class Table:
 
     id: str
     rules: Rules
-    begins: States | None  # requested first position of the first game, STATE (1,)
+    begins: States | None  # first position of the first game, STATE (1,), if the host chose one
     seats: list[Seat]
     help: bool  # whether everybody sees win chances and hints
     pace: float | None  # seconds before each decision of an agent or forced decision; None while paused
@@ -150,7 +150,6 @@ class Table:
     @classmethod
     def from_settings(cls, table: str, settings: Json) -> Table:
         """Return a table from its settings, see `settings`."""
-        settings.setdefault("resigned", None)  # older files have no resignations
         rules = Rules.from_dict(settings["rules"])
         begins = None if settings["position"] is None else parse_position(settings["position"])[1]
         seats = [Seat(**seat) for seat in settings["seats"]]
@@ -185,8 +184,7 @@ class Table:
 
     def view(self, viewer: Viewer, log_from: int = 0) -> Json:
         """Return the table as JSON for a client. The log starts at decision `log_from`."""
-        game, names = self.game, self.names
-        playing = self.status == "playing"
+        game, playing = self.game, self.status == "playing"
         # The server takes forced decisions.
         mine = playing and self.player in viewer.seats and len(self.legal) > 1
         last = next((step for step in reversed(self.log()) if step["moves"]), None)
@@ -204,15 +202,12 @@ class Table:
             **views.show(game, self.state),
             "seats": [
                 {
-                    "seat": number,
-                    "kind": seat.kind,
+                    **shown,
                     "agent": seat.agent,
-                    "name": names[number],
-                    "taken": seat.taken,
                     "connected": seat.agent is not None or self.here(seat),
-                    "mine": number in viewer.seats,
+                    "mine": shown["seat"] in viewer.seats,
                 }
-                for number, seat in enumerate(self.seats)
+                for shown, seat in zip(self._shown_seats(), self.seats, strict=True)
             ],
             "moved": last["moves"] if last else [],
             "spectators": self.connected[self.watch],
@@ -230,17 +225,15 @@ class Table:
 
     def entry(self) -> Json:
         """Return the table as an entry of the list of open tables."""
-        seats = [
-            {
-                "seat": number,
-                "kind": seat.kind,
-                "name": self.names[number] if seat.taken else "",
-                "taken": seat.taken,
-            }
+        settings = {"rules": asdict(self.rules), "help": self.help}
+        return {"table": self.id, **settings, "seats": self._shown_seats(), "open": self.open}
+
+    def _shown_seats(self) -> list[Json]:
+        """Return the public facts of all seats as JSON."""
+        return [
+            {"seat": number, "kind": seat.kind, "name": self.names[number], "taken": seat.taken}
             for number, seat in enumerate(self.seats)
         ]
-        settings = {"rules": asdict(self.rules), "help": self.help}
-        return {"table": self.id, **settings, "seats": seats, "open": self.open}
 
     @property
     def open(self) -> list[int]:

@@ -1,6 +1,6 @@
 """All tables of a server. Every change of a table is first written to disk.
 
-All methods run in the event loop. A method without `await` finishes before another one starts.
+All methods run in the event loop. A method without `await` finishes before another method starts.
 """
 
 from __future__ import annotations
@@ -105,7 +105,7 @@ class Tables:
         return found[:_LISTED]
 
     def create(self, wanted: NewTable, rules: Rules, position: States | None, by: str) -> tuple[Table, Keys]:
-        """Set up a table that client `by` requested, with its rules and its first position, STATE (1,) or None."""
+        """Set up a table for the client `by`. Its first game starts from `position`, STATE (1,), if there is one."""
         oldest = self._find_room(by)
         for number, wish in enumerate(wanted.seats):
             if wish.agent:
@@ -315,7 +315,7 @@ class Tables:
         table.timer = asyncio.get_running_loop().call_later(seconds, begin)
 
     async def _decide(self, table: Table, number: int, ply: int) -> None:
-        """Take decision `ply` of a game, which is forced or an agent's, unless it has been taken already."""
+        """Take decision `ply` of a game, a forced one or an agent's, unless it has been taken meanwhile."""
 
         def due() -> bool:
             same = (table.number, table.ply) == (number, ply)
@@ -348,9 +348,10 @@ class Tables:
             raise Refused(400, why, field)
 
     def _find_room(self, by: str) -> Table | None:
-        """Return the table to remove before a client sets up another one, or None.
+        """Return the table to remove before the client `by` sets up another one, or None.
 
-        It is the oldest table, if it has been idle for the allowed days, or for one day if the server is full.
+        Among the tables without an open socket, it is the one whose last event is the oldest. The last event must be
+        `Limits.days` ago, or one day if the server is full.
         """
         most = self._limits.tables_per_address
         if sum(table.by == by for table in self._tables.values()) >= most:
@@ -370,7 +371,7 @@ def stored_tables(store: Store) -> Iterator[Table]:
     for name, touched in store.tables().items():
         try:
             table = Table.from_settings(name, store.settings(name))
-            number = max(store.games(name), default=0)
+            number = store.last_game(name)
             table.show(store.game(name, number), number)
         except _DAMAGE as error:
             _log.error("table %s is damaged and skipped: %s: %s", name, type(error).__name__, error)

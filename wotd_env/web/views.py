@@ -1,6 +1,6 @@
 """Games as JSON for the page: the position, its choices, and the decisions so far.
 
-The page contains no rules: this module derives everything that the page shows of an action from the engine.
+The page contains no rules of the game: this module computes the parts of every action with the engine.
 """
 
 from __future__ import annotations
@@ -84,7 +84,7 @@ def action_parts(game: Game, state: States, action: int) -> Json:
 
 
 def step(game: Game, before: States, action: int, after: States, note: str | None = None) -> Json:
-    """Return a decision, given the positions, STATE (1,), before it and after its roll."""
+    """Return a decision as JSON. The positions, STATE (1,), are those before the decision and after its roll."""
     record, decided = before[0], _decided(game, before, action)
     rolled = decided["phase"][0] == Phase.CHANCE and after["phase"][0] != Phase.CHANCE
     return {
@@ -99,9 +99,9 @@ def step(game: Game, before: States, action: int, after: States, note: str | Non
 
 
 def _parts(state: States, action: int, after: States) -> Json:
-    """Return the parts of an action, given the positions before it and after it, but before any roll.
+    """Return the kind, kept dice, path, swapped seats, moves and power of an action; missing parts are None.
 
-    They are its kind, the kept dice, the path, the seats of a swap, the moves and the power; None for missing ones.
+    `after` is the position after the action, before any roll.
     """
     record, moves, power = state[0], _moves(state, after), power_of(action)
     kind, path, seats = "keep", None, None

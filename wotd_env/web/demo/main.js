@@ -109,7 +109,7 @@ class DemoPage extends PlayPage {
   /** @override @param {View} view */
   dockParts(view) {
     if (view.status !== "over") return otherActs(view);
-    const again = h("button.primary", { onclick: () => this.start() }, t("Play again"));
+    const again = h("button.primary", { onclick: () => this.start() }, t("Rematch"));
     return [h("p.result", view.result?.words), again];
   }
 }

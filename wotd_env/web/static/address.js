@@ -16,6 +16,6 @@ export const linkTo = (page) => `${location.origin}${location.pathname}#/${page}
 /** Return the address of the analysis board with a position. @param {string} position */
 export const analysisAddress = (position) => `#/analysis/${encodeURIComponent(position)}`;
 
-/** Return the address that continues a position. @param {string} position @param {string[]} players */
+/** Return the address that sets up a table from a position. @param {string} position @param {string[]} players */
 export const continueAddress = (position, players) =>
   `#/${["new", position, ...players].map(encodeURIComponent).join("/")}`;

@@ -3,7 +3,6 @@
 import { analysisAddress, continueAddress, linkTo } from "./address.js";
 import { agentsFor, ask } from "./api.js";
 import { copyButton, errorLine, h, loadPage, say, select } from "./dom.js";
-import { lineOf, partsOf, placed } from "./editing.js";
 import { agentOptions } from "./menu.js";
 import { StudyPage, viewOf } from "./study.js";
 import { t } from "./text.js";
@@ -12,6 +11,12 @@ import { capital, LETTERS, percent, questionOf, sourceOf } from "./words.js";
 /** @import {Child} from "./dom.js" */
 /** @import {Choice, Page, Valued} from "./types.js" */
 
+/**
+ * The parts of a position as a line of text.
+ * @typedef {{board: string, colors: string, turn: string, seat: string, phase: string, rolls: string, dice: string,
+ *   more: string[]}} Parts
+ */
+
 const START = `${Array(5).fill(".......|.....").join("/")} wf(meo) 1 A keep 2 wwfmd`;
 
 /** @param {string} position @param {string[]} [agents] @returns {Promise<Valued>} */
@@ -19,14 +24,9 @@ const load = (position, agents = []) => ask("/api/choices", { body: { position, 
 
 /** Show a position as a line of text, or a start. @type {Page} */
 export function analysisPage(main, signal, position = START) {
-  const card = { title: t("Analysis board"), waits: t("The position comes …"), back: "#/" };
-  loadPage(
-    main,
-    signal,
-    card,
-    () => load(position),
-    (valued) => new AnalysisPage(main, signal, valued),
-  );
+  const card = { title: t("Analysis board") };
+  const show = (/** @type {Valued} */ valued) => new AnalysisPage(main, signal, valued);
+  loadPage(main, signal, card, () => load(position), show);
 }
 
 class AnalysisPage extends StudyPage {
@@ -35,24 +35,18 @@ class AnalysisPage extends StudyPage {
     super(signal, "analysis", viewOf(valued));
     this.valued = valued;
     this.error = errorLine();
-    /** @type {[string, string][]} */
-    const tools = [
+    this.letters = [...LETTERS.slice(0, valued.rules.players)];
+    this.tool = select({}, [
       ["", t("makes a choice")],
       ["#", t("places a dead piece")],
       ["-", t("clears the space")],
-    ];
-    for (const letter of LETTERS.slice(0, valued.rules.players))
-      tools.push([letter, t("places a piece of {letter}", { letter })]);
-    this.tool = select({}, tools);
+      ...this.letters.map((letter) => [letter, t("places a piece of {letter}", { letter })]),
+    ]);
     const { decision } = this;
     const pick = decision.pick.bind(decision);
     decision.pick = (path, space) => (this.tool.value && space ? this.place(path, space) : pick(path, space));
     this.agents = [t("choice of an agent"), t("choice of another agent")].map((label) =>
-      h(
-        "select",
-        { "aria-label": label, onchange: () => this.go(this.view.position) },
-        h("option", { value: "" }, t("no agent")),
-      ),
+      select({ "aria-label": label, onchange: () => this.go(this.view.position) }, [["", t("no agent")]]),
     );
     agentsFor({ position: valued.position }).then((found) => {
       for (const select of this.agents) select.append(...agentOptions(found));
@@ -74,17 +68,16 @@ class AnalysisPage extends StudyPage {
     super.show();
     this.card.replaceChildren(.../** @type {Node[]} */ (this.editParts()));
     const compared = h("div.fields", h("label", t("Mark the choices of agents"), ...this.agents));
+    const title = t("Chance to win");
+    const list = this.rankedList(title, (choice) => -this.chanceOf(choice), this.valueOf.bind(this));
     const source = h("p.quiet", sourceOf(valued));
-    this.values.replaceChildren(h("h2", t("Chance to win")), compared, this.valueList(), source);
+    this.values.replaceChildren(h("h2", title), compared, list, source);
   }
 
   /** @override @param {number} action */
   act(action) {
     super.act(action);
-    if (this.answer) {
-      const chance = percent(this.chanceOf(this.answer));
-      say(`${this.title.textContent}. ${t("{chance} to win.", { chance })}`);
-    }
+    if (this.answer) say(`${this.title.textContent}. ${this.chanceWords(this.answer)}`);
   }
 
   /** @param {Choice} choice */
@@ -92,72 +85,54 @@ class AnalysisPage extends StudyPage {
     return this.valued.chances[this.view.choices.indexOf(choice)];
   }
 
+  /** @param {Choice} choice */
+  chanceWords(choice) {
+    return t("{chance} to win after this choice.", { chance: percent(this.chanceOf(choice)) });
+  }
+
   /** @override @returns {Child[]} */
   dockParts() {
     const { answer, view } = this;
     if (!answer) return [h("p.tip", t("There is nothing to decide here. Change the phase or the dice."))];
     return [
-      h("p.tip", t("{chance} to win after this choice.", { chance: percent(this.chanceOf(answer)) })),
+      h("p.tip", this.chanceWords(answer)),
       h("button.primary", { onclick: () => this.ask(this.view) }, t("Back to the position")),
       h("a.button", { href: continueAddress(view.position, []) }, t("Play on")),
     ];
   }
 
-  valueList() {
-    const sorted = [...this.view.choices].sort((one, other) => this.chanceOf(other) - this.chanceOf(one));
-    const items = sorted.map((choice) => {
-      const button = h("button", { onclick: () => this.act(choice.action) }, capital(choice.words));
-      const by = Object.keys(this.valued.agents).filter((name) => this.valued.agents[name] === choice.action);
-      return h(
-        "li",
-        button,
-        h("span.loss", [...by.map((name) => t(name)), percent(this.chanceOf(choice))].join(" · ")),
-      );
-    });
-    const look = { tabindex: "0", role: "region", "aria-label": t("Chance to win after each choice") };
-    return h("div.choice-list", look, h("ol", ...items));
+  /** The button of a choice, the agents that choose it, and its chance. @param {Choice} choice @returns {Child[]} */
+  valueOf(choice) {
+    const { agents } = this.valued;
+    const by = Object.keys(agents).filter((name) => agents[name] === choice.action);
+    const words = [...by.map((name) => t(name)), percent(this.chanceOf(choice))].join(" · ");
+    const button = h("button", { onclick: () => this.act(choice.action) }, capital(choice.words));
+    return [button, h("span.loss", words)];
   }
 
   /** The content of the card that changes the position. @returns {Child[]} */
   editParts() {
     const { position } = this.view;
     const parts = partsOf(position);
-    const letters = [...LETTERS.slice(0, this.valued.rules.players)];
-    /** @type {[string, string][]} */
-    const seats = letters.map((letter) => [letter, letter]);
-    const seat = select({ value: parts.seat, onchange: () => change({ seat: seat.value }) }, seats);
-    /** @type {[string, string][]} */
-    const phases = [
-      ["keep", t("hold dice")],
-      ["move", t("move")],
-    ];
-    const phase = select({ value: parts.phase, onchange: () => change({ phase: phase.value }) }, phases);
-    const rolls = select({ value: parts.rolls, onchange: () => change({ rolls: rolls.value }) }, [
-      ["2", "2"],
-      ["1", "1"],
-      ["0", "0"],
-    ]);
-    const dice = h("input", {
-      value: parts.dice,
-      maxlength: "5",
-      onchange: () => change({ dice: dice.value }),
+    const phases = { keep: t("keep dice"), move: t("move") };
+    /** @param {"seat"|"phase"|"rolls"|"dice"} name */
+    const field = (name) => ({
+      value: parts[name],
+      onchange: (/** @type {{target: HTMLInputElement}} */ { target }) =>
+        this.go(lineOf({ ...parts, [name]: target.value })),
     });
     const line = h("textarea", { rows: "3", spellcheck: "false" }, position);
-    /** @param {Partial<import("./editing.js").Parts>} changed */
-    const change = (changed) => this.go(lineOf({ ...partsOf(position), ...changed }));
-    const show = h(
-      "button",
-      { onclick: () => this.go(/** @type {HTMLTextAreaElement} */ (line).value.trim()) },
-      t("Show this line"),
-    );
+    const show = h("button", { onclick: () => this.go(line.value.trim()) }, t("Show this line"));
     const share = copyButton(t("Copy a link"), () => linkTo(analysisAddress(position).slice(2)));
+    /** @param {string[]} values */
+    const same = (values) => values.map((value) => [value, value]);
     const fields = h(
       "div.fields",
       h("label", t("A tap on a space"), this.tool),
-      h("label", t("Seat to act"), seat),
-      h("label", t("Phase"), phase),
-      h("label", t("Re-rolls left"), rolls),
-      h("label", t("Dice: w f m e o, d for a dragon"), dice),
+      h("label", t("Seat to act"), select(field("seat"), same(this.letters))),
+      h("label", t("Phase"), select(field("phase"), Object.entries(phases))),
+      h("label", t("Re-rolls left"), select(field("rolls"), same(["2", "1", "0"]))),
+      h("label", t("Dice: w f m e o, d for a dragon"), h("input", { ...field("dice"), maxlength: "5" })),
       h("label", t("Position as text"), line),
     );
     return [h("h2", t("Position")), fields, this.error.element, h("div.buttons", show, share)];
@@ -181,4 +156,30 @@ class AnalysisPage extends StudyPage {
       this.error.show(error);
     }
   }
+}
+
+/** @param {string} line @returns {Parts} */
+export function partsOf(line) {
+  const [board, colors, turn, seat, phase, rolls, dice, ...more] = line.trim().split(/\s+/);
+  return { board, colors, turn, seat, phase, rolls, dice, more };
+}
+
+/** @param {Parts} parts */
+export const lineOf = ({ more, ...fields }) => [...Object.values(fields), ...more].join(" ");
+
+/**
+ * Return the line with a sign on a space: a seat's letter, "#" for a dead piece, or "." for an empty space. A seat's
+ * piece leaves its old space. If the sign is already on the space, it is removed.
+ * @param {string} line @param {{path: number, space: number, sign: string}} change
+ */
+export function placed(line, { path, space, sign }) {
+  const parts = partsOf(line);
+  const paths = parts.board.split("/");
+  const signs = [...paths[path]];
+  const at = space > paths[path].indexOf("|") ? space : space - 1;
+  const old = signs[at];
+  const kept = /[A-E]/.test(sign) ? signs.map((each) => (each === sign ? "." : each)) : signs;
+  kept[at] = old === sign ? "." : sign;
+  paths[path] = kept.join("");
+  return lineOf({ ...parts, board: paths.join("/") });
 }

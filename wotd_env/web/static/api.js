@@ -1,7 +1,8 @@
-/** Requests to the server, its socket, and what this browser stores. */
+/** Requests to the server, its socket, and the keys of this browser. */
 
 import { kept } from "./kept.js";
 import { heard, t } from "./text.js";
+import { capital } from "./words.js";
 
 /** @import {Agent, Help, View} from "./types.js" */
 
@@ -83,8 +84,8 @@ export const keys = {
  * Open the socket of a table, and open it again whenever the connection is lost, until the signal.
  * @param {string} table @param {string} key @param {AbortSignal} signal
  * @param {{view: (view: View) => void, help: (help: Help) => void, error: (message: string, status: number) => void,
- *   connection: (lost: string) => void, gone: (reason: string) => void}} hear the connection is `lost` for a reason,
- *   or back if it is empty
+ *   connection: (lost: string) => void, gone: (reason: string) => void}} hear `lost` is the reason of a lost connection,
+ *   or empty when the connection is back
  * @returns a function that sends a message, and returns whether it could be sent
  */
 export function follow(table, key, signal, hear) {
@@ -117,7 +118,7 @@ export function follow(table, key, signal, hear) {
     };
     socket.onclose = ({ code, reason }) => {
       if (signal.aborted) return;
-      if (code === 4403) return hear.gone(t("Your key does not open this table."));
+      if (code === 4403) return hear.gone(`${capital(t("this key opens nothing at this table"))}.`);
       if (code === 4404) return hear.gone(t("This table is no longer there."));
       setConnection((code === 1013 && heard(reason)) || t("connection lost"));
       timer = setTimeout(open, wait);

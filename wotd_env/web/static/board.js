@@ -140,7 +140,7 @@ function drawCell(cell, path, space, spaces, { state, names, moved, marks, immun
   cell.classList.toggle("way", passed);
 }
 
-/** Join the moves of each piece to one; leave out pieces that are back. @param {Move[]} moves in their order */
+/** Join the moves of each piece to one move; leave out pieces that end where they started. @param {Move[]} moves in their order */
 export function joinedMoves(moves) {
   /** @type {Map<string, Move>} */
   const joined = new Map();

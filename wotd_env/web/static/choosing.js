@@ -46,12 +46,10 @@ function markMoves(marks, choice, { offered }, colors) {
     else if (marks.has(name) && marks.get(name)?.kind !== "power")
       continue; // a move without a power comes first
     else if (choice.power === null) marks.set(name, { kind: "move", color, words: t("move here") });
-    else
-      marks.set(name, {
-        kind: "power",
-        color,
-        words: t("{power} leads here", { power: POWERS[choice.power] }),
-      });
+    else {
+      const words = t("{power} leads here", { power: POWERS[choice.power] });
+      marks.set(name, { kind: "power", color, words });
+    }
   }
 }
 

@@ -15,8 +15,7 @@ import { colorsOpen, ELEMENTS, FACES } from "./words.js";
 /** @import {View} from "./types.js" */
 
 /**
- * What the page does with a decision: `act` takes an action, and `otherwise` returns the content of the dock if there is
- * no decision to take.
+ * Callbacks of the page: `act` takes an action, `otherwise` returns the content of the dock if there is no decision.
  * @typedef {{act: (action: number) => void, otherwise: (view: View) => Child[]}} Handling
  */
 

@@ -7,10 +7,10 @@ import { FACES } from "./words.js";
 /** Make five dice as toggle buttons. @param {(place: number) => void} press */
 export function makeDice(press) {
   const buttons = Array.from({ length: 5 }, (_, place) => h("button.die", { onclick: () => press(place) }));
-  const element = h("div.dice", { role: "group", "aria-label": t("Dice") }, ...buttons);
+  const element = h("div.dice", { role: "group" }, ...buttons);
 
   /**
-   * Show dice by place: face -1 is still to be rolled. While choosing, they can be pressed.
+   * Show the dice by place; face -1 is an unrolled die. With `choosing`, the dice can be pressed.
    * @param {number[]} faces @param {boolean[]} held @param {boolean} choosing @param {boolean[]} rolled just now
    */
   function show(faces, held, choosing, rolled) {
@@ -18,11 +18,8 @@ export function makeDice(press) {
     buttons.forEach((button, place) => {
       const face = faces[place];
       attribute(button, "data-face", String(face));
-      attribute(
-        button,
-        "aria-label",
-        `${t("die {number}", { number: place + 1 })}, ${face < 0 ? t("not rolled yet") : FACES[face]}`,
-      );
+      const shown = face < 0 ? t("not rolled yet") : FACES[face];
+      attribute(button, "aria-label", `${t("die {number}", { number: place + 1 })}, ${shown}`);
       attribute(button, "aria-disabled", choosing ? null : "true");
       attribute(button, "aria-pressed", choosing ? String(held[place]) : null);
       button.replaceChildren(drawDie(face), h("span.keep", { "aria-hidden": "true" }, t("keep")));

@@ -12,9 +12,8 @@ import { asksForTiger, capital, LETTERS, POWERS } from "./words.js";
 
 /** @typedef {{act: (choice: Choice) => void, undo: () => void}} Acts */
 
-/** @param {() => void} undo @param {string} [label] */
-const undoButton = (undo, label) =>
-  h("button.undo", { "data-name": "undo", onclick: undo, "aria-label": label }, t("Undo"));
+/** @param {() => void} undo */
+const undoButton = (undo) => h("button.undo", { "data-name": "undo", onclick: undo }, t("Undo"));
 
 /** Make the button of a choice. @param {Choice} choice @param {Acts["act"]} act @param {string} [look] */
 export function choiceButton(choice, act, look = "") {
@@ -29,16 +28,13 @@ export function choiceButton(choice, act, look = "") {
 
 /** Return the content of the dock while another player is to act. @param {View} view */
 export function otherActs(view) {
-  const seat = view.seats[view.player];
-  const { name } = seat;
-  if (seat.kind === "agent") return [waitLine(t("{name} is thinking …", { name }), null)];
-  return [
-    waitLine(seat.connected ? t("{name} is to play …", { name }) : t("{name} is away …", { name }), null),
-  ];
+  const { name, kind, connected } = view.seats[view.player];
+  const away = connected ? `${t("{name} is to play", { name })} …` : t("{name} is away …", { name });
+  return [waitLine(kind === "agent" ? t("{name} is thinking …", { name }) : away, null)];
 }
 
 /**
- * Return the buttons of a decision about dice: `hold` keeps the held ones; a change can be undone.
+ * Return the buttons of a decision about dice. The choice `hold` keeps the held dice; a change can be undone.
  * @param {View} view @param {boolean[]} held by place @param {boolean} changed @param {Choice|undefined} hold
  * @param {Acts} acts
  */
@@ -53,7 +49,7 @@ export function holdButtons(view, held, changed, hold, { act, undo }) {
   return [
     rest > 0 && h("button.primary", rolling, glyph(tiger ? "power-2" : "again"), h("span", words)),
     stop && h("button", stopping, h("span", tiger ? t("Do without it") : t("Stop rolling"))),
-    changed && undoButton(undo, t("Undo the choice of dice")),
+    changed && undoButton(undo),
   ];
 }
 
@@ -76,7 +72,7 @@ export function moveButtons(view, { offered, picked }, { act, undo }) {
 /** Return the content of the dock after the game. @param {View} view @param {() => void} next starts the next game */
 export function endButtons({ table, game, result, mine, host }, next) {
   return [
-    h("p.result", result?.words ?? t("The game is over.")),
+    h("p.result", result?.words),
     h("a.button.primary", { href: `#/review/${table}/${game}` }, t("Review the game")),
     (mine.length > 0 || host) && h("button", { onclick: next }, t("Rematch")),
   ];

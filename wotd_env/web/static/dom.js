@@ -43,7 +43,15 @@ export function svg(tag, values, ...children) {
   return element;
 }
 
-/** @param {Record<string, any>} properties @param {[string, string][]} options values and words */
+/** Make a table with a head. @param {string[]} heads @param {Node[]} rows */
+export const makeTable = (heads, rows) =>
+  h(
+    "table",
+    h("thead", h("tr", ...heads.map((head) => h("th", { scope: "col" }, head)))),
+    h("tbody", ...rows),
+  );
+
+/** @param {Record<string, any>} properties @param {string[][]} options values and words */
 export const select = (properties, options) =>
   h("select", properties, ...options.map(([value, words]) => h("option", { value }, words)));
 
@@ -108,7 +116,7 @@ export function copyButton(label, text) {
     try {
       await navigator.clipboard.writeText(copied);
       button.textContent = t("Copied");
-      say(t("Copied."));
+      say(t("Copied"));
     } catch {
       window.prompt(t("Copy this:"), copied); // browsers forbid pages without https to write to the clipboard
     }
@@ -124,11 +132,12 @@ export function noticeCard(title, words) {
 /**
  * Show a card with a title until `load` has its data, then call `show`; or the error and a link `back`.
  * @template Data
- * @param {HTMLElement} main @param {AbortSignal} signal @param {{title: string, waits: string, back: string}} card
+ * @param {HTMLElement} main @param {AbortSignal} signal
+ * @param {{title: string, waits?: string, back?: string}} card `waits` is the message while loading, `back` the address of the link
  * @param {() => Promise<Data>} load @param {(data: Data) => void} show
  */
-export async function loadPage(main, signal, { title, waits, back }, load, show) {
-  const card = h("section.card.narrow", h("h1", title), waitLine(waits));
+export async function loadPage(main, signal, { title, waits, back = "#/" }, load, show) {
+  const card = h("section.card.narrow", h("h1", title), waitLine(waits ?? t("The position comes …")));
   main.append(card);
   try {
     const data = await load();

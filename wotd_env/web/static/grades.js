@@ -1,13 +1,16 @@
-/** The numbers of a review as people read them: shares of a win instead of equities. */
+/** The parts of a review: dice, marks, verdicts and tables, with shares of a win instead of equities. */
 
 import { cellOf } from "./choosing.js";
+import { glyph, h, makeTable } from "./dom.js";
 import { facesOf, keptPlaces, placesAfter } from "./places.js";
-import { decimal, t } from "./text.js";
+import { decimal, heard, t } from "./text.js";
+import { sourceOf } from "./words.js";
 
-/** @import {CellMark, GradedStep, Review} from "./types.js" */
+/** @import {CellMark, GradedStep, Review, SeatGrade} from "./types.js" */
 
 const LEAST_LUCK = 0.02; // equity; less luck is not mentioned
-const WORST = 8;
+const WORST = 8; // errors in the list
+const COLUMNS = [t("Player"), t("Errors"), t("Blunders"), t("Cost, %"), t("Luck, %"), t("Without luck, %")];
 
 // Equity goes from -1/(n-1) to 1, the chance to win from 0 to 1.
 
@@ -58,16 +61,13 @@ export function verdictOf(step, players) {
     else if (step.regret > 0.0005) decision = t("This costs {cost}. Best: {best}.", values);
     else decision = t("The best choice.");
   }
-  const luck =
-    step.luck && Math.abs(step.luck) >= LEAST_LUCK
-      ? luckWords(step.luck, signedCost(step.luck, players))
-      : "";
-  return { grade: step.class, decision, luck };
+  const luck = step.luck ?? 0;
+  const gain = { gain: signedCost(luck, players) };
+  let dice = "";
+  if (luck >= LEAST_LUCK) dice = t("These dice were lucky: {gain}.", gain);
+  else if (luck <= -LEAST_LUCK) dice = t("These dice were unlucky: {gain}.", gain);
+  return { grade: step.class, decision, luck: dice };
 }
-
-/** @param {number} luck @param {string} gain */
-const luckWords = (luck, gain) =>
-  luck > 0 ? t("These dice were lucky: {gain}.", { gain }) : t("These dice were unlucky: {gain}.", { gain });
 
 /** Return the most expensive errors and their numbers, the worst first. @param {GradedStep[]} steps */
 export const worstOf = (steps) =>
@@ -76,3 +76,57 @@ export const worstOf = (steps) =>
     .filter(({ step }) => step.class)
     .sort((one, other) => (other.step.regret ?? 0) - (one.step.regret ?? 0))
     .slice(0, WORST);
+
+/** @param {string} kind "error" or "blunder" */
+export const gradeMark = (kind) =>
+  h(
+    "span",
+    { class: `grade ${kind}`, role: "img", "aria-label": kind === "blunder" ? t("blunder") : t("error") },
+    kind === "blunder" ? "??" : "?",
+  );
+
+/** @param {Review} review @param {string[]} names */
+export function gradeTable(review, names) {
+  const rows = review.seats.map((seat) => gradeRow(seat, names[seat.seat], review));
+  const explanation = [
+    heard(review.definition),
+    t("The number behind the slash counts all decisions with a choice."),
+    t("Cost: the chance to win lost by all decisions. Luck: the chance gained by dice."),
+    t("Without luck: the share of the win that the decisions earned."),
+  ].join(" ");
+  return h("div.grades", makeTable(COLUMNS, rows), h("p.quiet", explanation), h("p.quiet", sourceOf(review)));
+}
+
+/** @param {SeatGrade} grade @param {string} name @param {Review} review */
+function gradeRow(grade, name, { rules: { players }, last }) {
+  const { errors, decisions, blunders, regret, luck, luck_adjusted: adjusted } = grade;
+  const cells = [
+    `${errors}/${decisions}`,
+    String(blunders),
+    costOf(regret, players),
+    luck === null ? "" : signedCost(luck, players),
+    adjusted === null ? "" : shareOf(adjusted, players),
+  ].map((cell) => cell.replace(" %", "")); // the head of the column has the unit
+  const piece = glyph(`piece-${last.color[grade.seat]}`, "piece");
+  const head = h("th", { scope: "row", title: name }, piece, h("span", name));
+  return h("tr", head, ...cells.map((cell) => h("td", cell)));
+}
+
+/** @param {Review} review @param {string[]} names */
+export function pointsList({ last }, names) {
+  const items = names.map((name, seat) => {
+    const piece = glyph(`piece-${last.color[seat]}`, "piece");
+    return h("li", h("span", piece, ` ${name}`), h("span", String(last.scores[seat])));
+  });
+  return h("ul.tables", ...items);
+}
+
+/** @param {Review} review @param {(step: number) => void} go */
+export function worstList({ steps, rules }, go) {
+  const items = worstOf(steps).map(({ step, number }) => {
+    const words = h("span", t("Turn {turn}: {words}", { turn: step.turn + 1, words: step.words }));
+    const loss = h("span.loss", costOf(step.regret ?? 0, rules.players));
+    return h("li", h("button", { onclick: () => go(number) }, gradeMark(step.class), words, loss));
+  });
+  return items.length ? h("ol.worst-list", ...items) : h("p.quiet", t("None: no decision cost much."));
+}

@@ -9,7 +9,7 @@ import { percent } from "./words.js";
 const [WIDTH, HEIGHT, MARGIN] = [600, 150, 6];
 
 /**
- * Draw the graph of a graded game. A click calls `go` with its step.
+ * Draw the graph of a graded game. A click calls `go` with the clicked step.
  * @param {Review} review @param {string[]} names @param {(step: number) => void} go
  */
 export function makeGraph({ steps, last_chances: lastChances, last }, names, go) {

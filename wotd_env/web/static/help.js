@@ -15,7 +15,7 @@ export function makeHints(act) {
   function show(view, help) {
     element.hidden = !(view.help && view.status === "playing" && view.mine.length);
     const current = help?.ply === view.ply && help.game === view.game ? help : null;
-    if (!view.choices.length) list.replaceChildren(h("p.quiet", t("Hints come when it is your turn.")));
+    if (!view.choices.length) list.replaceChildren(h("p.quiet", t("It is not your turn.")));
     else if (!current?.hints.length) list.replaceChildren(h("p.quiet", t("The hint is being computed …")));
     else {
       const items = current.hints.map(({ loss, action }) => {

@@ -1,4 +1,4 @@
-/** What this browser stores: JSON values by their names. */
+/** The storage of this browser: JSON values by name. */
 
 const memory = new Map(); // used until the next reload if the browser refuses to store anything
 

@@ -11,7 +11,7 @@ import { ANIMALS, ANY_POWER, ELEMENTS } from "./words.js";
 
 /** Show a step of the tutorial, by its number from 1. @type {Page} */
 export function learnPage(main, signal, number = "1") {
-  const card = { title: t("Learn the game"), waits: t("The step comes …"), back: "#/" };
+  const card = { title: t("Learn the game") };
   async function load() {
     /** @type {LessonStep[]} */
     const steps = await ask("/static/lesson.json");
@@ -76,12 +76,10 @@ class LearnPage extends StudyPage {
   }
 
   stepsCard() {
-    const items = this.steps.map(({ title }, i) =>
-      h(
-        "li",
-        h("a", { href: `#/learn/${i + 1}`, "aria-current": i === this.index ? "step" : null }, t(title)),
-      ),
-    );
+    const items = this.steps.map(({ title }, i) => {
+      const current = i === this.index ? "step" : null;
+      return h("li", h("a", { href: `#/learn/${i + 1}`, "aria-current": current }, t(title)));
+    });
     const powers = h("button", { onclick: () => openRules(ANY_POWER) }, t("Powers of the animals"));
     return h("section.card", h("h2", t("Steps")), h("ol.steps", ...items), h("div.buttons", powers));
   }

@@ -1,17 +1,18 @@
-/** The lobby: set up a table, find one, or load a recorded game. */
+/** The lobby: set up a table, find and join one, or load a recorded game. */
 
-import { ask, deleteTable, keys, pathOf } from "./api.js";
+import { ask, deleteTable, keys, pathOf, personKey } from "./api.js";
 import { errorLine, glyph, h, waitLine, workButton } from "./dom.js";
+import { kept } from "./kept.js";
 import { setUpForm } from "./setup.js";
 import { plural, t } from "./text.js";
 import { namesOf, rulesWords } from "./wording.js";
-import { ANIMALS } from "./words.js";
+import { ANIMALS, capital, LETTERS } from "./words.js";
 
 /** @import {Entry, Page, View} from "./types.js" */
 
 const OWN_TABLES = 8;
 
-/** Show the lobby, with a position and its players to start from if they are given. @type {Page} */
+/** Show the lobby. `position` and `players` are those of a game to continue, if there is one. @type {Page} */
 export function lobbyPage(main, signal, position = "", ...players) {
   const setUp = h("section.card.set-up", { "aria-labelledby": "set-up-title" });
   const openTables = h("section.card", { "aria-labelledby": "open-title" });
@@ -55,7 +56,7 @@ function hero() {
   const parade = h("div.parade", { "aria-hidden": "true" }, ...animals);
   const words = h("p", t("Five paths, five dice, five animals. Roll, keep, move: the most points win."));
   const learn = h("a.button", { href: "#/learn" }, t("Learn the game"));
-  const puzzle = h("a.button", { href: "#/puzzle" }, t("Puzzle of the day"));
+  const puzzle = h("a.button", { href: "#/puzzle" }, capital(t("puzzle of the day")));
   const analysis = h("a.button", { href: "#/analysis" }, t("Analysis board"));
   const results = h("a.button", { href: "#/results" }, t("People against agents"));
   const links = h("nav.buttons", { "aria-label": t("Start") }, learn, puzzle, analysis, results);
@@ -66,11 +67,8 @@ function hero() {
 function openTable({ table, rules, seats, open }) {
   const who = seats.filter(({ taken }) => taken).map(({ name }) => name);
   const free = plural(open.length, "{count} open seat", "{count} open seats");
-  const link = h(
-    "a",
-    { href: `#/open/${table}` },
-    who.length ? t("Join {names}", { names: who.join(", ") }) : t("Join an empty table"),
-  );
+  const words = who.length ? t("Join {names}", { names: who.join(", ") }) : t("Join a game");
+  const link = h("a", { href: `#/open/${table}` }, words);
   return h("li", link, h("span.quiet", `${free} · ${rulesWords(rules)}`));
 }
 
@@ -89,22 +87,16 @@ async function ownTable(table) {
     /** @type {View} */
     const { host, seats, status, turn } = await ask(pathOf(table), { key });
     const names = namesOf(seats).join(", ");
-    const state =
-      status === "playing"
-        ? t("turn {turn}", { turn: turn + 1 })
-        : status === "over"
-          ? t("over")
-          : t("waits for players");
-    const label = host ? t("Delete") : t("Forget");
-    const of = { names };
-    const spoken = host ? t("Delete the table of {names}", of) : t("Forget the table of {names}", of);
+    const ended = status === "over" ? t("over") : t("Waiting for players");
+    const state = status === "playing" ? t("turn {turn}", { turn: turn + 1 }) : ended;
     const remove = async () => {
-      if (!host) keys.drop(table);
-      else if (!(await deleteTable(table, key))) return;
-      item.remove();
+      if (await deleteTable(table, key)) item.remove();
     };
-    const removal = workButton(label, remove, { "aria-label": spoken });
-    const item = h("li", h("a", { href: `#/table/${table}` }, names), h("span.quiet", state), removal);
+    const removal = workButton(t("Delete"), remove, {
+      "aria-label": t("Delete the table of {names}", { names }),
+    });
+    const link = h("a", { href: `#/table/${table}` }, names);
+    const item = h("li", link, h("span.quiet", state), host && removal);
     return item;
   } catch (refusal) {
     if ([403, 404].includes(/** @type {any} */ (refusal).status)) keys.drop(table);
@@ -115,14 +107,13 @@ async function ownTable(table) {
 function recordedGame() {
   const label = t("text of a game or a position");
   const placeholder = t("Paste a text from “Copy the game” here");
-  const text = h("textarea", { rows: "5", spellcheck: "false", "aria-label": label, placeholder });
+  const look = { rows: "5", spellcheck: "false", required: true, "aria-label": label, placeholder };
+  const text = h("textarea", look);
   const graded = h("input", { type: "checkbox", checked: true });
-  const error = errorLine();
 
   /** @param {Event} event */
   function open(event) {
     event.preventDefault();
-    if (!text.value.trim()) return error.show(t("Paste the text of a game first."));
     sessionStorage.setItem("wotd-game", JSON.stringify({ text: text.value, review: graded.checked }));
     location.hash = "#/game";
   }
@@ -130,6 +121,53 @@ function recordedGame() {
   const tick = h("label.tick", graded, t("Find errors and luck"));
   const buttons = h("div.buttons", h("button", t("Step through")));
   const title = h("h2", { id: "recorded-title" }, t("Recorded game"));
-  const form = h("form", { onsubmit: open }, text, tick, error.element, buttons);
+  const form = h("form", { onsubmit: open }, text, tick, buttons);
   return h("section.card", { "aria-labelledby": "recorded-title" }, title, form);
+}
+
+/** Join a table, given its id and an invitation, if any. @type {Page} */
+export async function joinPage(main, _signal, table, invitation) {
+  if (keys.of(table)) return location.replace(`#/table/${table}`);
+  const asked = invitation ? { invitation } : {};
+  const what = h("p");
+  const error = errorLine();
+  const stored = kept.get("wotd-name", "");
+  const name = h("input", { name: "name", maxlength: "24", autocomplete: "nickname", value: stored });
+  const buttons = h("div.buttons", h("button.primary", t("Take the seat")));
+  const form = h("form", { onsubmit: join }, h("label", t("Your name"), name), buttons);
+  main.append(h("section.card.narrow", h("h1", t("Join a game")), what, form, error.element));
+
+  /** @param {Event} event */
+  async function join(event) {
+    event.preventDefault();
+    const called = name.value.trim();
+    if (called) kept.set("wotd-name", called);
+    try {
+      const body = { name: called, ...asked, person: personKey() };
+      const { key } = await ask(`${pathOf(table)}/join`, { body });
+      keys.add(table, { key });
+      location.replace(`#/table/${table}`);
+    } catch (reason) {
+      error.show(reason);
+    }
+  }
+
+  try {
+    what.textContent = invitationWords(await ask(`${pathOf(table)}/invitation`, { body: asked }));
+  } catch (reason) {
+    error.show(reason);
+    form.hidden = true;
+  }
+}
+
+/** @param {{seat: number|null, table: Entry}} found the seat is null for any open one */
+function invitationWords({ seat, table: entry }) {
+  const place = seat === null ? t("an open seat") : t("seat {letter}", { letter: LETTERS[seat] });
+  const names = entry.seats.filter(({ taken }) => taken).map(({ name }) => name);
+  const values = { place, names: names.join(", ") };
+  const free = names.length
+    ? t("There is {place} for you, with {names}.", values)
+    : t("There is {place} for you.", values);
+  const help = entry.help ? ` ${capital(t("win chances and hints are on"))}.` : "";
+  return `${free} ${capital(rulesWords(entry.rules))}.${help}`;
 }

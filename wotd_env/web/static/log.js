@@ -18,11 +18,10 @@ export function makeLog() {
   /** @param {View} view */
   function show(view) {
     const { game, log } = view;
-    if (shown.game !== game || shown.count > log.length || (!shown.count && log.length)) {
+    if (shown.game !== game || shown.count > log.length) {
       entries.replaceChildren();
       shown = { game, count: 0 };
       if (view.roll_off) entries.append(rollOff(view.roll_off, view));
-      else if (!log.length) entries.append(h("li.quiet", t("No decision so far.")));
     }
     const atEnd = scroll.scrollHeight - scroll.scrollTop - scroll.clientHeight < 40;
     let turn = log[shown.count - 1]?.turn ?? -1;

@@ -5,9 +5,8 @@ import { analysisPage } from "./analysis.js";
 import { keys } from "./api.js";
 import { connectDialogs } from "./dialogs.js";
 import { byId, loadDrawings, noticeCard } from "./dom.js";
-import { joinPage } from "./join.js";
 import { learnPage } from "./learn.js";
-import { lobbyPage } from "./lobby.js";
+import { joinPage, lobbyPage } from "./lobby.js";
 import { puzzlePage } from "./puzzle.js";
 import { resultsPage } from "./results.js";
 import { gamePage, reviewPage } from "./review.js";
@@ -46,10 +45,10 @@ function route() {
   const address = readAddress(location.hash);
   if (address && Object.hasOwn(pages, address.page))
     pages[address.page](main, closing.signal, ...address.parts);
-  else
-    main.append(
-      noticeCard(t("There is no such page"), t("The address is incomplete or has a typing error.")),
-    );
+  else {
+    const words = t("The address is incomplete or has a typing error.");
+    main.append(noticeCard(t("There is no such page"), words));
+  }
 }
 
 connectDialogs();

@@ -13,7 +13,7 @@ const USUAL = 0.8;
 export const controlsAgents = ({ host, seats }) => host && seats.every(({ kind }) => kind === "agent");
 
 /**
- * Make the requests for the speed of a table. Errors go to `failed`.
+ * Make the controls for the speed of a table. Errors go to `failed`.
  * @param {string} table @param {string} key @param {(reason: unknown) => void} failed
  */
 export function makePace(table, key, failed) {
@@ -35,11 +35,8 @@ export function makePace(table, key, failed) {
     const options = Object.entries(PACES);
     const named = pace !== null && String(pace) in PACES;
     if (!named) options.unshift(["", pace === null ? t("paused") : `${pace} s`]);
-    const look = {
-      "aria-label": t("Speed of agents"),
-      "data-name": "speed",
-      value: named ? String(pace) : "",
-    };
+    const value = named ? String(pace) : "";
+    const look = { "aria-label": t("Speed of agents"), "data-name": "speed", value };
     const element = select({ ...look, onchange: () => set(Number(element.value)) }, options);
     return element;
   }
@@ -50,11 +47,8 @@ export function makePace(table, key, failed) {
     before = view.pace ?? before;
     const pausing = { "data-name": "pause", onclick: () => set(paused ? before : null) };
     const stepping = { "data-name": "step", class: paused ? "primary" : "", onclick: () => step(view) };
-    return [
-      h("button", pausing, paused ? t("Continue") : t("Pause")),
-      h("button", stepping, t("Step")),
-      speedSelect(view),
-    ];
+    const pause = h("button", pausing, paused ? t("Continue") : t("Pause"));
+    return [pause, h("button", stepping, t("Step")), speedSelect(view)];
   }
 
   return { buttons, speedSelect };

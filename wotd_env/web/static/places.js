@@ -23,8 +23,8 @@ export function heldFaces(faces, held) {
 }
 
 /**
- * Return which places an action keeps. The places that a person pressed count if they show the same faces, because
- * the action names only one of several equal dice.
+ * Return which places an action keeps. These are the pressed places if they show the faces that the action keeps,
+ * because the action names only one of several equal dice.
  * @param {number[]} order @param {number[]} dice sorted @param {number} action @param {boolean[]|null} [pressed]
  */
 export function keptPlaces(order, dice, action, pressed = null) {

@@ -4,20 +4,30 @@ import { continueAddress } from "./address.js";
 import { ask } from "./api.js";
 import { h, loadPage, say, select } from "./dom.js";
 import { kept } from "./kept.js";
-import { dayOf, KINDS, LEVELS, nextPuzzle, statisticsOf } from "./puzzling.js";
 import { StudyPage, studyAt } from "./study.js";
 import { plural, t } from "./text.js";
 import { capital, lossWords, percent, questionOf } from "./words.js";
 
-/** @import {Results, Wanted} from "./puzzling.js" */
+/** @import {Child} from "./dom.js" */
 /** @import {Choice, Page, Puzzle, View} from "./types.js" */
+
+/**
+ * The results of a person by the positions of the puzzles: the loss of the first answer, in thousandths of a game, and
+ * the number of the day if it was the puzzle of that day.
+ * @typedef {Record<string, {lost: number, day: number|null}>} Results
+ * @typedef {{kind: string, level: number}} Wanted an empty kind and level 0 stand for all
+ */
 
 const RESULTS = "wotd-puzzles";
 const WANTED = "wotd-puzzles-wanted";
+const LEVELS = [t("all"), t("easy"), t("medium"), t("hard")];
+/** @type {Record<string, string>} */
+const KINDS = { dice: t("keep dice"), move: t("move"), swap: t("call the dragon"), power: t("powers") };
+const DAY = 86_400_000; // milliseconds
 
 /** Show a puzzle by its number from 1, or the puzzle of the day. @type {Page} */
 export function puzzlePage(main, signal, number) {
-  const card = { title: t("Find the best move"), waits: t("The puzzle comes …"), back: "#/" };
+  const card = { title: t("Find the best move") };
   async function load() {
     /** @type {Puzzle[]} */
     const puzzles = await ask("/static/puzzles.json");
@@ -64,7 +74,11 @@ class PuzzlePage extends StudyPage {
     this.words.textContent = [...day, KINDS[puzzle.kind], LEVELS[puzzle.level], view.rules_words].join(" · ");
     super.show();
     this.losses.hidden = answer === null;
-    if (answer) this.losses.replaceChildren(h("h2", t("Win chances lost")), this.lossList(answer));
+    if (answer) {
+      const title = t("Win chances lost");
+      const list = this.rankedList(title, this.lostBy.bind(this), this.lossOf.bind(this));
+      this.losses.replaceChildren(h("h2", title), list);
+    }
     this.showStatistics();
   }
 
@@ -120,33 +134,20 @@ class PuzzlePage extends StudyPage {
     else location.hash = `#/puzzle/${next + 1}`;
   }
 
-  /** @param {Choice} answer */
-  lossList(answer) {
-    const { choices } = this.view;
-    const sorted = [...choices].sort((one, other) => this.lostBy(one) - this.lostBy(other));
-    const items = sorted.map((choice) => {
-      const lost = this.lostBy(choice);
-      const words = h(
-        "span",
-        capital(choice.words),
-        choice === answer && h("strong", ` (${t("your choice")})`),
-      );
-      return h("li", words, h("span.loss", lossWords(lost / 1000)));
-    });
-    const look = { tabindex: "0", role: "region", "aria-label": t("Win chances lost") };
-    return h("div.choice-list", look, h("ol", ...items));
+  /** The words of a choice, and its loss. @param {Choice} choice @returns {Child[]} */
+  lossOf(choice) {
+    const mark = choice === this.answer && h("strong", ` (${t("your choice")})`);
+    return [h("span", capital(choice.words), mark), h("span.loss", lossWords(this.lostBy(choice) / 1000))];
   }
 
   puzzleCard() {
     const { wanted } = this;
     const change = () => kept.set(WANTED, { kind: kind.value, level: Number(level.value) });
-    const kind = select({ value: wanted.kind, onchange: change }, [
-      ["", LEVELS[0]],
-      ...Object.entries(KINDS),
-    ]);
+    const kinds = [["", LEVELS[0]], ...Object.entries(KINDS)];
+    const kind = select({ value: wanted.kind, onchange: change }, kinds);
     const level = select({ value: String(wanted.level), onchange: change }, Object.entries(LEVELS));
     const next = h("button", { onclick: () => this.next() }, t("Another puzzle"));
-    const daily = h("a.button", { href: "#/puzzle" }, t("Puzzle of the day"));
+    const daily = h("a.button", { href: "#/puzzle" }, capital(t("puzzle of the day")));
     const fields = h("div.fields", h("label", t("Kind"), kind), h("label", t("Difficulty"), level));
     const buttons = h("div.buttons", next, !this.daily && daily);
     return h("section.card.puzzle-card", h("h2", t("Puzzles")), fields, buttons, this.statistics);
@@ -161,4 +162,34 @@ class PuzzlePage extends StudyPage {
     ];
     this.statistics.replaceChildren(...rows.flatMap(([name, value]) => [h("dt", name), h("dd", value)]));
   }
+}
+
+/** Return the number of a day, the same in all time zones. @param {Date} date */
+export const dayOf = (date) => Math.floor(date.getTime() / DAY);
+
+/**
+ * Return the index of the next fitting puzzle after number `after`, preferably an unsolved one; -1 if no puzzle fits.
+ * @param {Puzzle[]} puzzles @param {Results} results @param {Wanted} wanted @param {number} after
+ */
+export function nextPuzzle(puzzles, results, { kind, level }, after) {
+  const order = puzzles.map((_, i) => (after + 1 + i) % puzzles.length);
+  const fitting = order.filter(
+    (i) => (!kind || puzzles[i].kind === kind) && (!level || puzzles[i].level === level),
+  );
+  return fitting.find((i) => !results[puzzles[i].position]) ?? fitting[0] ?? -1;
+}
+
+/** @param {Results} results @param {number} today */
+export function statisticsOf(results, today) {
+  const all = Object.values(results);
+  const days = new Set(all.map(({ day }) => day));
+  let streak = 0;
+  const last = days.has(today) ? today : today - 1; // today's puzzle can still be solved
+  while (days.has(last - streak)) streak++;
+  return {
+    tried: all.length,
+    best: all.filter(({ lost }) => lost === 0).length,
+    lost: all.length ? all.reduce((sum, { lost }) => sum + lost, 0) / all.length / 1000 : 0,
+    streak,
+  };
 }

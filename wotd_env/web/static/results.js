@@ -1,34 +1,28 @@
 /** The page "People against agents": results and luck-adjusted scores. */
 
 import { ask } from "./api.js";
-import { errorLine, h, waitLine } from "./dom.js";
+import { errorLine, h, makeTable, waitLine } from "./dom.js";
 import { decimal, t } from "./text.js";
 import { rulesWords } from "./wording.js";
 import { capital, sourceOf } from "./words.js";
 
 /** @import {AgentResult, Page} from "./types.js" */
 
-const WORDS = {
-  title: t("People against agents"),
-  none: t("No game counts yet. Play against one agent from the start."),
-  columns: [t("Agent"), t("Games"), t("People"), t("Wins"), t("Score, %"), t("Unfinished")],
-  help: [t("without help"), t("with win chances and hints")],
-  waiting: (/** @type {number} */ count) => t("Games that still have to be graded: {count} …", { count }),
-  notes: [
-    t(
-      "Score: the person's share of the wins, adjusted for the luck of the dice, with its 95 % interval. It can lie outside 0 to 100 %.",
-    ),
-    t("The interval treats the games of one browser as dependent, and needs two people."),
-    t(
-      "Counted are finished games of one person against one agent in all other seats, from the start. A resigned game is lost; all players share a game that reaches the turn limit. Deleted games are missing.",
-    ),
-    t(
-      "Your browser keeps a random key for this page. The server stores its digest, never the key, and shows no names here.",
-    ),
-  ],
-  back: t("To the tables"),
-};
-
+const TITLE = t("People against agents");
+const COLUMNS = [t("Agent"), t("Games"), t("People"), t("Wins"), t("Score, %"), t("Unfinished")];
+const HELP = [t("without help"), t("with win chances and hints")];
+const NOTES = [
+  t(
+    "Score: the person's share of the wins, adjusted for the luck of the dice, with its 95 % interval. It can lie outside 0 to 100 %.",
+  ),
+  t("The interval treats the games of one browser as dependent, and needs two people."),
+  t(
+    "Counted are finished games of one person against one agent in all other seats, from the start. A resigned game is lost; all players share a game that reaches the turn limit. Deleted games are missing.",
+  ),
+  t(
+    "Your browser keeps a random key for this page. The server stores its digest, never the key, and shows no names here.",
+  ),
+];
 const AGAIN = 3000; // milliseconds
 
 /** Return the score in per cent with half the width of its interval. @param {AgentResult} result */
@@ -48,22 +42,26 @@ export function groupsOf(results) {
   return [...groups.values()];
 }
 
-/** Show the results, again while games are being graded. @type {Page} */
+/** Show the results; refresh them while games are being graded. @type {Page} */
 export function resultsPage(main, signal) {
   const place = h("div.column", waitLine("…"));
-  const notes = WORDS.notes.map((note) => h("p.quiet", note));
-  const back = h("a.button", { href: "#/" }, WORDS.back);
-  main.append(h("div.results", h("h1", WORDS.title), place, h("section.card", ...notes), back));
-  document.title = WORDS.title;
+  const notes = NOTES.map((note) => h("p.quiet", note));
+  const back = h("a.button", { href: "#/" }, t("To the tables"));
+  main.append(h("div.results", h("h1", TITLE), place, h("section.card", ...notes), back));
+  document.title = TITLE;
 
   async function show() {
     if (signal.aborted) return;
     try {
       /** @type {{results: AgentResult[], waiting: number}} */
       const { results, waiting } = await ask("/api/results");
-      const none = !results.length && !waiting && h("p", WORDS.none);
+      const none =
+        !results.length &&
+        !waiting &&
+        h("p", t("No game counts yet. Play against one agent from the start."));
       const cards = groupsOf(results).map(groupCard);
-      place.replaceChildren(...cards, none || "", waiting ? waitLine(WORDS.waiting(waiting)) : "");
+      const words = t("Games that still have to be graded: {count} …", { count: waiting });
+      place.replaceChildren(...cards, none || "", waiting ? waitLine(words) : "");
       if (waiting) setTimeout(show, AGAIN);
     } catch (reason) {
       place.replaceChildren(errorLine(reason).element);
@@ -76,14 +74,13 @@ export function resultsPage(main, signal) {
 
 /** @param {AgentResult[]} group */
 function groupCard(group) {
-  const heads = WORDS.columns.map((head) => h("th", { scope: "col" }, head));
   const rows = group.map((result) => {
     const { agent, games, people, wins, unfinished } = result;
     const cells = [games, people, Number(wins.toFixed(1)), scoreWords(result), unfinished];
     return h("tr", h("th", { scope: "row" }, t(agent)), ...cells.map((cell) => h("td", String(cell))));
   });
-  const table = h("div.grades", h("table", h("thead", h("tr", ...heads)), h("tbody", ...rows)));
-  const title = `${capital(rulesWords(group[0].rules))}, ${WORDS.help[Number(group[0].help)]}`;
+  const table = h("div.grades", makeTable(COLUMNS, rows));
+  const title = `${capital(rulesWords(group[0].rules))}, ${HELP[Number(group[0].help)]}`;
   const exact = group.every((result) => result.exact);
   const source = [...new Set(group.map((result) => result.source))].join("; ");
   return h("section.card", h("h2", title), table, h("p.quiet", sourceOf({ source, exact })));

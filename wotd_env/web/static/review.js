@@ -5,12 +5,11 @@ import { ask, keys, pathOf } from "./api.js";
 import { makeBoard } from "./board.js";
 import { diceRow } from "./dice.js";
 import { copyButton, glyph, h, hasModifier, isElsewhere, loadPage, say } from "./dom.js";
-import { diceAt, marksOfStep, verdictOf } from "./grades.js";
+import { diceAt, gradeMark, gradeTable, marksOfStep, pointsList, verdictOf, worstList } from "./grades.js";
 import { makeGraph } from "./graph.js";
-import { gradeMark, gradeTable, pointsList, worstList } from "./scorecard.js";
 import { t } from "./text.js";
 import { wordedReview } from "./wording.js";
-import { playerNames } from "./words.js";
+import { capital, playerNames } from "./words.js";
 
 /** @import {Page, Review} from "./types.js" */
 
@@ -24,8 +23,8 @@ export function reviewPage(main, signal, table, game) {
 /** Step through the game whose text was pasted. @type {Page} */
 export function gamePage(main, signal) {
   const body = JSON.parse(sessionStorage.getItem("wotd-game") ?? "null");
-  const none = () => Promise.reject(new Error(t("No game has been pasted.")));
-  show(main, signal, body ? () => ask("/api/games", { body }) : none, "#/");
+  if (body) show(main, signal, () => ask("/api/games", { body }), "#/");
+  else location.replace("#/");
 }
 
 /** @param {HTMLElement} main @param {AbortSignal} signal @param {() => Promise<Review>} load @param {string} back */
@@ -47,7 +46,7 @@ class Viewer {
     this.dicePlace = h("div.review-dice");
     this.caption = h("p.caption", { "aria-live": "polite" });
     this.verdict = h("div.verdict");
-    const range = { type: "range", min: "0", max: String(this.last), "aria-label": t("step") };
+    const range = { type: "range", min: "0", max: String(this.last), "aria-label": t("Step") };
     this.slider = h("input", { ...range, oninput: () => this.go(Number(this.slider.value)) });
     this.again = h("a.button", t("Play on from here"));
     this.analyze = h("a.button", t("Analyze"));
@@ -61,11 +60,11 @@ class Viewer {
     const title = this.review.result?.words ?? t("This game is not finished");
     const controls = h(
       "div.controls",
-      stepButton("«", t("to the start"), t("Home key"), () => this.go(0)),
-      stepButton("‹", t("a step back"), t("left arrow"), () => this.go(this.at - 1)),
+      stepButton("«", t("to the start"), () => this.go(0)),
+      stepButton("‹", t("a step back"), () => this.go(this.at - 1)),
       this.slider,
-      stepButton("›", t("a step forward"), t("right arrow"), () => this.go(this.at + 1)),
-      stepButton("»", t("to the end"), t("End key"), () => this.go(this.last)),
+      stepButton("›", t("a step forward"), () => this.go(this.at + 1)),
+      stepButton("»", t("to the end"), () => this.go(this.last)),
     );
     const head = h("header.turn", h("h1", { id: "review-title", tabindex: "-1", title }, title), this.turn);
     const board = h("div.board-place", this.board.element);
@@ -80,19 +79,13 @@ class Viewer {
     const { review, names } = this;
     const position = copyButton(t("Copy the position"), () => this.state.position);
     const game = copyButton(t("Copy the game"), () => review.text);
-    const buttons = h(
-      "div.buttons",
-      this.again,
-      this.analyze,
-      position,
-      game,
-      h("a.button", { href: back }, t("Back")),
-    );
+    const leave = h("a.button", { href: back }, t("Back"));
+    const buttons = h("div.buttons", this.again, this.analyze, position, game, leave);
     const goTo = (/** @type {number} */ step) => {
       this.go(step);
       say(this.caption.textContent ?? "");
     };
-    const points = h("section.card", h("h2", t("Points")), pointsList(review, names));
+    const points = h("section.card", h("h2", capital(t("points"))), pointsList(review, names));
     if (!review.graded) return h("div.side", points, h("section.card", buttons));
     const grades = h("section.card", h("h2", t("Skill and luck")), gradeTable(review, names));
     const worst = h("section.card", h("h2", t("Greatest errors")), worstList(review, goTo));
@@ -158,8 +151,10 @@ class Viewer {
   }
 }
 
-/** @param {string} sign @param {string} words @param {string} key @param {() => void} act */
-function stepButton(sign, words, key, act) {
-  const look = h("span", { "aria-hidden": "true" }, sign);
-  return h("button", { "aria-label": words, title: `${words} (${key})`, onclick: act }, look);
-}
+/** @param {string} sign @param {string} words @param {() => void} act */
+const stepButton = (sign, words, act) =>
+  h(
+    "button",
+    { "aria-label": words, title: words, onclick: act },
+    h("span", { "aria-hidden": "true" }, sign),
+  );

@@ -10,7 +10,7 @@ import { ANIMALS, colorsOpen, LETTERS, percent, powerOf, stateOf } from "./words
 /** Make the list of seats. */
 export function makeSeats() {
   const list = h("ul.seats", { "aria-label": t("Seats") });
-  const bar = h("div.bar", { role: "img", "aria-label": t("Chances to win"), hidden: true });
+  const bar = h("div.bar", { role: "img", hidden: true });
   const element = h("div.seats-box", list, bar);
 
   /** @param {View} view @param {Help|null} help */
@@ -20,11 +20,8 @@ export function makeSeats() {
     list.replaceChildren(...view.seats.map((seat) => seatItem(seat, view, chances?.[seat.seat] ?? null)));
     bar.hidden = !view.help; // its room is kept before the first chances come
     const words = view.seats.map((seat) => `${seat.name} ${percent(chances?.[seat.seat] ?? 0)}`);
-    const known = { chances: words.join(", ") };
-    bar.setAttribute(
-      "aria-label",
-      chances ? t("Chances to win: {chances}", known) : t("Chances to win: not known yet"),
-    );
+    const known = t("Chances to win: {chances}", { chances: words.join(", ") });
+    bar.setAttribute("aria-label", chances ? known : t("Chances to win: not known yet"));
     const parts = (chances ?? []).map((chance, seat) => {
       const part = h("span", { class: `color-${view.color[seat]}` });
       part.style.flexGrow = String(Math.max(chance, 0.004));
@@ -39,9 +36,9 @@ export function makeSeats() {
 /** @param {Seat} seat @param {View} view @param {number|null} chance */
 function seatItem(seat, view, chance) {
   const acts = view.status === "playing" && seat.seat === view.player;
-  const state = stateOf(seat, view);
   const open = colorsOpen(view);
   const color = view.color[seat.seat];
+  const animal = open ? t("color to be drawn") : ANIMALS[color];
   const power = powerOf(seat.seat, view);
   const won = view.result && !view.result.truncated && view.result.winners.includes(seat.seat);
   const look = `seat${acts ? " acts" : ""}${won ? " won" : ""}`;
@@ -49,14 +46,11 @@ function seatItem(seat, view, chance) {
     "li",
     { class: look, "aria-current": acts ? "true" : null },
     open ? h("span.piece.unknown", { "aria-hidden": "true" }, "?") : glyph(`piece-${color}`, "piece"),
-    h(
-      "span.unseen",
-      `${t("seat {letter}", { letter: LETTERS[seat.seat] })}, ${open ? t("color to be drawn") : ANIMALS[color]}: `,
-    ),
+    h("span.unseen", `${t("seat {letter}", { letter: LETTERS[seat.seat] })}, ${animal}: `),
     h("span.name", { title: seat.name }, seat.name),
     h("span.score", String(view.scores[seat.seat]), h("span.unseen", ` ${t("points")}`)),
     power === null || open ? null : powerButton(power, view.used[seat.seat]),
-    h("span.state", state),
-    chance === null ? null : h("span.chance", { title: t("chance to win") }, percent(chance)),
+    h("span.state", stateOf(seat, view)),
+    chance === null ? null : h("span.chance", { title: t("Chance to win") }, percent(chance)),
   );
 }

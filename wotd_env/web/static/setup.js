@@ -5,7 +5,7 @@ import { errorLine, h, select } from "./dom.js";
 import { kept } from "./kept.js";
 import { agentOptions } from "./menu.js";
 import { heard, t } from "./text.js";
-import { LETTERS, PACES } from "./words.js";
+import { capital, LETTERS, PACES } from "./words.js";
 
 /** @import {Agent, Options, Range, Setup} from "./types.js" */
 
@@ -34,7 +34,7 @@ const RULE_WORDS = {
 };
 
 /**
- * Make the form, to start from a position with its players if they are given.
+ * Make the form. `position` and `players` are those of a game to continue, or empty.
  * @param {Setup} setup @param {string} position @param {string[]} players
  */
 export function setUpForm(setup, position, players) {
@@ -54,14 +54,15 @@ export function setUpForm(setup, position, players) {
 
   /** Adapt the form to its number of players, and offer the agents that play the rules. */
   async function fit() {
-    const { players } = rulesOf(new FormData(form));
-    dead.max = String(5 * (5 - players));
-    dead.value = String(Math.min(Number(dead.value), Number(dead.max)));
-    seats.show(players);
-    const now = ++asked;
     const fields = new FormData(form);
-    const position = textOf(fields, "position");
-    const wanted = position ? { position } : { rules: rulesOf(fields) };
+    const [rules, position] = [rulesOf(fields), textOf(fields, "position")];
+    const most = 5 * (5 - rules.players);
+    rules.dead_pieces = Math.min(rules.dead_pieces, most);
+    dead.max = String(most);
+    dead.value = String(rules.dead_pieces);
+    seats.show(rules.players);
+    const now = ++asked;
+    const wanted = position ? { position } : { rules };
     const found = await agentsFor(wanted).catch(() => null);
     if (found && now === asked) seats.offer(found);
   }
@@ -140,19 +141,13 @@ function makeSeatRows(setup, players) {
 /** @param {number} seat @param {WantedSeat} first @param {Setup} setup */
 function seatRow(seat, first, setup) {
   const letter = LETTERS[seat];
-  const kind = select(
-    { "aria-label": t("who plays seat {letter}", { letter }), value: first.kind, onchange: fit },
-    Object.entries(KINDS),
-  );
-  const typed = {
-    placeholder: t("name"),
-    maxlength: setup.name_length,
-    autocomplete: "off",
-    value: first.name,
-  };
-  const name = h("input", { "aria-label": t("name of seat {letter}", { letter }), ...typed });
+  const chosen = { "aria-label": t("who plays seat {letter}", { letter }), value: first.kind };
+  const kind = select({ ...chosen, onchange: fit }, Object.entries(KINDS));
+  const typed = { placeholder: t("name"), maxlength: setup.name_length, autocomplete: "off" };
+  const called = { "aria-label": t("name of seat {letter}", { letter }), value: first.name };
+  const name = h("input", { ...typed, ...called });
   const agent = h("select", { "aria-label": t("agent of seat {letter}", { letter }) });
-  const number = h("span.number", t("Seat {letter}", { letter }));
+  const number = h("span.number", capital(t("seat {letter}", { letter })));
 
   function fit() {
     name.hidden = kind.value !== "here";
@@ -176,7 +171,7 @@ function seatRow(seat, first, setup) {
 /** @param {Options} options @param {string} name @param {string} label */
 function selectField({ values, default: usual }, name, label) {
   const words = (/** @type {string} */ value) => RULE_WORDS[value] ?? value;
-  const options = values.map(String).map((value) => /** @type {[string, string]} */ ([value, words(value)]));
+  const options = values.map(String).map((value) => [value, words(value)]);
   return h("label", label, select({ name, value: String(usual) }, options));
 }
 
@@ -217,7 +212,8 @@ export function ableAgent(agents, wanted) {
 }
 
 /**
- * Return the default player of a seat: from the players of a game to continue, or `own`, the person at this screen.
+ * Return the default player of a seat: that of `players`, if a game is continued. Otherwise seat A is for the person
+ * `own`, and the others are for agents.
  * @param {number} seat @param {string[]} players @param {Agent[]} agents @param {string} own
  */
 export function firstSeat(seat, players, agents, own) {

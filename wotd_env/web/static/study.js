@@ -1,4 +1,4 @@
-/** Positions outside of any table, each shown as the view of a table in which this browser has the seat to act. */
+/** Positions without a table. Each is shown like a table at which this browser has the seat to act. */
 
 import { ask } from "./api.js";
 import { Decision } from "./decision.js";
@@ -24,7 +24,7 @@ const NO_GAME = { game: 0, ply: 0, moved: [], roll_off: null, log: [], log_from:
 export function viewOf(study) {
   const { players } = study.rules;
   const seats = Array.from({ length: players }, (_, seat) => {
-    const other = players > 2 ? t("player {letter}", { letter: LETTERS[seat] }) : t("the opponent");
+    const other = players > 2 ? t("Player {letter}", { letter: LETTERS[seat] }) : t("the opponent");
     return { ...PERSON, seat, name: seat === study.player ? t("you") : other, mine: seat === study.player };
   });
   return worded({
@@ -81,6 +81,17 @@ export class StudyPage {
     decision.show(shown, { ...places, kept: answer?.keep ?? places.kept });
     decision.choices.hidden = answer !== null;
     if (answer) decision.board?.slide(answer.moves, view.color);
+  }
+
+  /**
+   * Make the list of all choices.
+   * @param {string} label @param {(choice: Choice) => number} rank ascending @param {(choice: Choice) => Child[]} item
+   */
+  rankedList(label, rank, item) {
+    const sorted = [...this.view.choices].sort((one, other) => rank(one) - rank(other));
+    const items = sorted.map((choice) => h("li", null, ...item(choice)));
+    const look = { tabindex: "0", role: "region", "aria-label": label };
+    return h("div.choice-list", look, h("ol", ...items));
   }
 
   /** Ask again, or for another position. @param {View} view */

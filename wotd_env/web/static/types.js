@@ -26,8 +26,7 @@
  * @typedef {Source & {ply: number, game: number, chances: number[],
  *   hints: {action: number, loss: number}[]}} Help
  *
- * @typedef {State & {rules: Rules, choices: Choice[]}} Study a position with its
- *   choices
+ * @typedef {State & {rules: Rules, choices: Choice[]}} Study a position with its choices
  * @typedef {Study & Source & {chances: number[], agents: Record<string, number>}} Valued with the chance to win after
  *   each choice, and the actions of agents
  * @typedef {{position: string, kind: string, level: number, lost: number[]}} Puzzle the loss of each choice in order, in
@@ -37,9 +36,8 @@
  *
  * @typedef {{table: string, help: boolean, open: number[],
  *   rules: Rules, seats: {seat: number, kind: string, name: string, taken: boolean}[]}} Entry of the list of open tables
- * @typedef {{name: string, words: string, level: number|null, plays: boolean, why: string}} Agent of a strength, if it
- *   has a level from 1, and whether it plays the given rules,
- *   or why not; the rules of `/api/setup` are those of the basic game
+ * @typedef {{name: string, words: string, level: number|null, plays: boolean, why: string}} Agent with its strength from
+ *   1, if it has one, and whether it plays the rules of the request, or why not; `/api/setup` is for the basic game
  * @typedef {{least: number, most: number, default: number}} Range
  * @typedef {{values: (string|boolean|null)[], default: string|boolean|null}} Options
  * @typedef {{ready: boolean, agents: Agent[], name_length: number, pace: Range,

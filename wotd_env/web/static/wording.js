@@ -6,15 +6,15 @@ import { capital, ELEMENTS, FACES, LETTERS, spaceName } from "./words.js";
 /** @import {ActionParts, GradedStep, Review, Rules, Step, View} from "./types.js" */
 
 const TIGER = 2;
+const USUAL_SPACES = 7;
 
 /** Return a decision in words. @param {ActionParts} parts @param {string[]} names @param {Rules} rules @param {number[]} dice */
 export function actionWords(parts, names, { spaces }, dice) {
   const { kind, power, path, seats, moves, keep } = parts;
   if (kind === "keep") {
     const kept = dice.filter((_, die) => keep?.[die]).map((face) => FACES[face]);
-    const words = kept.length
-      ? t("keep {dice} and re-roll the rest", { dice: kept.join(", ") })
-      : t("re-roll all dice");
+    const some = t("keep {dice} and re-roll the rest", { dice: kept.join(", ") });
+    const words = kept.length ? some : t("re-roll all dice");
     return power === TIGER ? t("{words} (eye of the tiger, metal)", { words }) : words;
   }
   if (kind === "swap" && seats) {
@@ -36,8 +36,7 @@ export function actionWords(parts, names, { spaces }, dice) {
   return `${words}${goals.join("")}`;
 }
 
-/** Actions that have the same words in every position, by kind; equilibria with a power also by its number. */
-/** @type {Record<string, string>} */
+/** The actions with the same words in every position, by kind; the number of a power follows. @type {Record<string, string>} */
 const FIXED = {
   stop: t("keep all dice and stop rolling"),
   equilibrium: t("equilibrium: advance every piece that can"),
@@ -58,11 +57,10 @@ const FIXED = {
  */
 export function resultWords({ truncated, winners, scores, resigned }, names) {
   const won = winners.map((seat) => capital(names[seat]));
-  if (resigned !== null)
-    return t("{loser} resigns, {winner} wins.", {
-      loser: capital(names[resigned]),
-      winner: names[winners[0]],
-    });
+  if (resigned !== null) {
+    const values = { loser: capital(names[resigned]), winner: names[winners[0]] };
+    return t("{loser} resigns, {winner} wins.", values);
+  }
   if (truncated) return t("The turn limit is reached, nobody wins.");
   if (won.length > 1) return t("{winners} share the victory.", { winners: listed(won) });
   const points = plural(scores[winners[0]], "{count} point", "{count} points");
@@ -74,11 +72,8 @@ export function resultWords({ truncated, winners, scores, resigned }, names) {
  * @param {{turn: number, player: number, phase: string, rolls_left: number}} state @param {string[]} names
  */
 export function dueWords({ turn, player, phase, rolls_left: left }, names) {
-  const values = {
-    turn: turn + 1,
-    name: names[player],
-    rolls: plural(left, "{count} re-roll", "{count} re-rolls"),
-  };
+  const rolls = plural(left, "{count} re-roll", "{count} re-rolls");
+  const values = { turn: turn + 1, name: names[player], rolls };
   if (phase === "keep" && left)
     return t("Turn {turn}: {name} chooses which dice to keep, {rolls} left.", values);
   if (phase === "keep")
@@ -87,34 +82,22 @@ export function dueWords({ turn, player, phase, rolls_left: left }, names) {
   return t("Turn {turn}: {name} moves.", values);
 }
 
-/** The rules that are always named, and the others with their defaults. */
-const NAMED = ["players", "powers"];
-/** @type {Record<string, unknown>} */
-const DEFAULTS = { spaces: 7, immunity: false, dead_pieces: 0, colors: null, start: "dragons" };
-
 /** @type {Record<string, string>} */
 const POWER_RULES = { none: t("no powers"), own: t("own powers"), any: t("any one power") };
 
-/** Return one of the rules in words; nothing for rules that need no words. @param {Rules} rules @param {string} name */
-export function ruleWords(rules, name) {
-  if (name === "players") return plural(rules.players, "{count} player", "{count} players");
-  if (name === "spaces") return plural(rules.spaces, "{count} plain space", "{count} plain spaces");
-  if (name === "dead_pieces") return plural(rules.dead_pieces, "{count} dead piece", "{count} dead pieces");
-  if (name === "powers") return POWER_RULES[rules.powers];
-  if (name === "immunity") return rules.immunity ? t("immunity") : t("no immunity");
-  if (name === "colors") return rules.colors === "random" ? t("random colors") : "";
-  return rules.start === "loser" ? t("the loser starts the next game") : "";
-}
-
-/** Return rules in a line. Default values are left out, except players and powers. @param {Rules} rules */
-export function rulesWords(rules) {
-  const values = /** @type {Record<string, unknown>} */ (/** @type {unknown} */ (rules));
-  const changed = Object.keys(DEFAULTS).filter((name) => values[name] !== DEFAULTS[name]);
-  return [...NAMED, ...changed]
-    .map((name) => ruleWords(rules, name))
+/** Return rules in a line: players and powers, and the other rules that differ from the basic game. @param {Rules} rules */
+export const rulesWords = ({ players, powers, spaces, immunity, dead_pieces: dead, colors, start }) =>
+  [
+    plural(players, "{count} player", "{count} players"),
+    POWER_RULES[powers],
+    spaces !== USUAL_SPACES && plural(spaces, "{count} plain space", "{count} plain spaces"),
+    immunity && t("immunity"),
+    dead > 0 && plural(dead, "{count} dead piece", "{count} dead pieces"),
+    colors === "random" && t("random colors"),
+    start === "loser" && t("the loser starts the next game"),
+  ]
     .filter(Boolean)
     .join(", ");
-}
 
 /**
  * Return the names of seats. A seat without a name has its letter, and strengths of agents are translated.
@@ -132,12 +115,9 @@ export const namesOf = (seats) =>
  * @template {Step} Each
  * @param {Each} step @param {string[]} names @param {Rules} rules @returns {Each}
  */
-export function wordedStep(step, names, rules) {
-  const words = t("{name}: {words}", {
-    name: names[step.seat],
-    words: actionWords(step, names, rules, step.dice),
-  });
-  return { ...step, words };
+function wordedStep(step, names, rules) {
+  const words = actionWords(step, names, rules, step.dice);
+  return { ...step, words: t("{name}: {words}", { name: names[step.seat], words }) };
 }
 
 /** Return the view of a table with all its words. @param {View} view @returns {View} */

@@ -85,7 +85,7 @@ export const questionOf = (view) =>
 /** @param {View} view */
 export function titleOf(view) {
   if (view.status === "waiting") return t("Waiting for players");
-  if (view.status === "over") return view.result?.words ?? t("The game is over");
+  if (view.status === "over") return view.result?.words ?? "";
   const name = view.seats[view.player].name;
   if (!view.choices.length)
     return view.seats[view.player].kind === "agent" && view.pace === null

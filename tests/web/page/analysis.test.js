@@ -2,7 +2,7 @@
 
 import assert from "node:assert/strict";
 import test from "node:test";
-import { lineOf, partsOf, placed } from "../../../wotd_env/web/static/editing.js";
+import { lineOf, partsOf, placed } from "../../../wotd_env/web/static/analysis.js";
 
 const LINE =
   "..A....|B..../#B.....|A..../.......|...../.......|...../.......|..... wf(meo) 12 A keep 2 wwfmd used=B powers=own";

@@ -2,7 +2,7 @@
 
 import assert from "node:assert/strict";
 import test from "node:test";
-import { dayOf, nextPuzzle, statisticsOf } from "../../../wotd_env/web/static/puzzling.js";
+import { dayOf, nextPuzzle, statisticsOf } from "../../../wotd_env/web/static/puzzle.js";
 import { viewAfter, viewOf } from "../../../wotd_env/web/static/study.js";
 
 const puzzles = [
