@@ -259,7 +259,9 @@ def test_analyze_grades_policies(table):
     assert regrets["greedy"] > 0.01 > 1e-6 > regrets["oracle"]
     assert Path("a.svg").exists()
     assert "first hold" in result.stdout
-    assert analysis.define_errors(2) in " ".join(result.stdout.split())
+    words = " ".join(result.stdout.split())
+    assert "greedy: 200 games against itself on 0 plain spaces mean result of the starting player: " in words
+    assert analysis.define_errors(2) in words
 
 
 @pytest.mark.parametrize(

@@ -65,7 +65,8 @@ def hold(dice: str, left: int = 2) -> Decision:
         ("wwfmd", "keep all dice and stop rolling", "stop"),
         ("wwfmd", "none", "none"),
         ("wwfmd", "re-roll all dice", "none"),
-        ("wwfmd", "1", "none"),
+        ("wwfmd", "1", None),
+        ("wwfmd", "1 3", None),
         ("wwoom", "wood", "o"),
         ("woodd", "keep wood", "o"),
         ("woodd", "keep wood wood", "oo"),
@@ -199,8 +200,8 @@ def test_advice_ranks_the_choices():
 
 
 def first_choices(count: int) -> str:
-    """Return the input that takes the first choice `count` times."""
-    return "1\n" * count
+    """Return the input that takes the first choice at least `count` times: one of its lines is invalid each time."""
+    return "none\n1\n" * count
 
 
 SMALL = ("--spaces", 0, "--seed", 3)
@@ -339,7 +340,7 @@ def test_several_people_can_play():
 
 
 def test_names_may_contain_markup():
-    result = play("me:[/b] [red]", "greedy", "--spaces", 0, "--seed", 3, typed="1\n" * 2000)
+    result = play("me:[/b] [red]", "greedy", "--spaces", 0, "--seed", 3, typed=first_choices(2000))
     assert result.exit_code == 0, result.output
     assert result.output.count("[/b] [red] (A)") > 2
     assert "luck-adjusted" in result.output
@@ -352,7 +353,7 @@ def test_help_and_hints_make_no_decision():
     assert result.exit_code == 0
     assert len(notation.read_game("game.txt").actions) == 0
     for text in (
-        "Choose by the number",
+        "Choose a move by its number",
         "best: ",
         "equity  to win regret",
         "keep 2 ",
@@ -446,7 +447,7 @@ def test_a_killed_game_can_be_resumed(tmp_path):
         assert running.stdin
         assert running.stdout
         for _ in range(10):
-            running.stdin.write("1\nposition\n")
+            running.stdin.write("none\n1\nposition\n")
             running.stdin.flush()
             while (
                 not (line := running.stdout.readline()).startswith(("|", ".", "A", "B")) or " wf(" not in line

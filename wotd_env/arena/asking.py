@@ -65,15 +65,15 @@ class Asker:
     game: Game
     policies: Sequence[Policy]
     generators: Sequence[np.random.Generator]
-    fatal_calls: Mapping[int, str]  # number of a call -> why it did not return in an earlier attempt
-    on_call: Callable[[int], None]  # called with the number of a call before this call, and with 0 after it
+    fatal_calls: Mapping[int, str]  # number of a call -> why the call did not return in an earlier attempt
+    on_call: Callable[[int], None]  # called before each call with the number of the call, and with 0 after it
     calls: int = 0
 
     def __call__(self, policy: int, state: States) -> tuple[NDArray[np.int64], dict[int, Failure]]:
-        """Ask a policy for its actions in games. If it raises, it is asked again for each game separately.
+        """Ask a policy for its actions in games. If the policy raises, it is asked again for each game separately.
 
         Returns:
-            Legal actions, int64 (N,), FORFEITED for forfeited games; and the failures by game.
+            The actions, int64 (N,): legal, or FORFEITED in forfeited games. The failures: index of the game -> failure.
         """
         self.calls += 1
         if self.calls in self.fatal_calls:
@@ -103,10 +103,8 @@ class Asker:
         return actions, failures
 
 
-_CALLERS = (
-    __file__,
-    ask.__code__.co_filename,
-)  # the files whose stack frames are between the arena and a policy
+_CALLERS = __file__, ask.__code__.co_filename
+"""The files whose stack frames are between the arena and a policy."""
 
 
 def own_traceback(error: Exception | None) -> str:

@@ -21,7 +21,7 @@ from wotd_env.policy import Policy, play_out
 
 
 class Forfeit(NamedTuple):
-    """A game that a policy forfeited, with the arguments of `replay`."""
+    """A game that a policy forfeited. `game_seed` and `moves` are the arguments of `replay`."""
 
     policy: str
     seats: tuple[str, ...]
@@ -90,15 +90,16 @@ def play_block(
 ) -> PlayedBlock:
     """Play all games of a block side by side.
 
-    A policy that raises is asked again game by game. It forfeits a game if it raises again, or if it returns an illegal
-    action. A forfeited game ends at once: the forfeiting seat is last, and all other seats share the win.
+    A policy that raises is asked again for each game separately. It forfeits a game if it raises again, or if it
+    returns an illegal action. A forfeited game ends at once: the forfeiting seat is last, and all other seats share
+    the win.
 
     Args:
         tournament: rules and seed.
-        policies: name -> policy, at least for the policies of the matchup.
+        policies: name -> policy; contains at least the policies of the matchup.
         block: the block.
         equity: measures the luck of the dice.
-        fatal_calls: see `Asker`; all games of such a call are forfeited.
+        fatal_calls: see `Asker`; the policy forfeits all games of such a call.
         on_call: see `Asker`.
         untried: policies that make their first decision in this block. If one fails in every game of its first call,
             BrokenPolicyError is raised.

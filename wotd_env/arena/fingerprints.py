@@ -1,4 +1,4 @@
-"""Digests of policies: games of earlier runs are used only for unchanged policies.
+"""Digests of policies: a tournament reuses stored games only if the digests of their policies are the same.
 
 The digest of a policy covers its sources and its files. A policy from another module can declare its state with a
 method `fingerprint`, see `wotd_env.policy.Fingerprinted`. Otherwise the digest covers the pickled object and the files
@@ -41,7 +41,7 @@ def digests(
 
 
 def policy_digest(name: str, policy: Policy | None = None, given: bool = False) -> str:
-    """Return a digest of a policy. Without `policy`, it does not cover the state of a policy from another module.
+    """Return a digest of a policy. Without `policy`, the digest of a policy from another module leaves out its state.
 
     `given` means that the policy was not made from its name.
     """

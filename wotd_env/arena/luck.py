@@ -24,7 +24,7 @@ Equity = Callable[[Game, States], NDArray[np.floating[Any]]]
 
 
 def make_equity(policy: str, trust: bool = False) -> Equity:
-    """Return the method `equity` of a policy, given its name."""
+    """Return the method `equity` of the policy with this name."""
     made = make_policy(policy, trust=trust)
     if not isinstance(made, HasEquity):
         raise ValueError(f"luck must name a policy with a method equity(game, state), got {policy!r}")
@@ -40,11 +40,11 @@ def luck(
         rules: the rules of the games.
         equity: the equity of positions.
         seed: the seed of the first duplicate.
-        shape: the number of games and the number of seats.
-        moves: [game, call], the actions taken, -1 if the game had no decision in this call.
+        shape: (number of games, number of seats).
+        moves: [game, step], the action of the game in each step of the block; -1 if it had no decision in this step.
 
     Returns:
-        float64 `shape`, in shares of the win. Luck of one seat is bad luck of all other seats in equal parts.
+        Luck in shares of the win, float64 [game, seat]. The luck of a seat is lost by the other seats in equal parts.
     """
     games, seats = shape
     game = Game(rules, skip_forced=False)  # shows every roll

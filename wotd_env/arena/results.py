@@ -21,7 +21,7 @@ from wotd_env.arena.tournament import Matchup, Tournament
 
 @dataclass(frozen=True)
 class Row:
-    """The estimates for a policy: in all matchups or in one, in all seats or in one."""
+    """The estimates for a policy, over all its matchups or in one matchup, and over all seats or in one seat."""
 
     policy: str
     matchup: Matchup | None
@@ -46,7 +46,7 @@ _MEASURES = ("share", "adjusted", "rank", "difference", "ties")
 
 
 class _Part(NamedTuple):
-    """Some games of a policy, with the mean of each measure."""
+    """Some games of a policy: the numbers of games and forfeits, and the mean of each measure."""
 
     games: int
     forfeits: int
@@ -120,11 +120,11 @@ class Results:
         tournament: the tournament.
         games: matchup -> the results of its games, `wotd_env.arena.results_dtype`, in order of duplicates.
         forfeits: all forfeits.
-        earlier: date -> number of games of that day that were already in the file.
+        earlier: date -> number of reused games that earlier runs saved on this day.
 
     Attributes:
-        rows: first the estimates over all matchups: for each policy in all seats, best first, then in each seat. Rows
-            for each matchup follow in the same order.
+        rows: first the estimates over all matchups: a row for each policy over all seats, best policy first, then a
+            row for each policy and seat. The rows of each matchup follow in the same order.
         ahead: (policy, other policy) -> how often the first finishes ahead of the other in common games; ties count
             half.
         ratings: policy -> rating, best first.

@@ -46,13 +46,13 @@ def run(
         fresh: play everything again and replace the blocks of this tournament in the file.
         workers: number of worker processes. A script must start them under `if __name__ == "__main__":`. With 0 this
             process plays, and a policy that hangs cannot be stopped.
-        time_limit: seconds that a policy in a worker may take for one call (up to 256 decisions for each seat). A
-            policy that takes longer forfeits the games of this call.
+        time_limit: seconds for one call of a policy in a worker (up to 256 decisions for each seat). A policy that
+            takes longer forfeits the games of this call.
         policies: name -> policy, for policies that are not made from their names. A file stores only the names.
         trust: read the files of policies even if they can run code, see `make_policy`.
         pool: plays the blocks instead of `workers`, such as `wotd_env.adapters.ray.Cluster`.
-        progress: called with the number of games so far and the largest possible number, first for the games of the
-            file, then after every block.
+        progress: called with the number of finished games and the largest possible number of games, once for the
+            stored games and then after every block.
 
     Raises:
         ValueError: for an unknown or unsuitable policy, a wrong option, or a damaged or foreign file.
@@ -152,7 +152,7 @@ class _Part:
                 self.add(i, played)
 
     def add(self, i: int, played: PlayedBlock) -> None:
-        """Add a block. The stopping rule looks at blocks in order, so it does not matter which block finishes first."""
+        """Add a block. The stopping rule uses blocks by number, so the order in which they finish does not matter."""
         self._early[i] = played
         self.done += len(played.games)
         until, luck = self._tournament.until, self._tournament.luck is not None
@@ -173,5 +173,5 @@ def _next(parts: list[_Part]) -> _Part | None:
 
 
 def _count(parts: list[_Part]) -> tuple[int, int]:
-    """Return the number of games so far, and the largest possible number."""
+    """Return the number of finished games and the largest possible number of games."""
     return sum(part.done for part in parts), sum(max(part.done, part.total) for part in parts)

@@ -73,7 +73,7 @@ def as_text(results: Results, digits: int = 1) -> list[Shown]:
 
 
 def as_table(shown: Shown) -> Table:
-    """Return a table for `rich`, with numbers in all columns but the first."""
+    """Return a table for `rich`; all columns but the first are right-aligned."""
     from rich.table import Column, Table
 
     first, *others = shown.columns

@@ -65,7 +65,7 @@ _log = logging.getLogger("wotd_env")
 
 
 class Store(AbstractContextManager["Store"]):
-    """The blocks of a tournament in a file; ValueError if it is damaged or not a tournament file.
+    """The blocks of a tournament in a file. ValueError if the file is damaged or not a tournament file.
 
     Args:
         tournament: the tournament.
@@ -106,7 +106,7 @@ class Store(AbstractContextManager["Store"]):
 
     def _check(self) -> None:
         """Check that the file is ours."""
-        # Count the tables before reading the two marks: another process may create both in one transaction.
+        # Count the tables before reading the marks: another process may write tables and marks in one transaction.
         (tables,) = self._connection.execute("SELECT count(*) FROM sqlite_master").fetchone()
         (application,) = self._connection.execute("PRAGMA application_id").fetchone()
         (version,) = self._connection.execute("PRAGMA user_version").fetchone()

@@ -127,10 +127,10 @@ def _entropy(seed: int, matchup: Matchup) -> list[int]:
 
 
 def seatings(duplicates: Sequence[int] | NDArray[np.int64], seats: int) -> NDArray[np.int8]:
-    """Return for each seat the index of its policy in the matchup, int8 [duplicate, game, seat].
+    """Return the index in the matchup of the policy in each seat, int8 [duplicate, game, seat].
 
     The games of a duplicate are the rotations of one seating order, so each policy has every seat once. The order
-    changes from duplicate to duplicate, so neighbors change too.
+    changes from duplicate to duplicate, so the neighbors of a policy change too.
     """
     orders = np.array([(0, *rest) for rest in permutations(range(1, seats))], np.int8)
     order = orders[np.asarray(duplicates) % len(orders)]

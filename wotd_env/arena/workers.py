@@ -31,7 +31,7 @@ _DEATHS = 3  # a block fails after this many deaths of its worker outside any po
 
 
 def make_policies(tournament: Tournament, given: Mapping[str, Policy], trust: bool) -> dict[str, Policy]:
-    """Return the policies of a tournament by name: those in `given`, and all others made from their names."""
+    """Return the policies of a tournament by name. Policies that are not in `given` are made from their names."""
     return {name: make_policy(given.get(name, name), trust=trust) for name in tournament.policies}
 
 
@@ -75,8 +75,8 @@ class Processes(AbstractContextManager["Processes"]):
     Args:
         workers: number of processes.
         time_limit: seconds that a policy may take for one call.
-        policies: policies that are not made from their names. A policy that cannot be pickled raises ValueError.
-        trust: read the files of the other policies even if they can run code, see `make_policy`.
+        policies: name -> policy, for policies that are not made from their names. ValueError if one cannot be pickled.
+        trust: read policy files even if they can run code, see `make_policy`.
     """
 
     def __init__(
@@ -170,7 +170,7 @@ class Worker:
     def _attempt(
         self, block: Block, fatal_calls: dict[int, str], untried: frozenset[str]
     ) -> PlayedBlock | Exception | tuple[int, str]:
-        """Return the result, the error, or the call that ended the process (0 for none) and the reason."""
+        """Return the played block, an error, or (call, reason) if the process ended; call 0 is outside any policy."""
         pipe = self._start()
         watched, since = 0, time.monotonic()
         try:

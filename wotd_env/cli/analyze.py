@@ -10,9 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
-from rich.box import SIMPLE_HEAD
 from rich.console import Console
-from rich.table import Column, Table
 
 from wotd_env import files
 from wotd_env.cli.common import PICTURES, check_writable, explained, ready_policies, say
@@ -23,6 +21,8 @@ from wotd_env.core.rules import Phase, Rules
 from wotd_env.policies import POLICIES
 
 if TYPE_CHECKING:
+    from rich.table import Table
+
     from wotd_env.analysis import Grades
 
 
@@ -92,7 +92,7 @@ def command(
             )
     console = Console(markup=False)
     for name, graded in grades.items():
-        console.print(_grades(name, graded))
+        console.print(_grades(name, graded, against))
         for blunder in graded.worst[:blunders]:
             typer.echo(f"  {blunder}")
     say(analysis.define_errors(2))
@@ -135,19 +135,23 @@ def _lines(what: str, table: Path | None) -> Iterator[str]:
             yield f"{values[action]:+.3f}  {word:<16} {game.describe_action(state, action)}"
 
 
-def _grades(name: str, grades: Grades) -> Table:
-    played = f"{grades.games:,} games on {grades.spaces} plain spaces"
-    title = f"{name}, {played}, mean result {grades.result:+.4f} ±{grades.result_error:.4f}"
-    headings = ("decisions", "regret", "regret per game", "errors", "blunders")
-    numbers = (Column(heading, justify="right") for heading in headings)
-    table = Table("decision", *numbers, title=title, title_justify="left", box=SIMPLE_HEAD)
-    for grade in grades.kinds:
-        table.add_row(
+def _grades(name: str, grades: Grades, against: str | None) -> Table:
+    """Return the grades of a policy as a table. Without `against`, it played itself."""
+    from wotd_env.arena.show import Shown, as_table
+
+    games = f"{grades.games:,} games against {against or 'itself'} on {grades.spaces} plain spaces"
+    result = f"{grades.result:+.4f} ±{grades.result_error:.4f}"
+    title = f"{name}: {games}\nmean result of {name if against else 'the starting player'}: {result}"
+    columns = ["decision", "decisions", "regret", "regret per game", "errors", "blunders"]
+    rows = [
+        [
             grade.kind,
             f"{grade.decisions:,}",
             f"{grade.regret:.6f} ±{grade.regret_error:.6f}",
             f"{grade.per_game:.4f} ±{grade.per_game_error:.4f}",
             f"{grade.errors:.1%}",
             f"{grade.blunders:.1%}",
-        )
-    return table
+        ]
+        for grade in grades.kinds
+    ]
+    return as_table(Shown(title, columns, rows))

@@ -76,7 +76,7 @@ def explained(kept: str = "") -> Iterator[None]:
 
 
 def ready_policies(names: list[str], trust: bool, rules: Rules | None = None) -> dict[str, Policy]:
-    """Return policies by name; with rules, check that they play them. Errors in a user's code become ValueErrors."""
+    """Return policies by name; with `rules`, check that each policy plays them. Failing user code raises ValueError."""
     from wotd_env import Game, make_policy
     from wotd_env.policies.oracle import Oracle
     from wotd_env.policy import check_plays

@@ -132,7 +132,7 @@ class Match:
             case ["help" | "?"]:
                 say(person.HELP)
             case ["list" | "l"]:
-                say(person.numbered(decision))
+                say(person.listed(decision))
             case ["board" | "b"]:
                 self._show_board(decision)
                 self._show(decision)
@@ -166,7 +166,7 @@ class Match:
         if decision.is_hold:
             self._show_dice(decision)
         else:
-            say(person.numbered(decision))
+            say(person.listed(decision))
 
     def _show_dice(self, decision: person.Decision) -> None:
         typer.echo(person.dice_line(decision, self._color))

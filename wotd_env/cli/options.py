@@ -53,8 +53,8 @@ _RULES: dict[str, tuple[Any, str]] = {
 def rules_options(*names: str, **settled: str) -> Callable[[Callable[..., None]], Callable[..., None]]:
     """Replace the parameter `rules` of a command by an option for each field of `Rules`, or for the fields `names`.
 
-    The command gets `rules` as a dict of field and value, the unchecked arguments of `Rules`. `settled` describes
-    in words the defaults that the command computes. Such a field is in the dict only if the user gives its option.
+    The command gets `rules` as a dict from field to value, the unchecked arguments of `Rules`. `settled` contains, by
+    field, the help text of a default that the command computes; the dict has such a field only if its option is given.
     """
     options = {
         field.name: _option(field, settled.get(field.name))

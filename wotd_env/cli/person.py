@@ -1,7 +1,7 @@
 """A person's decision at the terminal: the choices, the input, and the equity of each choice.
 
-This module contains no rules. Choices are the legal actions of the engine, described by `Game.describe_action` and by
-the notation.
+This module contains no rules: the choices are the legal actions of the engine. `Game.describe_action` and the notation
+describe them.
 """
 
 from __future__ import annotations
@@ -23,17 +23,17 @@ from wotd_env.notation import action_text
 from wotd_env.rendering.text import paint
 
 HELP = """\
-Choose by the number of a choice, by its short word, or in words:
-  3              the third choice of the list
-  w3, wwf, stop  a short word from the second column of the list
-  fire           part of a description, if it fits only one choice
-Keep dice:
+Choose a move by its number, by its short word, or in words:
+  3              the third move of the list
+  w3, pass       a short word from the second column of the list
+  fire           part of a description, if it fits only one move
+Choose the dice to keep:
   k 1 3          keep dice 1 and 3
   r 2            re-roll die 2
   u              undo the last change
   Enter          roll the dice that are not kept
-  keep water fire, re-roll earth
-                 choose and roll at once, in words
+  keep water fire, re-roll earth, wwf
+                 choose and roll at once, by the names or letters of the dice
   stop           keep all dice
   none           re-roll all dice
 Other commands:
@@ -48,7 +48,6 @@ Other commands:
 
 _NAMES = (*ELEMENTS, "dragon")
 _WOOD = (0, 4, 4, 5)  # the faces that the letters of "wood" name: water, wood, wood, dragon
-_REST = re.compile(r"\s+and re-?roll the rest$")
 
 
 class Choice(NamedTuple):
@@ -99,14 +98,17 @@ class Decision:
         line = _normalized(text)
         if self.is_hold:
             return self._read_hold(text.strip(), line)
-        found = self._listed(line)
-        return self._by_words(text.strip(), line) if found is None else found
+        return self._read_move(text.strip(), line)
 
-    def _listed(self, line: str) -> int | None:
-        """Return the action with this short word, description, or number in the list; None for other input."""
-        for choice in self.choices:
-            if line in (choice.notation.lower(), _normalized(choice.words)):
-                return choice.action
+    def _spelled(self, line: str) -> int | None:
+        """Return the action with this short word or description; None for other input."""
+        fitting = (c.action for c in self.choices if line in (c.notation.lower(), _normalized(c.words)))
+        return next(fitting, None)
+
+    def _read_move(self, text: str, line: str) -> int:
+        """Return the action with this short word, description or number, or with these words in its description."""
+        if (spelled := self._spelled(line)) is not None:
+            return spelled
         if line.isdecimal() and line.isascii():
             index = int(line) - 1 if len(line) < 5 else -1
             if not 0 <= index < len(self.choices):
@@ -114,10 +116,6 @@ class Decision:
                     f"the number of a choice must be from 1 to {len(self.choices)}, got {line[:20]}"
                 )
             return self.choices[index].action
-        return None
-
-    def _by_words(self, text: str, line: str) -> int:
-        """Return the only action whose description contains words that begin with the typed words."""
         typed = line.split()
         found = []
         for choice in self.choices:
@@ -136,7 +134,7 @@ class Decision:
 
     def _read_hold(self, text: str, line: str) -> int | None:
         """Return the hold chosen by a line, or None if the line only changes the dice kept so far."""
-        if line in ("", "go", "roll"):
+        if line in ("", "roll"):
             if self.kept is None:
                 raise ValueError(
                     "no dice are chosen yet: k 1 3 keeps dice 1 and 3, stop keeps all, help shows more"
@@ -146,9 +144,9 @@ class Decision:
             raise ValueError(
                 "wood is ambiguous; it is one die, or the letters w, o, o, d: type keep wood, or k and the numbers"
             )
-        if line not in _NAMES and (found := self._listed(line)) is not None:
+        if line not in _NAMES and (found := self._spelled(line)) is not None:
             return found
-        what = re.fullmatch(r"(k|keep|r|re-?roll)(?:\b|(?=[1-9])) ?(.*)", _REST.sub("", line))
+        what = re.fullmatch(r"(k|keep|r|re-?roll)(?:\b|(?=[1-9])) ?(.*)", line)
         if what is None:
             return self._hold_of[() if line == "none" else self._named(text, line.split())]
         keep = what[1].startswith("k")
@@ -220,10 +218,10 @@ def dice_line(decision: Decision, color: bool = False) -> str:
     return f"{''.join(parts)}  Enter: {'stop' if len(decision.kept) == DICE else 'roll the others'}"
 
 
-def numbered(decision: Decision) -> str:
-    """Return the numbered choices, one line each."""
+def listed(decision: Decision) -> str:
+    """Return the choices, one line each. Holds have no numbers, because typed numbers are those of dice."""
     return "\n".join(
-        f"{number:>3}  {choice.notation:<16} {choice.words}"
+        f"{'' if decision.is_hold else number:>3}  {choice.notation:<16} {choice.words}"
         for number, choice in enumerate(decision.choices, 1)
     )
 

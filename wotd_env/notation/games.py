@@ -55,7 +55,7 @@ def record_game(
 
     Raises:
         IllegalActionError: for an illegal action.
-        ValueError: for actions after the end, or unless exactly one of seed and state is given.
+        ValueError: for actions after the end of the game, or if not exactly one of `seed` and `state` is given.
     """
     if (seed is None) == (state is None):
         raise ValueError("a game is recorded from one of seed and state, got both or none")

@@ -89,7 +89,7 @@ def _read_tag(line: str, number: int, tags: dict[str, tuple[int, str]]) -> None:
 
 
 def _replay(tags: dict[str, tuple[int, str]], words: Iterator[tuple[int, str]]) -> RecordedGame:
-    """Replay a game from the tags of its header and the words of its turns, which have the numbers of their lines."""
+    """Replay a game. `tags` are name -> (line number, text); `words` are (line number, word) of all turns."""
     if "Position" not in tags:
         raise ValueError('a game must begin with its first position, [Position "..."], got none')
     line, text = tags["Position"]

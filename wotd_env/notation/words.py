@@ -80,7 +80,7 @@ def parse_action(game: Game, state: States, text: str) -> int:
 
 
 def word(rules: Rules, before: np.void, after: np.void, action: int) -> str:
-    """Return the word of an action between two positions."""
+    """Return the word of an action, given the positions before and after the action."""
     if before["phase"] == Phase.KEEP:
         return _hold_words(before)[action]
     if action in FIXED_WORDS:

@@ -66,7 +66,7 @@ def schema(rules: Rules) -> pa.Schema:
 def seating(games: NDArray[np.int64], seats: int, policies: int) -> NDArray[np.int64]:
     """Return the index of the policy in each seat of games given by number, int64 (N, n).
 
-    The policies move on by one seat from game to game.
+    Every policy moves on by one seat from game to game.
     """
     return (np.arange(seats) - games[:, None]) % policies
 
@@ -88,7 +88,7 @@ def legal_values(values: NDArray[np.float32], mask: NDArray[np.int8]) -> pa.List
 
 @contextmanager
 def errors_name(file: str | Path, message: str) -> Iterator[None]:
-    """Turn errors of reading into a ValueError that names the file; the error replaces `{}` or `{!r}` in `message`.
+    """Turn errors of reading into a ValueError: the file, then `message` with the error in place of `{}` or `{!r}`.
 
     An OSError with errno comes from the system and passes unchanged. pyarrow reports damage as OSError without errno.
     """

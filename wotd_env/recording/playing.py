@@ -66,7 +66,7 @@ def play_block(recording: Recording, first: int, count: int) -> pa.Table:
 def decision_columns(
     game: Game, state: States, action: NDArray[np.int64], analysis: Analysis | None
 ) -> dict[str, Any]:
-    """Return the columns that depend only on the decisions, (M,), and their states, STATE (M,).
+    """Return the columns that follow from the states, STATE (M,), and the actions, (M,), without the game.
 
     Without an analysis of the states, `equity` and `regret` are null.
     """

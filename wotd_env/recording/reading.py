@@ -69,7 +69,7 @@ def verify(
 
     Args:
         file: a file written by `record`.
-        progress: called with the number of compared decisions and of all decisions.
+        progress: called with the number of compared decisions and the number of all decisions.
 
     Returns:
         The number of games and the number of decisions.
@@ -97,7 +97,7 @@ def verify(
 
 
 def _first_wrong(decisions: Decisions) -> tuple[int, str] | None:
-    """Return the first row that does not follow from the row before, and the name of the wrong value."""
+    """Return the first row with a wrong value, and the name of the value; None if all rows are right."""
     game, rows = Game(decisions.rules), len(decisions.game)
     if not rows:
         return None

@@ -61,7 +61,7 @@ def record(
         seed: game i has the seed `seed + i`. The draws of policies are derived from the seed, too.
         table: the solution of the board, for the equity of every legal action and the regret of every decision.
         trust: see `make_policy`.
-        progress: called with the number of finished games and of all games, at the start and after every block.
+        progress: called with the numbers of finished games and of all games, before every block and at the end.
 
     Returns:
         The number of decisions.
@@ -87,7 +87,7 @@ def record(
         check_plays(player, rules)
     game = Game(rules)
     if table is not None:
-        analyze(game, game.new(1), table)  # a wrong table is refused before games begin
+        analyze(game, game.new(1), table)  # raises for a wrong table before games begin
     about = {
         "format": FORMAT,
         "version": wotd_env.__version__,
@@ -132,7 +132,7 @@ def name_of(policy: str | Policy) -> str:
 
 @contextmanager
 def _parts_folder(file: Path) -> Iterator[Path]:
-    """Yield the folder of the finished blocks, locked for this call. Remove it at the end if it contains no block.
+    """Yield the folder of finished blocks, locked for this call. Remove the folder at the end if it has no block.
 
     An OSError inside names the file and the folder that keeps the blocks.
     """
