@@ -132,8 +132,11 @@ def layout(rules: Rules, encoding: str = "one_hot") -> dict[str, slice]:
 @inlined
 def encode_one_hot(s: Record, rules: Config, observer: Any, keep: Keep, row: Any) -> None:
     """Write the observation of a seat, int8 (D,), one-hot; `keep` is the result of `engine.shown`."""
-    if rules.players == 2 and rules.spaces == 7:  # constants for the default rules save 7 of 60 ns
+    # Constant sizes save 7 of 60 ns of a step of two players, and 5 of 55 ns for five.
+    if rules.players == 2 and rules.spaces == 7:
         write_one_hot(s, rules, observer, keep, row, (np.int64(2), np.int64(7)))
+    elif rules.players == 5 and rules.spaces == 7:
+        write_one_hot(s, rules, observer, keep, row, (np.int64(5), np.int64(7)))
     else:
         write_one_hot(s, rules, observer, keep, row, (rules.players, rules.spaces))
 
