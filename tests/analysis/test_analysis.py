@@ -388,7 +388,7 @@ def test_analyze_prints_the_board_of_the_table(table):
     arguments = ["analyze", "first", "--table", str(table.file), "--games", "5", "--blunders", "0", "--quiet"]
     result = CliRunner().invoke(app, arguments)
     assert result.exit_code == 0
-    assert "first, 5 games on 0 plain spaces" in result.stdout
+    assert "first: 5 games against itself on 0 plain spaces" in result.stdout
     assert "regret 0." not in result.stdout
 
 

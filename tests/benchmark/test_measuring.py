@@ -218,7 +218,7 @@ def test_latex_escapes_special_characters():
             ("greedy", "--powers", "own"),
             "no positions of 2 players with own powers are bundled; there are those for 3 plain spaces",
         ),
-        (("ppo", "--spaces", 0), "no trained model of ppo"),
+        (("ppo", "--players", 3, "--spaces", 7), "no trained model of ppo"),
         (("--compare", "a.json"), "two result files"),
         (("--compare", "a.json", "b.json", "--games", 10), "--games cannot be combined"),
         (("--compare", "a.json", "b.json", "--format", "json"), "table, markdown and latex"),

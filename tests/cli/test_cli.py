@@ -19,7 +19,7 @@ from typer.testing import CliRunner, Result
 
 import wotd_env
 from tests.helpers import ROOT
-from wotd_env import Game, Rules, analysis, notation, solver
+from wotd_env import Game, Rules, analysis, models, notation, solver
 from wotd_env.arena import Tournament, run
 from wotd_env.cli import FAILED, FORFEITS, INTERRUPTED, WRONG_USE, app
 from wotd_env.policies import POLICIES
@@ -423,11 +423,12 @@ def test_unsupported_rules_are_refused_before_any_output(command):
     assert result.stdout == ""
 
 
-@pytest.mark.parametrize("more", [["ppo"], ["--against", "ppo"]])
-def test_analyze_refuses_unsupported_rules_before_grading(table, more):
-    result = wotd("analyze", "greedy", *more, "--table", table)
+@pytest.mark.parametrize("option", [[], ["--against"]], ids=["policy", "opponent"])
+def test_analyze_refuses_unsupported_rules_before_grading(table, option):
+    network = models.FOLDER / "ppo-2-none.onnx"
+    result = wotd("analyze", "greedy", *option, f"onnx:{network}", "--table", table)
     assert result.exit_code == WRONG_USE
-    assert " ".join(result.stderr.split()).startswith("Error: no trained model of ppo")
+    assert f"{network} is made for Rules(players=2, spaces=7" in " ".join(result.stderr.split())
     assert result.stdout == ""
 
 
