@@ -1,7 +1,7 @@
-"""Learners by self-play, for a checkout of the repository; they are not installed."""
+"""Learners that train by self-play. They belong to a checkout of the repository and are not installed."""
 
 import os
 
-# Busy-waiting threads of torch would make training ten times slower on a busy machine. OpenMP reads this
-# variable once, when torch is imported.
+# Waiting threads of torch must sleep: busy-waiting makes training ten times slower on a busy machine. OpenMP
+# reads this variable once, when torch is imported.
 os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")

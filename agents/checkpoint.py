@@ -29,7 +29,7 @@ def save(path: Path, content: dict[str, Any]) -> None:
     """Write a checkpoint: the output of `torch.save`, followed by its SHA-256.
 
     Raises:
-        OSError: naming the file, if it cannot be written; the old checkpoint is unchanged.
+        OSError: if the file cannot be written. The message names the file, and the old checkpoint is unchanged.
     """
     buffer = io.BytesIO()
     th.save({"format": FORMAT, **content}, buffer)
@@ -38,7 +38,9 @@ def save(path: Path, content: dict[str, Any]) -> None:
 
 
 def load(path: Path) -> dict[str, Any]:
-    """Read a checkpoint. Only tensors and plain values are read; no code in the file is run. Use `check` on the values.
+    """Read the tensors and plain values of a checkpoint, without running code.
+
+    The values are not checked; see `check`.
 
     Raises:
         CheckpointError: if the file is missing, damaged or not a checkpoint of this format.
@@ -50,11 +52,11 @@ def load(path: Path) -> dict[str, Any]:
     except OSError as error:
         raise CheckpointError(f"the checkpoint cannot be read: {error}") from error
     data, digest = file[:-32], file[-32:]
-    if sha256(data).digest() != digest:  # the checksums of PyTorch's archives do not cover their directory
+    if sha256(data).digest() != digest:  # PyTorch's archives have no checksum of their directory
         raise CheckpointError(f"{path} is damaged, or not a checkpoint of train.py. {CURE}")
     try:
         content = th.load(io.BytesIO(data), map_location="cpu", weights_only=True)
-    except Exception as error:  # torch raises almost any kind
+    except Exception as error:  # torch raises almost any kind of exception
         why = _short(repr(error))
         raise CheckpointError(f"{path} is damaged, or not a checkpoint of train.py: {why}. {CURE}") from error
     if not isinstance(content, dict) or content.pop("format", None) != FORMAT:
@@ -63,12 +65,12 @@ def load(path: Path) -> dict[str, Any]:
 
 
 def check(name: str, saved: Any, like: Any) -> None:
-    """Check the types, keys and tensor shapes of a value from a checkpoint.
+    """Check that a value from a checkpoint has the types, keys and tensor shapes of `like`.
 
-    `like` is a value with the right structure. A list or an empty dict in `like` stands for any list or dict.
+    A list in `like` matches any list, and an empty dict matches any dict.
 
     Raises:
-        CheckpointError: if the structure differs; the message contains `name`.
+        CheckpointError: if a type, key or shape differs. The message starts with `name`.
     """
     if isinstance(like, th.Tensor) and isinstance(saved, th.Tensor):
         if _kind(saved) != _kind(like):
@@ -84,7 +86,11 @@ def check(name: str, saved: Any, like: Any) -> None:
 
 
 def load_adam(optimizer: th.optim.Optimizer, saved: dict[int, Any]) -> None:
-    """Load the state of Adam (empty before the first step); raise CheckpointError if it does not fit the weights."""
+    """Load a saved state of Adam, which is empty before the first step.
+
+    Raises:
+        CheckpointError: if the state does not fit the weights.
+    """
     groups = optimizer.state_dict()["param_groups"]
     if saved:
         parameters = enumerate(p.cpu().data for group in optimizer.param_groups for p in group["params"])
@@ -98,5 +104,5 @@ def _kind(tensor: th.Tensor) -> tuple[str, tuple[int, ...], str, str]:
 
 
 def _short(text: str) -> str:
-    """Return a text in one line of at most 300 characters."""
+    """Return a text as one line, cut after 300 characters."""
     return " ".join(text.split())[:300]

@@ -1,7 +1,8 @@
-"""Self-play on a Ray cluster, for `python train.py td --ray ADDRESS`: its nodes play slices of the games.
+"""Self-play on a Ray cluster, for `python train.py td --ray ADDRESS`.
 
-The result does not depend on the cluster, because a game does not depend on its slice or node. If a node dies, another
-node plays its slice again. Every node needs this checkout under the same path.
+The games are split into slices, and the nodes of the cluster play the slices. The result does not depend on the
+cluster, because a game does not depend on its slice or node. If a node dies, another node plays the slice again. Every
+node needs this checkout under the same path.
 """
 
 from __future__ import annotations
@@ -30,11 +31,11 @@ def play_slices(
     at_random: NDArray[np.bool_],
     td_lambda: float,
 ) -> list[th.Tensor]:
-    """Play turns in all games, in place, and return the samples, as `agents.td.self_play` does with these arguments.
+    """Play turns in all games on the cluster, in place, and return the samples that `self_play` would return.
 
-    Ray must be connected, see `wotd_env.adapters.ray.connect`.
+    Ray must be connected with `wotd_env.adapters.ray.connect`. `self_play` is `agents.td.self_play`.
     """
-    # Two slices per CPU, because CPUs differ in speed; slices smaller than the planner's chunks would waste time.
+    # Two slices per CPU even out the speeds of the CPUs. Slices smaller than the planner's chunks would waste time.
     count = max(1, min(2 * num_cpus(), len(state) // CHUNK))
     games = np.array_split(np.arange(len(state)), count)
     network = ray.put(value.network)
@@ -44,7 +45,7 @@ def play_slices(
     )
     for part, (after, _) in zip(games, played, strict=True):
         state[part] = after
-    # The samples are in the order of a single process: turn by turn, and in each turn game by game.
+    # Order the samples as a single process does: by turn, and within a turn by game.
     by_turn = [[part.reshape(len(at_random), -1, part.shape[1]) for part in samples] for _, samples in played]
     return [th.from_numpy(np.concatenate(column, 1)).flatten(0, 1) for column in zip(*by_turn, strict=True)]
 

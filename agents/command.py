@@ -34,10 +34,11 @@ NO_ROOM = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)  # the values of errno that 
 
 
 def parse(arguments: Sequence[str], learners: dict[str, str] = LEARNERS) -> tuple[Any, Any]:
-    """Return the module of the learner, and the settings of the run, from the command line.
+    """Parse the command line; return the module of the learner and the settings of the run.
 
     Raises:
-        CheckpointError: if the run to resume is missing, has another learner, or names code without consent.
+        CheckpointError: if the run to resume is missing or has another learner, or if its settings name code and the
+            user has not repeated their options.
         SystemExit: for `--help` and for wrong arguments.
     """
     named = arguments[0] if arguments and not arguments[0].startswith("-") else None
@@ -74,7 +75,7 @@ def parse(arguments: Sequence[str], learners: dict[str, str] = LEARNERS) -> tupl
 
 
 def ask_consent(settings: Any, given: set[str]) -> None:
-    """Raise CheckpointError if a setting from the checkpoint names code and is not among the `given` options."""
+    """Raise CheckpointError if a setting in the checkpoint names code and `given` does not contain its option."""
     code = code_options(settings)
     if not given >= code.keys():
         again = shlex.join(word for option in code.items() for word in option)
@@ -100,7 +101,7 @@ def main(arguments: Sequence[str] | None = None, learners: dict[str, str] = LEAR
 
 
 def work(run: Run, console: Console) -> int:
-    """Train, show the next commands and the strength; return the exit code."""
+    """Train, then show the next commands and the strength of the policy; return the exit code."""
     say = functools.partial(console.print, soft_wrap=True, markup=False)
     say(f"Run folder {run.folder}")
     try:
@@ -126,7 +127,7 @@ def work(run: Run, console: Console) -> int:
 
 
 def train(run: Run, console: Console) -> dict[str, Counts]:
-    """Train and measure, and show progress; write the results to the run folder."""
+    """Train, measure the strength, and write the results to the run folder; show the progress."""
     try:
         with progress_of(run, console) as show, stopping(run, console.print):
             run.train(show)
@@ -151,7 +152,7 @@ def progress_of(run: Run, console: Console) -> Iterator[Callable[[Run], None]]:
             nonlocal calls, shown, start
             calls += 1
             line = f"{run.done / run.total:4.0%}  {run.done:,} {run.unit}"
-            if calls <= 2:  # the first update compiles kernels, so it does not count
+            if calls <= 2:  # the first update compiles kernels: measure the speed after it
                 start = time.perf_counter(), run.done
                 status.update(line)
             else:
@@ -196,7 +197,7 @@ def resume_command(run: Run) -> str:
 
 
 def policy_name(folder: Path) -> str:
-    """Return the policy name of a run folder. A folder named like a policy gets a leading `./`."""
+    """Return the name of the policy in a run folder: the path, with `./` in front if another policy has this name."""
     return f"./{folder}" if str(folder) in POLICIES else str(folder)
 
 

@@ -23,14 +23,14 @@ MEASURING = 1 << 63
 """Seed of the measurements at milestones. Training games have smaller seeds."""
 
 FINAL = MEASURING + (1 << 32)
-"""Seed of the final measurement. Its games are new, as the games at milestones may have influenced the settings."""
+"""Seed of the final measurement: new games, because the games at milestones may have influenced the settings."""
 
 GRADED = 2000  # number of games against perfect play, to grade a finished run
 SMALL = 2  # boards with at most this many plain spaces are solved in seconds if no table exists
 
 
 class Counts(NamedTuple):
-    """Numbers of games by result."""
+    """The number of games, and how many of these games are won, tied and lost."""
 
     games: int
     wins: int
@@ -41,8 +41,8 @@ class Counts(NamedTuple):
 class Measurement(NamedTuple):
     """A point of the learning curve: games against one opponent after some training."""
 
-    done: int  # decisions or turns learned from
-    seconds: float  # of processor time
+    done: int  # decisions or turns that the network has learned from
+    seconds: float  # processor time so far
     opponent: str
     games: int
     wins: int
@@ -51,10 +51,11 @@ class Measurement(NamedTuple):
 
 
 def measure(game: Game, policy: Policy, opponent: Policy, games: int, seed: int) -> Counts:
-    """Play games between a policy, on every seat equally often, and an opponent on all other seats.
+    """Play games between a policy on one seat and an opponent on all other seats; return the results.
 
-    A game is won if the policy gets the whole prize. It is tied if the prize is shared or the game is truncated.
-    `games` is rounded up to a multiple of the number of players. Equal seeds give equal results.
+    The policy plays on every seat equally often. A game is won if the policy gets the whole prize. It is tied if the
+    prize is shared or the game is truncated. `games` is rounded up to a multiple of the number of players. Equal seeds
+    give equal results.
     """
     n = game.rules.players
     each = -(-games // n)
@@ -126,7 +127,7 @@ def table(results: dict[str, Counts], players: int) -> Table:
 
 
 def in_percent(count: int, total: int) -> str:
-    """Return a share in percent with its interval: `53.1 (52.4-53.8)`."""
+    """Return `count / total` in percent with its 95 % interval: `53.1 (52.4-53.8)`."""
     low, high = proportion_confint(count, total)
     return f"{100 * count / total:.1f} ({100 * low:.1f}-{100 * high:.1f})"
 
@@ -135,8 +136,8 @@ def strength(policy: str, rules: Rules, results: dict[str, Counts]) -> str:
     """Return the strength of a policy in words: against perfect play if possible, else against a reference.
 
     Against perfect play, the share of games won is one half minus half of the regret per game. The regret needs the
-    extra `arena` and a table of the solved board in the cache folder. Boards of at most `SMALL` plain spaces need no
-    table. The last entry of `results` counts the games against the strongest reference.
+    extra `arena` and a table of the solved board in the cache folder. Boards of at most `SMALL` plain spaces are solved
+    if there is no table. The last entry of `results` counts the games against the strongest reference.
     """
     opponent, counts = list(results.items())[-1]
     share = 100 * counts.wins / counts.games
@@ -171,5 +172,5 @@ def solved(rules: Rules) -> bool:
 
 
 def has_arena() -> bool:
-    """Return whether the extra `arena` is installed. The commands, tables and ONNX files need it."""
+    """Return whether the extra `arena` is installed. `wotd`, tables of solved boards and ONNX files need it."""
     return all(map(find_spec, ("typer", "choix", "onnxruntime", "platformdirs")))

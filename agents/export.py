@@ -21,12 +21,12 @@ from wotd_env import Rules, files
 
 
 def load(run: Path | str) -> NetworkPolicy:
-    """Return the policy in the last checkpoint of a run of PPO or the baseline; its `network` is a torch module.
+    """Return the policy in the last checkpoint of a run of `ppo` or `sb3`; its `network` is a torch module.
 
     For a run of TD(lambda), pass the run folder itself to `wotd_env.make_policy`.
 
     Raises:
-        CheckpointError: if the checkpoint is missing or damaged, or has another network.
+        CheckpointError: if the checkpoint is missing or damaged, or if its network is of another kind.
     """
     path = Path(run) / CHECKPOINT
     saved = checkpoint.load(path)

@@ -13,9 +13,9 @@ Powers (R12) add `POWER_ENDS` ends:
 The tiger (metal) adds a re-roll. This re-roll uses the power, so the ends after it have other values. An extra turn by
 rebirth (fire) is part of the value of an end.
 
-From the values of the ends the planner computes the exact value of every hold, in passes over the 252 rolls and 462
-keeps. The value of a hold is the mean value of the ends that optimal play reaches. So the derivative of this value with
-respect to the value of an end is the probability of that end.
+From the values of the ends the planner computes the exact value of every hold, in passes over the 252 rolls and the 462
+sets of kept dice (keeps). The value of a hold is the expected value of the end that optimal play reaches. So its
+derivative with respect to the value of an end is the probability that optimal play reaches this end.
 """
 
 from __future__ import annotations
@@ -48,7 +48,8 @@ PATH_ENDS = DICE + 1  # ends on one path: moves by 1 to 5 dice, and a swap with 
 OTHER_ENDS = 3  # an equilibrium, a swap with five dragons, a pass
 ENDS = PATHS * PATH_ENDS + OTHER_ENDS
 ADVANCED, SWAPPED, PASSED = range(PATHS * PATH_ENDS, ENDS)
-# Numbers of the ends that powers add: the first move with dragons, the first jump, and the ends without a path.
+# Indices of the ends that powers add. The moves with dragons start at WOOD, and the jumps start at JUMP. The other
+# three ends belong to no path.
 WOOD, JUMP, POWER_PATHLESS = range(ENDS, ENDS + 3 * PATHS * DICE, PATHS * DICE)
 WOOD_ADVANCED, EARTH_ADVANCED, FEARED = range(POWER_PATHLESS, POWER_PATHLESS + 3)
 POWER_ENDS = FEARED + 1 - ENDS
@@ -57,7 +58,10 @@ IMPOSSIBLE = -1e3  # the value of an impossible end; possible ends have larger v
 
 
 def _moves() -> NDArray[np.int64]:
-    """Return the ends of each roll by power-free moves, or else the pass, int64 (252, 5), padded with the last end."""
+    """Return the ends that each roll reaches by moves without powers, int64 (252, 5).
+
+    A roll that allows no move has the pass as its end. Each row is padded with its last end.
+    """
     moves = np.full((NUM_ROLLS, DICE), PASSED)
     for roll, counts in enumerate(COUNTS[:NUM_ROLLS].tolist()):
         ends = [PATH_ENDS * path + counts[path] - 1 for path in range(PATHS) if counts[path]] or [PASSED]
@@ -68,7 +72,7 @@ def _moves() -> NDArray[np.int64]:
 
 
 def _others(powers: bool) -> NDArray[np.int64]:
-    """Return the ends that each roll offers by swaps and, with `powers`, by powers, int64 (252, k), padded with -1."""
+    """Return the ends that each roll reaches by swaps and, if `powers`, by powers, int64 (252, k), padded with -1."""
     offers: list[list[int]] = []
     for roll, counts in enumerate(COUNTS[:NUM_ROLLS].tolist()):
         dragons, paths = counts[DRAGON], [path for path in range(PATHS) if counts[path]]
@@ -88,21 +92,22 @@ def _others(powers: bool) -> NDArray[np.int64]:
 
 
 MOVES, SWAPS, OTHERS = _moves(), _others(powers=False), _others(powers=True)
-FIRST_END = NUM_KEEPS  # the row of the first end, after the rows of the rolls and keeps
+FIRST_END = NUM_KEEPS  # row of the first end in a work array; the rolls and keeps have the rows before
 MOVE_ROWS, PASS_ROW = (FIRST_END + MOVES).astype(np.uint64), np.uint64(FIRST_END + PASSED)
 FEAR_ROW = np.uint64(FIRST_END + FEARED)
 
-# SIZES[k] contains the numbers of the keeps of k dice: a range. Keeps of more dice have lower numbers.
+# SIZES[k] contains the indices of all keeps of k dice. They are a range; keeps of more dice have lower indices.
 SIZES = [np.flatnonzero(DICE - size == UNROLLED_DICE) for size in range(DICE + 1)]
 
 
 def planned_holds(ends: th.Tensor, roll: th.Tensor, rerolls: th.Tensor) -> th.Tensor:
-    """Return the values of the holds, (N, 32); zeros if no re-roll is left.
+    """Return the values of the holds, (N, 32). Positions without re-rolls have zeros.
 
     Args:
-        ends: float (N, 1, ENDS), the values of the ends of the turn. With powers (N, 2, ENDS + POWER_ENDS): the second
-            row applies after the last re-roll, and differs from the first if that re-roll uses the tiger.
-        roll: int64 (N,), the numbers of the rolls on the table.
+        ends: float (N, 1, ENDS), the values of the ends of the turn. With powers, the shape is (N, 2, ENDS +
+            POWER_ENDS). The second row applies after the last re-roll. It differs from the first row if the last
+            re-roll uses the tiger.
+        roll: int64 (N,), the indices of the current rolls.
         rerolls: int64 (N,), re-rolls left, 0 to 2, plus 1 with the tiger.
     """
     plan: Any = _by_tensors if th.onnx.is_in_onnx_export() else _Planned.apply
@@ -111,7 +116,7 @@ def planned_holds(ends: th.Tensor, roll: th.Tensor, rerolls: th.Tensor) -> th.Te
 
 
 def _by_tensors(ends: th.Tensor, roll: th.Tensor, rerolls: th.Tensor) -> th.Tensor:
-    """Compute `planned_holds` with operations of ONNX. It takes about ten times as long as `_Planned`."""
+    """Compute `planned_holds` with operations that ONNX has; about ten times slower than `_Planned`."""
     stop, last = (_stops(ends[:, i]) for i in (0, -1))
     kept = th.from_numpy(HOLD_KEEP.astype(np.int64))[roll]
     expected = _means(last)
@@ -252,7 +257,8 @@ def credit_ends(ends: Any, roll: Any, rerolls: Any, gradient: Any, work: Any, ou
     n = out.shape[0]
     mass = np.zeros(NUM_KEEPS, np.float32)
     stopped = np.zeros(NUM_ROLLS, np.float32)
-    # The values of the keeps before and after `best`. The first index is the number of re-rolls that follow, minus one.
+    # `means` and `bests` are the values of the keeps before and after the kernel `best`. Their first index is the
+    # number of re-rolls that follow, minus one.
     means = np.empty((REROLLS, NUM_KEEPS, LANES), np.float32)
     bests = np.empty((REROLLS, NUM_KEEPS, LANES), np.float32)
     for first in range(0, n, LANES):
@@ -290,7 +296,7 @@ def credit_ends(ends: Any, roll: Any, rerolls: Any, gradient: Any, work: Any, ou
 
 @kernel
 def follow(mass: Any, means: Any, bests: Any, stopped: Any) -> None:
-    """Move the mass of each roll to its best keep, or to its entry of `stopped`, (252,), if stopping is best."""
+    """Move the mass of each roll to the roll's best keep or, if stopping is best, to its entry in `stopped`, (252,)."""
     for r in range(NUM_ROLLS):
         flow = mass[r]
         mass[r] = 0

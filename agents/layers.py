@@ -1,11 +1,11 @@
-"""Two layers of PPO's network: one scores actions by the kept dice, the other by the ends of the turn.
+"""Two layers of PPO's network, which score actions by the kept dice and by the ends of the turn.
 
-`KeptDice` scores holds by the dice that they keep. The optional `Planned` gives every end of the turn a value
-(`Afterstates`). From these values the turn planner (`agents.holds`) computes exact scores of the holds, with gradients.
-The scores of the other actions, except extra turns, are the values of the ends that they lead to.
+`KeptDice` scores holds by the dice that they keep. The optional layer `Planned` computes the value of every end of the
+turn with `Afterstates`. From these values the turn planner (`agents.holds`) computes exact scores of the holds, with
+gradients. The score of any other action, except an extra turn, is the value of the end that the action leads to.
 
 The possible ends (R3, R5, R6, R12, R14) are computed from the observation, because the action mask covers only the
-current roll. A test compares them with the engine.
+current roll. A test compares the computed ends with the engine.
 """
 
 from __future__ import annotations
@@ -22,13 +22,13 @@ from wotd_env.core.rules import DICE, DRAGON, NUMBERED, PATHS, REROLLS, Phase, R
 from wotd_env.planning.learned import LEAD
 
 AFTER = 32  # units of the hidden layer for positions after the turn
-SCALE = 10.0  # factor of the values of ends; if it is large, the scores of holds differ early in training
+SCALE = 10.0  # factor of the values of ends; if large, the scores of holds differ early in training
 PATHLESS = Action.FIRST_SWAP - Action.EQUILIBRIUM  # number of actions without a path
-COUNTS = DICE + 1  # numbers of dice that show a face: 0 to 5
+COUNTS = DICE + 1  # how many different numbers of dice can show a face: 0 to 5
 
 
 def register(module: nn.Module, **constants: th.Tensor) -> None:
-    """Add constants to a module. They move with it to another device, but checkpoints do not contain them."""
+    """Add constants that move to another device with the module but are not in its checkpoints."""
     for name, constant in constants.items():
         module.register_buffer(name, constant, persistent=False)
 
@@ -44,7 +44,11 @@ def sorted_faces(dice: th.Tensor) -> th.Tensor:
 
 
 class KeptDice(nn.Module):
-    """Score each hold by a sum: scores for the kept dice of each face, all kept dice, and the kept elements."""
+    """Scores each hold by a sum of eight scores.
+
+    Six scores depend on the numbers of kept dice of each face. The other two scores depend on the number of all kept
+    dice and on the number of different kept elements.
+    """
 
     held: th.Tensor  # (32, 5): whether a hold keeps a die
     face: th.Tensor  # (6,): 0..5
@@ -69,19 +73,19 @@ class KeptDice(nn.Module):
 
 
 class Afterstates(nn.Module):
-    """The values of the ends of a turn for the observer, computed from the positions after them.
+    """The values of the ends of a turn for the observer, computed from the positions after the turn.
 
-    As in `wotd_env.planning.learned`, the pieces of the observer and another player on a path select a row of weights.
-    The rows of all other players and paths are added up. A move or swap changes only the rows of its path. The standing
-    selects one more row. It consists of the number of the observer's numbered pieces, the largest number of any other
-    player, and the observer's lead in points.
+    As in `wotd_env.planning.learned`, the pieces of the observer and of another player on a path select a row of
+    weights. The rows for all other players and all paths are added up. A move or swap changes only the rows of its
+    path. The standing of the game selects one more row. The standing consists of three numbers: the observer's pieces
+    on numbered spaces, the most such pieces of any other player, and the observer's lead in points.
 
-    `of_path` is the number of inputs for each path, and `of_board` the number of inputs for the whole game. Neither
-    includes the dice. The first layer has `width` units.
+    `of_path` is the number of inputs for each path, and `of_board` is the number of inputs for the whole game. Both
+    numbers exclude the dice. The first layer has `width` units.
     """
 
     others: th.Tensor  # (n - 1, 1): the first row of each other player
-    exchanged: th.Tensor  # (pairs, n): all seats, with the two of each pair exchanged
+    exchanged: th.Tensor  # (pairs, n): for each pair, all seats with the pair exchanged
     perfect: th.Tensor  # (E, 1): 1 for ends by five dice, which earn one further turn (R8)
 
     def __init__(self, rules: Rules, of_path: int, of_board: int, width: int) -> None:
@@ -112,11 +116,11 @@ class Afterstates(nn.Module):
     def forward(
         self, at: th.Tensor, goals: th.Tensor, of_path: th.Tensor, of_board: th.Tensor, held: th.Tensor
     ) -> tuple[tuple[th.Tensor, ...], tuple[th.Tensor, ...]]:
-        """Return the values of the ends without a power and, if the game has powers, after the use of one.
+        """Return the values of the ends without and with the use of a power; without powers, the second tuple is empty.
 
         Each tuple contains the values of moves by 1 to 5 dice on each path, (N, 5, 5), of swaps, (N, 5, pairs), of an
-        equilibrium, (N, 1), and of a pass, (N, 1). Impossible ends have values too. After the use of a power, a move
-        to an occupied space is a jump, and a fifth value, (N, 1), belongs to an equilibrium with jumps.
+        equilibrium, (N, 1), and of a pass, (N, 1). Impossible ends have values too. In the second tuple, a move to an
+        occupied space is a jump, and a fifth item, (N, 1), is the value of an equilibrium with jumps.
 
         Args:
             at: int64 (N, n, 5), the spaces of all pieces.
@@ -155,7 +159,7 @@ class Afterstates(nn.Module):
         return plain, (by_path(moved), by_path(swapped), advanced, passed, jumped)
 
     def ends(self, of_path: th.Tensor, free: th.Tensor) -> th.Tensor:
-        """Return the sums over the paths at each end, (N, E, k).
+        """Add up numbers of the paths for each end; return the sums, (N, E, k).
 
         Args:
             of_path: (N, C, 5, k), the numbers to add up, for each path after each of C changes. The changes are, in
@@ -199,7 +203,10 @@ def turn_ends(moved: th.Tensor, swapped: th.Tensor, advanced: th.Tensor, passed:
 
 
 def at_count(moved: th.Tensor, dice: th.Tensor) -> th.Tensor:
-    """Return the values of moves by `dice` dice on each path, (N, 5, 1); `moved`, (N, 5, 5), is for 1 to 5 dice."""
+    """Return the values of moves by `dice` dice on each path, (N, 5, 1).
+
+    `moved`, (N, 5, 5), contains the values of moves by 1 to 5 dice.
+    """
     return moved.gather(2, (dice - 1).clamp(0, DICE - 1).long())
 
 
@@ -209,9 +216,9 @@ def by_path(values: th.Tensor) -> th.Tensor:
 
 
 class Planned(nn.Module):
-    """Scores all actions by the values of the ends of the turn. The arguments are those of `Afterstates`."""
+    """Scores all actions by the values of the ends of the turn. It has the same arguments as `Afterstates`."""
 
-    ranks: th.Tensor  # (5, 7): the number of a roll is the sum of one entry per die, 0 before the first roll
+    ranks: th.Tensor  # (5, 7): the index of a roll is the sum of one entry per die; 0 before the first roll
     number: th.Tensor  # (6,): 0..5
     space: th.Tensor  # (S + 6,): 0..S + 5
     seats: th.Tensor  # (2, pairs): the two seats of every pair
@@ -231,10 +238,10 @@ class Planned(nn.Module):
     ) -> tuple[th.Tensor, th.Tensor, th.Tensor, th.Tensor]:
         """Return scores of holds (N, 32), moves (N, 5, 3), swaps (N, 5, pairs) and actions without a path (N, 8).
 
-        `part` contains the parts of the observation. `faces` are the sorted faces, int64 (N, 5). `of_path`,
-        (N, 5, ...), describes each path, and `of_board`, (N, ...), the game.
+        `part` contains the parts of the observation. `faces` are the sorted faces, int64 (N, 5). `of_path`, (N, 5,
+        ...), describes each path. `of_board`, (N, ...), describes the game.
         """
-        n = of_path.shape[0]  # not len(): the exporter would make it a constant
+        n = of_path.shape[0]  # the ONNX exporter would make len() a constant
         pieces = part["pieces"].reshape(n, self.rules.players, PATHS, -1)
         count = part["dice"].reshape(n, DRAGON + 1, COUNTS) @ self.number
         held = part["powers"].reshape(n, self.rules.players, PATHS)[:, 0]
@@ -256,7 +263,7 @@ class Planned(nn.Module):
         if used:
             fear, _, tiger, anxiety, dragon = (held > 0).T[..., None]  # (N, 1) each
             later = possible(used[:4], free, still)
-            # The ends that powers add.
+            # Compute the values of the ends that powers add.
             wood = later[0].masked_fill(~dragon[..., None], IMPOSSIBLE)
             jump = used[0].masked_fill(~(blocked & anxiety[..., None]), IMPOSSIBLE)
             wood_advanced = later[2].masked_fill(~(dragon & advances), IMPOSSIBLE)
@@ -283,7 +290,7 @@ class Planned(nn.Module):
         if spaces := self.rules.spaces:
             taken[:, :, :spaces] += dead.reshape(dead.shape[0], PATHS, spaces)
         last, before = self.rules.spaces + NUMBERED, reached[:, :1] - 1
-        # The first empty space at or beyond each space, starting with the last space.
+        # Find the first empty space at or beyond each space, from the last space down.
         empty = [th.full_like(before[:, 0], last + 1)]
         for space in range(last, 0, -1):
             empty.append(th.where(taken[:, :, space - 1] > 0, empty[-1], space))
@@ -291,8 +298,8 @@ class Planned(nn.Module):
         return th.where((goals <= last) & (before <= self.rules.spaces), goals, before)
 
     def still(self, pieces: th.Tensor, colors: th.Tensor) -> th.Tensor:
-        """Return whether one of a pair of pieces cannot be swapped, bool (N, 5 paths, pairs) (R6, R14)."""
-        still = pieces[..., 0]  # not on the board
+        """Return which pairs of pieces cannot be swapped, bool (N, 5 paths, pairs) (R6, R14)."""
+        still = pieces[..., 0]  # 1 for pieces off the board
         if self.rules.immunity:
             still = still + colors.reshape(still.shape)
         return (still[:, self.seats[0]] + still[:, self.seats[1]] > 0).transpose(1, 2)

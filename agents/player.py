@@ -23,10 +23,11 @@ LARGE = 64  # integer tables of at least this size are stored in 16 bits
 
 
 class NetworkPolicy:
-    """Plays the legal action with a network's largest logit or, with `sample`, draws an action by its probability.
+    """Plays the legal action with the largest logit of a network or, if `sample`, an action drawn by probability.
 
-    The network, such as `agents.ppo.Network`, takes observations in `encoding`, float (N, D), and returns a tuple whose
-    first item is the logits, (N, A). The network's attribute `rules` contains the rules that it was made for.
+    The network, such as `agents.ppo.Network`, takes observations, float (N, D), in the encoding `encoding`, and returns
+    a tuple whose first item is the logits, (N, A). The network's attribute `rules` contains the rules that it was made
+    for.
     """
 
     def __init__(self, network: Any, sample: bool = False, encoding: str = "one_hot") -> None:
@@ -40,7 +41,7 @@ class NetworkPolicy:
             device = next(self.network.parameters()).device
             scores = self.network(observation.to(device))[0].cpu().numpy()
         logits = np.where(game.legal_actions(state), scores, -np.inf)
-        if self.sample:  # the largest of logit + Gumbel noise is a draw from the distribution
+        if self.sample:  # the argmax of logits plus Gumbel noise is a draw from the softmax
             logits = logits + rng.gumbel(size=logits.shape)
         return np.asarray(logits.argmax(1))
 
@@ -50,7 +51,7 @@ class NetworkPolicy:
 
 
 class _Logits(nn.Module):
-    """The exported function: from observation and mask to masked logits."""
+    """The function to export, which maps an observation and an action mask to masked logits."""
 
     def __init__(self, network: nn.Module) -> None:
         super().__init__()
@@ -64,14 +65,15 @@ class _Logits(nn.Module):
 def to_onnx(network: Any) -> bytes:
     """Return a network as ONNX.
 
-    The inputs are `observation`, int8 (N, D), and `action_mask`, int8 (N, A). The output is `logits`, float32 (N, A),
-    with the smallest float for illegal actions. N is dynamic. The metadata contain the rules and the encoding.
+    The inputs are `observation`, int8 (N, D), and `action_mask`, int8 (N, A). The output is `logits`, float32 (N, A);
+    illegal actions have the smallest float32. N, the batch size, is dynamic. The metadata contain the rules and the
+    encoding.
     """
     game = Game(network.rules)
     batch = th.export.Dim("batch")
     logging.getLogger("torch.onnx").setLevel(logging.ERROR)
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # the exporter warns about itself
+        warnings.simplefilter("ignore")  # the exporter warns about its own code
         program = th.onnx.export(
             _Logits(network).eval(),
             tuple(th.ones(2, size, dtype=th.int8) for size in (game.observation_size, game.num_actions)),

@@ -15,8 +15,8 @@ with the entropy H. The policy m that maximizes J is known in closed form:
 
     m(a | s) = old(a | s)^(beta / (beta + tau)) exp(A(s, a) / (beta + tau)) / normalization.
 
-The loss is the cross-entropy of pi with m. The gradient of J itself would be proportional to pi(a | s), so it would
-teach rarely played actions slowly. A, beta and tau are in equity, the result of a game from -1 to 1.
+The loss is the cross-entropy of pi with m. The gradient of J itself would be proportional to pi(a | s), so the network
+would learn slowly about actions that it rarely plays. A, beta and tau are in equity, the result of a game from -1 to 1.
 
 In an *update* the network plays all seats of its games (`play`), then takes gradient steps (`learn`). The critic plays
 and learns at the same time, in a second thread. Both threads use the critic of the last update, so equal settings give
@@ -127,20 +127,22 @@ class Network(nn.Module):
         first, second = nn.Linear(3 * width, 2 * width), nn.Linear(2 * width, 2 * width)
         self.game = nn.Sequential(first, nn.ReLU(), second, nn.ReLU())
         self.path_back, self.game_back = nn.Linear(width, width), nn.Linear(2 * width, width)
-        # Scores of a path: kept dice; a move, a move with dragons as wood, a jump; swaps.
+        # Each path has scores for numbers of kept dice, for three kinds of moves (plain, with dragons as wood, jump),
+        # and for swaps.
         self.path_parts = (COUNTS, 3, pairs(rules.players))
         self.path_out = nn.Linear(width, sum(self.path_parts))
-        # Scores of the game: kept dragons, all kept dice, kept elements; actions without a path.
+        # The game has scores for numbers of kept dragons, of all kept dice and of kept elements, and for the actions
+        # without a path.
         self.game_parts = (3 * COUNTS, PATHLESS)
         self.game_out = nn.Linear(2 * width, sum(self.game_parts))
-        for last in (self.path_out, self.game_out):  # all actions are equally likely at first
+        for last in (self.path_out, self.game_out):  # so that all actions are about equally likely at first
             nn.init.normal_(last.weight, std=0.01)
             nn.init.zeros_(last.bias)
         self.kept = KeptDice()
         self.planned = Planned(rules, of_path, of_board, width) if planned else None
 
     def forward(self, observation: th.Tensor) -> tuple[th.Tensor, th.Tensor]:
-        """Return the logits of all actions, legal or not, (N, A), and a description of the game, (N, 2 * width)."""
+        """Return the logits of all actions, (N, A), also of illegal ones, and features of the game, (N, 2 * width)."""
         n, players, spaces = observation.shape[0], self.rules.players, self.rules.spaces
         part = {name: observation[:, columns] for name, columns in self.layout.items()}
         part["deadline"] = part["deadline"] / DEADLINE
@@ -191,9 +193,10 @@ class Decisions(NamedTuple):
 def play(
     network: Network, game: Game, state: States, critic: Value, steps: int, rng: np.random.Generator
 ) -> Decisions:
-    """Play decisions on all seats of the games, in place, by the network's probabilities; return G * steps decisions.
+    """Play `steps` decisions in each of G games, in place, and return these G * steps decisions.
 
-    The games, STATE (G,), are at a decision; a finished game is followed by a new one. `rng` draws the actions.
+    The network plays all seats; `rng` draws actions with the network's probabilities. The games, STATE (G,), are at a
+    decision. A finished game is followed by a new one.
     """
     played = []
     for _ in range(steps):
@@ -202,13 +205,13 @@ def play(
             old = log_probabilities(network, observation, mask)
         q, _ = plan(game, state, critic)
         played.append(Decisions(observation, mask, old, th.from_numpy(q)))
-        # The largest of log probability + Gumbel noise is a draw from the distribution.
+        # The argmax of the log probabilities plus Gumbel noise is a draw from the policy.
         game.step_autoreset(state, (old.numpy() + rng.gumbel(size=q.shape)).argmax(1))
     return Decisions(*map(th.cat, zip(*played, strict=True)))
 
 
 def best_policy(decisions: Decisions, beta: float, tau: float) -> th.Tensor:
-    """Return m, the policy that maximizes J, (N, A). Q can replace A: they differ by a constant per state."""
+    """Return m, the policy that maximizes J, (N, A). Q replaces A: a constant per state does not change the softmax."""
     return ((beta * decisions.log_probability + decisions.q) / (beta + tau)).softmax(1)
 
 
@@ -220,7 +223,7 @@ def learn(
     settings: Settings,
     rng: np.random.Generator,
 ) -> dict[str, float]:
-    """Take the gradient steps of an update; return means for TensorBoard.
+    """Take the gradient steps of an update; return the mean loss, regret and entropy for TensorBoard.
 
     The loss is the cross-entropy of the network with `target`, the best policy (N, A). `rng` shuffles the decisions.
     """
@@ -259,9 +262,9 @@ class Run(runs.Run):
         th.manual_seed(settings.seed)
         self.network = Network(settings.rules, settings.width, settings.planned)
         self.optimizer = th.optim.Adam(self.network.parameters(), lr=settings.learning_rate, fused=True)
-        # The games of the critic have the seeds from seed << 32 on.
+        # The critic's games have the seeds from seed << 32 on. The network's games must have other seeds.
         self.state = self.game.reset(settings.games, seed=(settings.seed << 32) + (1 << 31))
-        self.critic: td.Run | None = None  # its training run; None if the critic is given
+        self.critic: td.Run | None = None  # training run; None if the critic is not learned
         if settings.critic == "learn":
             self.critic = td.Run(critic_settings(settings))
         else:

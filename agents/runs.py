@@ -1,7 +1,7 @@
 """A training run and its folder: start or resume the run, train, measure the strength, and write the files.
 
-A learner is a module with `Settings`, `PRESETS` and `Run`, a subclass of the `Run` here that defines how to learn.
-docs/reference/training.md lists the files of a run folder.
+A learner is a module with `Settings`, `PRESETS` and `Run`. Its `Run` is a subclass of the `Run` in this module and
+defines how to learn. docs/reference/training.md lists the files of a run folder.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ REFERENCES = ("random", "greedy", "planner")  # the opponents in measurements, t
 RESULT, REPLAY, LOCK = "result.json", "game.html", ".lock"
 
 PACKAGES = ("numpy", "numba", "gymnasium", "torch", "stable-baselines3", "sb3-contrib")
-"""Packages whose versions are recorded."""
+"""Packages whose versions `config.json` records."""
 
 OF_THE_END = (RESULT, REPLAY, "model.onnx")  # files that only a finished run has
 T = TypeVar("T")
@@ -60,11 +60,11 @@ class Stopped(Exception):
 class Run:
     """A training run. Each file in its folder is replaced atomically.
 
-    A learner sets the class attributes, and `network`, `optimizer` and `state` in `__init__`. It defines `update`, and
-    overrides other methods as needed.
+    The subclass of a learner sets the class attributes and, in `__init__`, `network`, `optimizer` and `state`. It
+    defines `update`, and overrides other methods as needed.
 
     Args:
-        settings: the settings, with `folder` set.
+        settings: the settings; `folder` must be set.
     """
 
     learner: ClassVar[str]  # a key of `LEARNERS`
@@ -73,7 +73,7 @@ class Run:
     fixed: ClassVar[tuple[str, ...]]  # names of the settings that cannot change when a run is resumed
     network: nn.Module
     optimizer: th.optim.Optimizer
-    state: States  # (G,): the games that are learned from
+    state: States  # (G,): the games that the learner learns from
 
     def __init__(self, settings: Any) -> None:
         assert settings.folder is not None
@@ -98,7 +98,7 @@ class Run:
 
     @property
     def per_update(self) -> int:
-        """Number of decisions or turns learned from in an update."""
+        """Number of decisions or turns that an update learns from."""
         return int(self.settings.games * self.settings.steps)
 
     def policy(self) -> Policy:
@@ -120,7 +120,11 @@ class Run:
         }
 
     def restore(self, saved: dict[str, Any]) -> None:
-        """Load the learner's part of a checkpoint, with types and shapes like `parts`; ValueError if it is wrong."""
+        """Load the learner's part of a checkpoint, which has the types and shapes of `parts()`.
+
+        Raises:
+            ValueError: if it contains a wrong value.
+        """
         self.network.load_state_dict(saved["network"])
         checkpoint.load_adam(self.optimizer, saved["optimizer"])
         state = saved["state"].contiguous().numpy().view(STATE)
@@ -134,18 +138,18 @@ class Run:
 
     @property
     def done(self) -> int:
-        """Number of decisions or turns learned from."""
+        """Number of decisions or turns that the run has learned from."""
         return self.updates * self.per_update
 
     @property
     def total(self) -> int:
-        """Number of decisions or turns to learn from."""
+        """Number of decisions or turns that the finished run will have learned from."""
         return int(self.settings.updates) * self.per_update
 
     # ------------------------------------------------------------------------------------------ starting, resuming
 
     def begin(self) -> Self:
-        """Make the run folder with a first checkpoint; errors as in `opened`."""
+        """Make the run folder and write a first checkpoint; raise the same errors as `opened`."""
         make_folder(self.folder)
         self.save()
         self.write_config()
@@ -153,12 +157,12 @@ class Run:
 
     @classmethod
     def read_settings(cls, folder: Path) -> Any:
-        """Return the settings of the run in a folder, to resume it. Missing settings have their defaults.
+        """Return the settings of the run in a folder, to resume the run. Missing settings have their defaults.
 
         Ask the user before you load a policy that the settings name, see `code_options`.
 
         Raises:
-            CheckpointError: if the checkpoint cannot be used, or has settings of another kind.
+            CheckpointError: if the checkpoint cannot be used, or if its settings are not those of this learner.
         """
         path = folder / CHECKPOINT
         values: Any = checkpoint.load(path).get("settings")
@@ -176,7 +180,8 @@ class Run:
         """Resume the run in `settings.resume`. The policies that the settings name are loaded, see `code_options`.
 
         Raises:
-            CheckpointError: if its checkpoint, a policy or a device cannot be used; no file is changed.
+            CheckpointError: if the checkpoint cannot be used, or if a setting names an unusable policy or device. No
+                file is changed.
             OSError: if the folder cannot be written to.
         """
         before = cls.read_settings(settings.resume)
@@ -222,7 +227,7 @@ class Run:
         """Train to the end; call `progress` with the run before the first update and after every update.
 
         Raises:
-            Stopped: if `stop` was set; the checkpoint is written.
+            Stopped: if `stop` was set. The checkpoint has then been written.
             OSError: if a file cannot be written; the last checkpoint is intact.
         """
         with ThreadPoolExecutor(1) as self._second, self.tensorboard():
@@ -237,14 +242,17 @@ class Run:
     def beside(self, task: Callable[[], T]) -> Callable[[], T]:
         """Start a task in a second thread, and return a function that waits for the result.
 
-        With one thread, the returned function runs the task.
+        If the setting `threads` is 1, the returned function itself runs the task.
         """
         if self._second and self.settings.threads > 1:
             return self._second.submit(task).result
         return task
 
     def after_update(self, progress: Callable[[Any], None]) -> None:
-        """Measure and save at a milestone, save and stop on request, then call `progress`; errors as in `train`."""
+        """Measure and save at a milestone, save and stop if `stop` is set, then call `progress`.
+
+        The errors are the same as in `train`.
+        """
         reached = self._milestones_reached()
         if reached > self.milestone:
             self.milestone = reached
@@ -297,7 +305,7 @@ class Run:
         return {name: measure(self.game, policy, opponent, games, seed) for name, opponent in opponents}
 
     def finish(self) -> dict[str, Counts]:
-        """Measure the trained network, see `measure`; write its file, the result, and the replay of a game."""
+        """Measure the trained network; write the network, the results and the replay of a game; return the results."""
         self.export()
         evaluate.replay(self.game, self.policy()).save(self.folder / REPLAY)
         results = self.measure(self.settings.final_games, FINAL)
@@ -307,7 +315,7 @@ class Run:
     # ---------------------------------------------------------------------------------------------- the checkpoint
 
     def save(self) -> None:
-        """Write the checkpoint and the curve; OSError names an unwritable file."""
+        """Write the checkpoint and the learning curve. An OSError names the file that cannot be written."""
         for part in self.folder.glob(f"{files.PART}*"):  # temporary files of a killed process
             part.unlink(missing_ok=True)
         checkpoint.save(self.folder / CHECKPOINT, self._content())
@@ -320,7 +328,7 @@ class Run:
 
 @contextmanager
 def opened(kind: type[Run], settings: Any) -> Iterator[Any]:
-    """Lock the run folder; resume the run in `settings.resume`, or start one in `settings.folder`.
+    """Lock the run folder, and yield the run: resumed from `settings.resume`, or started in `settings.folder`.
 
     Raises:
         CheckpointError: if another training run uses the folder, or the run cannot be resumed.
@@ -331,15 +339,15 @@ def opened(kind: type[Run], settings: Any) -> Iterator[Any]:
         with locked(settings.resume):
             yield kind.resume(settings)
     else:
-        run = kind(settings)  # before the folder is made, because wrong settings raise
+        run = kind(settings)  # wrong settings raise here, before the folder is made
         make_folder(run.folder)
         with locked(run.folder):
-            yield run.begin()  # raises if another run has started here
+            yield run.begin()  # raises if another run has started in this folder
 
 
 @contextmanager
 def continued(kind: type[Run], settings: Any) -> Iterator[Any]:
-    """Start a run in `settings.folder`, or resume the run there if its settings are the same; see `opened`."""
+    """Start a run in `settings.folder`, or resume the run in it if the settings are the same; see `opened`."""
     if (settings.folder / CHECKPOINT).is_file():
         started = kind.read_settings(settings.folder)
         if kept(started) != kept(settings):
@@ -351,7 +359,7 @@ def continued(kind: type[Run], settings: Any) -> Iterator[Any]:
 
 
 def read_result(folder: Path) -> dict[str, Counts] | None:
-    """Return the final strength of a finished run by opponent, or None if the run is not finished."""
+    """Return the final results of a run by opponent, or None if the run is not finished."""
     file = folder / RESULT
     results = json.loads(file.read_text()) if file.is_file() else {}
     return {name: Counts(**counts) for name, counts in results.items()} or None
@@ -401,5 +409,5 @@ def locked(folder: Path) -> Iterator[None]:
 
 
 def write_json(file: Path, content: Any) -> None:
-    """Write a file of JSON for people; values that JSON lacks are written as text."""
+    """Write an indented JSON file. Values of types that JSON lacks are written as text."""
     files.write(file, (json.dumps(content, indent=2, default=str) + "\n").encode())

@@ -1,8 +1,8 @@
 """MaskablePPO of Stable-Baselines3 by self-play, rewarded by the results of games only: `python train.py sb3`.
 
-This is the baseline for other algorithms: no planner, no learned critic of another run, no shaped rewards. One seat of
-each game learns. The current network plays the other seats; in some games earlier snapshots of the network,
-or `greedy`, play these seats. A snapshot is added to the pool at every milestone.
+This is the baseline for other algorithms: no planner, no learned critic of another run, no shaped rewards. The learner
+plays one seat of each game. In some games, an earlier snapshot of the network or `greedy` plays the other seats. In the
+remaining games, the current network plays the other seats. A snapshot is stored at every milestone.
 """
 
 from __future__ import annotations
@@ -129,10 +129,10 @@ class PathPolicy(MaskableActorCriticPolicy):
 
 
 def device_of(name: str) -> th.device:
-    """Return a device of torch after a trial; raise SettingError if it does not work."""
+    """Return a device of torch; raise SettingError if a tensor cannot be made on the device."""
     try:
         (number := th.zeros((), device=name)).item()
-    except Exception as error:  # torch raises almost any kind
+    except Exception as error:  # torch raises almost any kind of exception
         why = str(error).splitlines()[0]
         raise SettingError(f"device must be cpu or another device of torch, got {name!r}: {why}") from error
     return number.device
@@ -147,7 +147,7 @@ def make_model(settings: Settings, env: VecEnv) -> MaskablePPO:
     device = device_of(settings.device)
     if device.type != "cpu":
         th.use_deterministic_algorithms(True)
-        os.environ.setdefault("CUBLAS_WORKSPACE_CONFIG", ":4096:8")  # CUDA needs it to be deterministic
+        os.environ.setdefault("CUBLAS_WORKSPACE_CONFIG", ":4096:8")  # CUDA requires it for determinism
     model = MaskablePPO(
         PathPolicy,
         env,
@@ -163,7 +163,7 @@ def make_model(settings: Settings, env: VecEnv) -> MaskablePPO:
         seed=settings.seed,
         device=device,
     )
-    # Replace the seeds of SB3's `env.seed(settings.seed)`, where game i + 1 of seed s is game i of seed s + 1.
+    # SB3 has called `env.seed(settings.seed)`, so game i + 1 of seed s would be game i of seed s + 1. Set other seeds.
     env.seed(settings.seed << 32)
     return model
 
@@ -197,7 +197,7 @@ class Run(runs.Run):
         _, self.callback = self.model._setup_learn(0)  # starts the games
 
     def update(self) -> dict[str, float]:
-        """Play and learn once with SB3; return its log values."""
+        """Play and learn once with SB3; return the values that SB3 logs."""
         # All random draws of the update follow from the seed and the number of decisions.
         rng = np.random.default_rng([self.settings.seed, self.done])
         set_random_seed(int(rng.integers(1 << 32)))
@@ -213,7 +213,7 @@ class Run(runs.Run):
         return {name.removeprefix("train/"): float(value) for name, value in numbers}
 
     def pass_milestone(self) -> None:
-        """Add the network to the pool, and measure it."""
+        """Add a snapshot of the network to the pool of opponents, then measure the strength."""
         if self.settings.past:
             weights = self.network.state_dict().items()
             self.pool.append({name: values.cpu().clone() for name, values in weights})
@@ -236,7 +236,7 @@ class Run(runs.Run):
         for i, weights in enumerate(saved["pool"]):
             checkpoint.check(f"pool.{i}", weights, saved["network"])
         self.pool = saved["pool"]
-        if not self.pool and self.updates:  # the run may be resumed with snapshots as new opponents
+        if not self.pool and self.updates:  # the run may have had no snapshots as opponents until now
             self.pool = [saved["network"]]
         self.env.seat[:] = self.state["player"]  # in every saved game, the learner's seat is to act
         self.model._last_obs = self.game.observe(self.state)

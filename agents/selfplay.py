@@ -1,4 +1,4 @@
-"""Self-play as an SB3 `VecEnv`: in each environment the learner plays one seat, drawn again for every game.
+"""Self-play as an SB3 `VecEnv`: the learner plays one seat of each game. The seat is drawn at random.
 
 The learner acts at the decisions of its seat. The opponents play in between. If the game ends in an opponent's turn,
 the learner's last decision gets the reward. All transitions of a game belong to the learner's seat, so advantages are
@@ -36,7 +36,7 @@ class SelfPlayVecEnv(SharedVecEnv):
     Attributes:
         state: STATE (N,), every game at a decision of the learner's seat.
         seat: int8 (N,), the learner's seats.
-        rng: draws the seats and the opponents' actions; may be replaced between steps.
+        rng: the generator that draws the seats and the opponents' actions. It may be replaced between steps.
     """
 
     render_mode = None
@@ -66,7 +66,7 @@ class SelfPlayVecEnv(SharedVecEnv):
         self._groups = [(policy, np.array([other is policy for other in opponents])) for policy in distinct]
 
     def reset(self) -> NDArray[np.int8]:
-        """Start all games again, with the seed last passed to `seed`, if any; return the observations."""
+        """Start new games and return the observations. A seed passed to `seed` since the last reset is used."""
         if self._seeds[0] is not None:
             self.rng = np.random.default_rng(self._seeds[0])
             self.game.reset(self.state, seed=self._seeds[0])

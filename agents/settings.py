@@ -26,7 +26,7 @@ Count = Annotated[int, "an integer of at least 1"]
 Share = Annotated[float, "from 0 to 1"]
 Positive = Annotated[float, "a positive number"]
 NotNegative = Annotated[float, "a number that is not negative"]
-"""Types of limited settings. `Settings` checks the limits."""
+"""Types of settings with limits, which `Settings` checks."""
 
 
 class SettingError(ValueError):
@@ -75,7 +75,7 @@ class Settings:
                 self.check(name, value in get_args(hint), f"must be {' or '.join(get_args(hint))}")
 
     def check(self, name: str, right: bool, what: str) -> None:
-        """Raise SettingError that names a setting, unless its value is right."""
+        """Raise a SettingError that names the setting, unless `right` is true."""
         if not right:
             raise SettingError(f"{name} {what}, got {getattr(self, name)!r}")
 
@@ -83,7 +83,8 @@ class Settings:
         """Load the policy that a setting names.
 
         Raises:
-            SettingError: if it cannot be loaded, cannot play the rules, or is not a `kind` (in words: `what`).
+            SettingError: if the policy cannot be loaded, cannot play the rules, or is not an instance of `kind`, which
+                the message describes by `what`.
         """
         try:
             policy = make_policy(getattr(self, name))
@@ -95,7 +96,7 @@ class Settings:
 
 
 def names_code(value: Any) -> bool:
-    """Return whether a setting is MODULE:OBJECT, or ends with it after a kind of policy, as in deep:MODULE:OBJECT."""
+    """Return whether a setting is MODULE:OBJECT, alone or after a kind of policy, as in deep:MODULE:OBJECT."""
     if not isinstance(value, str):
         return isinstance(value, list | tuple) and any(map(names_code, value))
     while ":" in value and not os.path.isdir(value):
@@ -108,8 +109,8 @@ def names_code(value: Any) -> bool:
 def code_options(settings: Settings) -> dict[str, str]:
     """Return the options of `train.py`, with their values, for the settings that name code.
 
-    Loading such a policy runs its code. A checkpoint must not cause this, so the user has to repeat these options.
-    Every text setting is checked, unless its type is `NamesNoCode`.
+    Loading a policy that is named as MODULE:OBJECT runs code. A checkpoint must not be able to run code, so the user
+    has to repeat these options. Every text setting is checked, unless its type is `NamesNoCode`.
     """
     hints = get_type_hints(type(settings), include_extras=True)
     values = {name: getattr(settings, name) for name, hint in hints.items() if hint != NamesNoCode}

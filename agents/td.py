@@ -7,13 +7,13 @@ a turn from position s to position s',
     target(s) = plan(s) + lambda * (target(s') - value(s')),
 
 where `value` is the network, and `plan` is the planner's exact expectation of `value(s')`. For lambda = 1 the target is
-the result of the game minus the luck of its dice. At the end of a game, in the last turn of an update, and after a
-random move, the target is just `plan(s)`.
+the result of the game minus the luck of its dice. In the last turn of a game, in the last turn of an update, and in a
+turn that ends with a random move, the target is just `plan(s)`.
 
-An *update* plays a number of turns in all games (`self_play`), and takes gradient steps on the turns of the last
-updates (`Run.learn`). Meanwhile the next turns are played, with the averaged weights from before these steps.
-The network with the averaged weights also computes the targets, and is the result of the run. Equal settings give
-equal weights with any number of threads.
+An *update* takes gradient steps on the turns that the last updates played (`Run.learn`). At the same time it plays new
+turns in all games (`self_play`), with the averaged weights from before these steps. The network with the averaged
+weights also computes the targets, and is the result of the run. Equal settings give equal weights with any number of
+threads.
 """
 
 from __future__ import annotations
@@ -101,8 +101,8 @@ class Settings(settings.Settings):
 PRESETS = {
     "quick": Settings(),
     "standard": Settings(preset="standard", updates=7000, milestones=40),
-    # With more seats and longer games, more turns lie between a position and its consequences. So lambda is larger, and
-    # old targets, which an earlier network made, are dropped sooner.
+    # With more seats and longer games, more turns lie between a position and its consequences. So lambda is larger,
+    # and `replay` is smaller: targets that an earlier network made are dropped sooner.
     "many": Settings(preset="many", updates=100, games=512, turns=64, td_lambda=0.96, replay=2, batches=128),
 }
 
@@ -111,7 +111,7 @@ PRESETS = {
 
 
 class Network(nn.Module):
-    """The network of `wotd_env.planning.learned` in torch: from features to logits of the chances to win."""
+    """The network of `wotd_env.planning.learned` in torch; it maps features to logits of the chances to win."""
 
     def __init__(self, rules: Rules, width: int) -> None:
         super().__init__()
@@ -151,7 +151,7 @@ class Samples(NamedTuple):
     """The training data of one update: M positions before a turn; n players, K features."""
 
     active: th.Tensor  # int32 (M, K): the features
-    chances: th.Tensor  # float32 (M, n): the target chances to win, for the seat to act, the next, ...
+    chances: th.Tensor  # float32 (M, n): the target chances to win, in seat order from the seat to act
 
 
 Play = Callable[[Game, States, LearnedValue, NDArray[np.bool_]], Turns]
@@ -191,7 +191,7 @@ def self_play(
     for t in range(turns - 2, -1, -1):
         # target(s) = plan(s) + lambda * (target(s') - value(s'))
         target[t] += td_lambda * continues[t] * (target[t + 1] - after[t])
-    # Convert expected results by seat, in [-1/(n-1), 1], to chances to win, in [0, 1], ordered from the seat to act.
+    # Convert expected rewards, from -1/(n-1) to 1, to chances to win, from 0 to 1, in seat order from the seat to act.
     from_player = (player[:, :, None] + np.arange(n)) % n
     chances = (np.take_along_axis(target, from_player, 2) * (n - 1) + 1) / n
     return Samples(th.from_numpy(active).flatten(0, 1), th.from_numpy(chances).flatten(0, 1))
@@ -232,7 +232,7 @@ class Run(runs.Run):
 
     @property
     def per_update(self) -> int:
-        """Turns learned from in an update."""
+        """Number of turns that an update plays and learns from."""
         return int(self.settings.games * self.settings.turns)
 
     @property
@@ -293,12 +293,12 @@ class Run(runs.Run):
         return float(th.stack(losses).mean())
 
     def save(self) -> None:
-        """Write the checkpoint, the curve and the network; OSError names an unwritable file."""
+        """Write the checkpoint, the learning curve and the network. An OSError names the unwritable file."""
         super().save()
         files.write(self.folder / "value.npz", learned.save(self.value))
 
     def export(self) -> None:
-        """Write nothing more: the network is written at every milestone."""
+        """Write nothing, because `save` has already written the network."""
 
     def parts(self) -> dict[str, Any]:
         """Return the learner's part of a checkpoint."""

@@ -1,9 +1,8 @@
 """Measure the speed of this environment and of the installed other environments (`make bench`).
 
-Each case has its own process, and the measurements of all cases alternate. The results go to
-`benchmarks/results.json`, docs/results/speed.md and its plot; the ratios are appended to `benchmarks/history.jsonl`.
-`make bench-check` compares new ratios with the last recorded ones. Unlike absolute times, the ratio of two cases hardly
-depends on the machine.
+Each case has its own process, and the measurements of all cases alternate. The results go to `benchmarks/results.json`,
+docs/results/speed.md and its plot. Ratios of the speeds of two cases are appended to `benchmarks/history.jsonl`. `make
+bench-check` compares new ratios with the last recorded ratios. Unlike a speed, a ratio hardly depends on the machine.
 """
 
 from __future__ import annotations
@@ -106,7 +105,7 @@ def main() -> int:
 
 
 def measure(cases: list[Case], seconds: float, repeats: int) -> dict[str, dict[str, Any]]:
-    """Measure every case `repeats` times, in turn. Only one process works at a time."""
+    """Measure the cases in turn, `repeats` times each. Only one process works at a time."""
     workers = {}
     for case in track(cases, "starting"):
         workers[case.name] = subprocess.Popen(
@@ -143,7 +142,7 @@ def ask(worker: subprocess.Popen[str], seconds: float | None) -> dict[str, float
 
 
 def summary(case: Case, samples: list[dict[str, float]]) -> dict[str, Any]:
-    """Return a case's decisions per second: median, minimum, maximum, in the environment only, and per CPU second."""
+    """Return the rates of a case: median, minimum and maximum, for the environment alone, and per CPU second."""
     rates = [sample["decisions"] / sample["seconds"] for sample in samples]
     return {
         "what": case.what,
@@ -159,7 +158,7 @@ def summary(case: Case, samples: list[dict[str, float]]) -> dict[str, Any]:
 
 
 def check(ratios: dict[str, float], console: Console) -> int:
-    """Compare the ratios with the last recorded ones and return the exit status."""
+    """Compare the ratios with the last recorded ratios and return the exit status."""
     if not HISTORY.exists():
         console.print(f"there are no recorded ratios: {HISTORY.name} is missing; `make bench` writes it")
         return 2
@@ -201,14 +200,14 @@ COLUMNS = ("case", "games", "players", "threads", "decisions/s", "environment al
 
 
 def cells(name: str, row: dict[str, Any]) -> tuple[str, ...]:
-    """Return the cells of a case, by `COLUMNS`."""
+    """Return the row of a case in the table with the columns `COLUMNS`."""
     sizes = (f"{row[column]:,}" for column in ("batch", "players", "threads"))
     rates = f"{row['median']:,.0f} ({row['least']:,.0f} to {row['most']:,.0f})", f"{row['inside']:,.0f}"
     return name, *sizes, *rates
 
 
 def numbers(head: str, values: dict[str, float], digits: int) -> str:
-    """Return a table of numbers by their names."""
+    """Return a table of named numbers."""
     return pages.table(head, ((words, f"{value:.{digits}f}") for words, value in values.items()), right=[1])
 
 

@@ -1,8 +1,8 @@
-"""The measured cases, and a function for each loop of this environment or of another one.
+"""The measured cases, and the functions that make their loops, for this environment and for others.
 
-As in `wotd_env.cli.bench`, which has the loops of most interfaces, decisions are uniformly random. Each loop reads the
-observation and, if there is one, the action mask at every decision. A step is a decision of one game; resets do not
-count.
+`wotd_env.cli.bench` has the loops of most interfaces of this environment. In every loop, decisions are uniformly
+random. Each loop reads the observation and, if there is one, the action mask at every decision. A step is a decision of
+one game; resets do not count.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ from wotd_env.cli.bench import (
 
 
 def same_bytes(batch: int, players: int, threads: int) -> Chunk:
-    """Return a loop that only writes as many bytes as `game` reads and writes."""
+    """Return a loop that only writes bytes: as many as the loop `game` reads and writes."""
     from wotd_env import STATE, Game, Rules
 
     game = Game(Rules(players=players))
@@ -69,7 +69,7 @@ def pictures(batch: int, players: int, threads: int) -> Chunk:
 
 
 def vector_steps(batch: int, players: int, threads: int, masked: bool = True) -> Chunk:
-    """Return a loop of steps with autoreset, with random actions: legal ones if `masked`, else any."""
+    """Return a loop of steps with autoreset and random actions, which are always legal if `masked`."""
     import warnings
 
     from wotd_env.envs.vector import WayOfTheDragonVectorEnv
@@ -82,7 +82,7 @@ def vector_steps(batch: int, players: int, threads: int, masked: bool = True) ->
         mask = env.action_masks() if masked else np.ones((batch, env.game.num_actions))
         actions = (rng.random(mask.shape, np.float32) * mask).argmax(1)
         start = perf_counter()
-        with warnings.catch_warnings(action="ignore"):  # the first illegal action warns
+        with warnings.catch_warnings(action="ignore"):  # the environment warns at the first illegal action
             env.step(actions)
         return perf_counter() - start
 
@@ -157,7 +157,7 @@ def tictactoe(batch: int, players: int, threads: int, wrapped: bool = False) -> 
     import warnings
 
     with warnings.catch_warnings():
-        # PettingZoo warns about the name of the module, but 1.26 has no other name.
+        # PettingZoo warns about the name of the module, but version 1.26 has no other name for it.
         warnings.simplefilter("ignore", DeprecationWarning)
         from pettingzoo.classic import tictactoe_v3
 
@@ -234,7 +234,7 @@ def pgx(batch: int, players: int, threads: int, game: str) -> Chunk:
 
 
 def scan(batch: int, players: int, threads: int, game: str = "") -> Chunk:
-    """Return the loop of a game in JAX, compiled as a whole: choice, step, automatic reset.
+    """Return the loop of a game in JAX; choice, step and automatic reset are compiled together.
 
     `game` is the name of a pgx game, or empty for Way of the Dragon.
     """
@@ -281,10 +281,10 @@ def scan(batch: int, players: int, threads: int, game: str = "") -> Chunk:
 
 
 class Case:
-    """One row of the table.
+    """A measured case, which is one row of the table.
 
-    It has a unique name, and `what` describes a step. `make()` calls `loop` with the number of games, seats and cores,
-    and with the other arguments. The package `needs` must be installed.
+    `name` is unique, and `what` describes a step. `make()` calls `loop` with `batch` games, `players` seats, `threads`
+    cores, and the other arguments. The package `needs` must be installed.
     """
 
     def __init__(
@@ -305,7 +305,7 @@ class Case:
 
     @property
     def installed(self) -> bool:
-        """Whether the package is installed."""
+        """Whether the package `needs` is installed."""
         return find_spec(self.needs) is not None
 
 

@@ -1,5 +1,6 @@
-"""The process of a case. It makes the loop, then runs it for the seconds given in each line of standard input.
+"""The process that measures a case.
 
+It makes the loop of the case. Each line of standard input is a number of seconds, for which the process runs the loop.
 Every answer is one line of JSON.
 """
 
@@ -12,12 +13,12 @@ from time import perf_counter, process_time
 
 
 def main(name: str, threads: str) -> None:
-    """Measure the case with a name, on as many cores as it has threads."""
+    """Measure the case `name`, on as many cores as it has threads."""
     if hasattr(os, "sched_setaffinity"):
         os.sched_setaffinity(0, sorted(os.sched_getaffinity(0))[: int(threads)])
     for variable in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"):
         os.environ[variable] = threads
-    from benchmarks.cases import CASES  # this import starts numpy's threads, with the settings above
+    from benchmarks.cases import CASES  # this starts NumPy's threads, with the settings above
 
     case = next(case for case in CASES if case.name == name)
     start = perf_counter()

@@ -1,1 +1,1 @@
-"""Experiments on top of the learners in agents/, with results in docs/results/experiments.md; for checkouts only."""
+"""Experiments that use the learners in agents/, for checkouts only; docs/results/experiments.md has the results."""

@@ -157,7 +157,7 @@ def distil(settings: Settings, console: Console) -> Grades:
     value = fit(Rules(spaces=table.spaces), positions, settings, steps).value()
     files.write(settings.folder / "value.npz", learned.save(value))
     with console.status(f"grading {settings.final_games:,} games"):
-        # A player's regret determines its share of games won only against a perfect opponent.
+        # A player's regret determines its win share only if the opponent is perfect.
         opponent = f"oracle:{table.file}"
         grades = grade(Planner(value), table, settings.final_games, seed=FINAL, opponent=opponent)
     runs.write_json(settings.folder / runs.RESULT, {"positions": len(positions.value), **grades.as_dict()})

@@ -2,13 +2,14 @@
 
 The learner plays one seat of every game, and the policy plays all other seats. The network of TD(lambda) learns the
 value of positions in these games. The learner's turns are planned as in self-play (`agents.td`). The policy's turns can
-only be sampled, but the luck of the dice is removed. In place of the value after a turn of the policy, the target uses
+only be sampled, but the targets exclude the luck of the dice in these turns. In place of the value after a turn of the
+policy, the target uses
 
     plan(s) - regret of the policy's decisions in this turn,
 
-where the regret of a decision is its loss of planned value against the best decision. This target differs from
-the value after the turn by the luck of the rolls. The mean of this luck is zero for any policy and any value, so its
-removal adds no bias. Only the noise of the policy's own choices remains.
+where the regret of a decision is the planned value of the best decision minus the planned value of this decision. This
+target differs from the value after the turn by the luck of the rolls. The mean of this luck is zero for any policy and
+any value, so its removal adds no bias. Only the noise of the policy's own choices remains.
 """
 
 from __future__ import annotations
@@ -55,7 +56,7 @@ class Run(td.Run):
     """A training run of a best response. Its strength is measured against the policy only."""
 
     learner, kind = "response", Settings
-    fixed = (*td.Run.fixed, "against")  # type: ignore[assignment]  # a longer tuple
+    fixed = (*td.Run.fixed, "against")  # type: ignore[assignment]  # this tuple is longer
 
     def __init__(self, settings: Settings) -> None:
         super().__init__(settings)
@@ -96,12 +97,13 @@ def against(
 def sample_turns(game: Game, state: States, value: Value, policy: Policy, rng: np.random.Generator) -> Turns:
     """Play one turn of a policy in every game, STATE (N,), in place.
 
-    Each game starts before the first roll of a turn, and stops before the first roll of the next turn or at the
-    end of the game. The `value` of the afterstates is zero-sum. An illegal action of the policy raises
-    IllegalActionError.
+    Each game starts before the first roll of a turn, and stops before the first roll of the next turn or at the end of
+    the game. `value` returns the values of afterstates, which must add up to zero over the seats. An illegal action of
+    the policy raises IllegalActionError.
 
     Returns:
-        The values of the turns: `after` at their ends, and `before`, the same values without the luck of the dice.
+        The values by seat: `after` at the ends of the turns, and `before`, which is `after` without the luck of the
+        dice.
     """
     single = Game(game.rules, skip_forced=False, num_threads=game.num_threads)
     turn, player = state["turn"].copy(), state["player"].astype(np.int64)

@@ -1,9 +1,9 @@
 """Sweeps with Ray Tune: `python -m experiments.tune td --trials 30 --folder runs/sweep`, on one or many machines.
 
 A *trial* is a training run with settings drawn from `RANGES`; all trials have the same seed. The run folder of a trial
-is in the folder of the sweep, and its name consists of the drawn settings. If the command runs again, finished trials
-are kept, started trials are resumed, and more `--trials` are added. All nodes of a cluster need the checkout and the
-folder under the same paths.
+is in the folder of the sweep, and its name consists of the drawn settings. If the command runs again, it keeps finished
+trials, resumes started trials, and adds trials if `--trials` is larger. All nodes of a cluster need the checkout and
+the folder under the same paths.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ RANGES = {
         "epochs": tune.randint(1, 7),
     },
 }
-"""The distributions of the settings that are drawn, by learner."""
+"""The distributions from which the settings of a trial are drawn, by learner."""
 
 
 @dataclass(frozen=True)
@@ -89,7 +89,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         folder = (sweep.folder or Path("runs", f"sweep-{datetime.now():%Y-%m-%d_%H-%M-%S}")).absolute()
         folder.mkdir(parents=True, exist_ok=True)
         base = with_absolute_paths(replace(base, folder=folder))
-        learner.Run(base)  # a wrong setting is an error here, not in every trial
+        learner.Run(base)  # raises for a wrong setting before any trial starts
         connect(sweep.ray)
     except (CheckpointError, SettingError, ImportError, OSError) as error:
         print(f"experiments.tune: error: {error}", file=sys.stderr)
@@ -102,7 +102,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
     search = BasicVariantGenerator(random_state=base.seed)
     config = tune.TuneConfig(num_samples=sweep.trials, search_alg=search, metric="strength", mode="max")
-    failures = tune.FailureConfig(max_failures=3)  # mostly failures of nodes
+    failures = tune.FailureConfig(max_failures=3)  # most failures are failures of nodes
     run = tune.RunConfig(name="tune", storage_path=str(folder), failure_config=failures, verbose=1)
     task = tune.with_resources(trial, {"cpu": base.threads})
     results = tune.Tuner(task, param_space=RANGES[name], tune_config=config, run_config=run).fit()
@@ -110,7 +110,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def with_absolute_paths(base: Any) -> Any:
-    """Return settings with absolute paths in the names of policies, because a trial has its own working folder."""
+    """Return settings whose names of policies have absolute paths, because each trial has its own working folder."""
     hints, changed = get_type_hints(type(base), include_extras=True), {}
     for name in (each.name for each in fields(base) if hints[each.name] is str):
         kind, colon, path = getattr(base, name).rpartition(":")
@@ -120,7 +120,7 @@ def with_absolute_paths(base: Any) -> Any:
 
 
 def rounded(drawn: dict[str, Any]) -> dict[str, Any]:
-    """Return drawn settings rounded to three digits, which make short names."""
+    """Round drawn settings to three digits, so that the names of trials are short."""
     return {name: value if isinstance(value, int) else float(f"{value:.3g}") for name, value in drawn.items()}
 
 

@@ -1,1 +1,1 @@
-"""Checks and generators of documents. They are part of a checkout and not installed."""
+"""Tools that check the repository and generate documents. They belong to a checkout and are not installed."""

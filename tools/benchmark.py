@@ -29,14 +29,17 @@ GAMES = 4000
 
 
 def wanted(rolled_out: bool) -> list[tuple[wotd_env.Rules, str]]:
-    """Return the rows of a table: a board and a policy that plays on it. Boards without powers come first."""
+    """Return the rows of a table: pairs of a board and a policy that plays on it, boards without powers first.
+
+    The boards are the solved ones or, if `rolled_out`, the boards whose equities are estimated by rollouts.
+    """
     boards = [rules for rules in benchmark.bundled() if has_errors(rules) == rolled_out]
     boards.sort(key=lambda rules: (rules.powers != "none", rules.players, rules.spaces))
     return [(rules, name) for rules in boards for name in POLICIES if plays(name, rules)]
 
 
 def table(results: list[benchmark.Result]) -> str:
-    """Return the table of some results."""
+    """Return a table with a row for each result."""
     played = {name for result in results for name in result.win_shares[2]}
     references = [name for name in benchmark.REFERENCES if name in played]
     rows = []

@@ -37,7 +37,7 @@ def _section(name: str, command: Any) -> str:
     parts = [f"## wotd {name}", inspect.cleandoc(command.help), f"```sh\n{example}\n```"]
     own = [parameter for parameter in command.params if not _is_rule(parameter) and parameter.name != "help"]
     rules = [parameter for parameter in command.params if _is_rule(parameter)]
-    # Rules whose default depends on the command.
+    # List a rule with the command's own options if its default depends on the command.
     own += [rule for rule in rules if isinstance(rule.show_default, str)]
     if own:
         parts.append(_options(own))

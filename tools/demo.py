@@ -1,7 +1,8 @@
-"""Build the demo: `python -m tools.demo FOLDER` writes a web page on which a person plays `td`, without a server.
+"""Build the demo: `python -m tools.demo FOLDER` writes a web page for games against `td`, which needs no server.
 
 Any host of static files can serve the folder, for example `python -m http.server --directory FOLDER`. The modules of
-wotd_env/web/demo/ import modules of wotd_env/web/static/. FOLDER has both folders too, so the relative paths are equal.
+wotd_env/web/demo/ import modules of wotd_env/web/static/. FOLDER gets copies of both folders, so that the relative
+paths in these imports stay valid.
 """
 
 from __future__ import annotations
@@ -31,7 +32,7 @@ def main() -> None:
 
 def build(folder: Path) -> None:
     """Write the demo into a folder."""
-    for part in ("static", "demo"):  # with all modules of the page of `wotd serve`, also unused ones
+    for part in ("static", "demo"):  # includes modules of `wotd serve` that the demo does not use
         data = shutil.ignore_patterns("*.html", "lesson.json", "puzzles.json")
         shutil.copytree(WEB / part, folder / part, ignore=data, dirs_exist_ok=True)
     (folder / "rules" / "pictures").mkdir(parents=True, exist_ok=True)

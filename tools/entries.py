@@ -32,9 +32,9 @@ from wotd_env.policy import Policy
 FOLDER = pages.ROOT / "entries"
 WEIGHTS = pages.ROOT / "runs" / "entries"  # folder for weights that are too large for the repository
 SEEDS = 5  # minimum number of seeds of a trained agent
-CORES = 2  # for training in the tracks that limit the time
+CORES = 2  # number of cores for training in the tracks that limit the time
 ROUNDING = 0.01
-"""Share of actions and games that may differ, because sums round differently on other machines."""
+"""Share of actions and games that may differ from the stored result, because rounding depends on the machine."""
 
 
 class Track(NamedTuple):
@@ -43,8 +43,8 @@ class Track(NamedTuple):
     unit: str  # unit of the budgets
     budgets: tuple[int, ...]
     players: tuple[int, ...] = (2,)  # numbers of players whose win shares count
-    games: int = measuring.GAMES  # games of each win share
-    size: int | None = None  # positions of each kind and stage that are graded; None means all
+    games: int = measuring.GAMES  # games for each win share
+    size: int | None = None  # graded positions of each kind and stage; None means all
 
 
 TRACKS = {
@@ -65,7 +65,7 @@ FIELDS = {
     "claim": ('".+"', "text"),
     "minutes": (r'\{("\d+": \d+(\.\d+)?(, )?)+\}', "a table of budgets and minutes, such as { 100000 = 0.1 }"),
 }  # fmt: skip
-"""The fields of `entry.toml`: a pattern of each value as JSON, and its description."""
+"""The fields of `entry.toml`: a regular expression that the value as JSON must match, and a description."""
 
 
 class Entry(NamedTuple):
@@ -76,7 +76,7 @@ class Entry(NamedTuple):
     track: str
     seeds: list[int]
     hardware: str  # in words
-    commit: str  # of this repository, on which the entry is based
+    commit: str  # commit of this repository on which the entry is based
     claim: str
     minutes: dict[str, float]  # budget -> processor time to train one seed, in minutes
 
@@ -122,7 +122,7 @@ def run(file: str) -> None:
         "--budget", type=int, choices=[*map(int, entry.minutes)], help="default: all of entry.toml"
     )
     chosen = parser.parse_args()
-    module = importlib.import_module(f"entries.{name}.run")  # not __main__, because the digest covers names
+    module = importlib.import_module(f"entries.{name}.run")  # the name __main__ would change the digest
     track = TRACKS[entry.track]
     for budget, seed, path in results(name, entry):
         if chosen.seed not in (None, seed) or chosen.budget not in (None, budget):
@@ -151,7 +151,7 @@ def faults(name: str) -> Iterator[str]:
             if not (FOLDER / name / file).is_file():
                 raise ValueError(f"{FOLDER / name / file} is missing: copy it from entries/template")
         load = importlib.import_module(f"entries.{name}.run").load
-    except Exception as error:  # run.py can raise anything
+    except Exception as error:  # run.py can raise any exception
         yield f"{name}: {type(error).__name__}: {error}"
         return
     wanted = {path for _, _, path in results(name, entry)}
@@ -167,7 +167,7 @@ def faults(name: str) -> Iterator[str]:
             yield f"{error}: run python -m entries.{name}.run --seed {seed}"
         except ValueError as error:
             yield f"{path}: {error}"
-        except Exception as error:  # run.py can raise anything
+        except Exception as error:  # run.py can raise any exception
             yield f"{path}: {type(error).__name__}: {error}"
 
 
@@ -190,10 +190,11 @@ def check(result: Result, track: Track, seed: int) -> None:
 
 
 def replay(agent: Policy, result: Result) -> None:
-    """Raise ValueError unless an agent decides as in its result: in positions, and in the games of one win share.
+    """Raise ValueError unless an agent repeats its stored actions and one of its stored win shares.
 
-    The digest of an agent covers the sources of the package, so it often changes without a change of the agent. If the
-    digest is as stored, only the first positions are checked; otherwise all positions are.
+    The digest of an agent covers the sources of the package, so the digest often changes when the agent does not
+    change. If the digest equals the stored one, only the actions in the first positions are checked. Otherwise the
+    actions in all positions are checked.
     """
     positions = result.positions()
     same = policy_digest(result.agent, agent, given=True) == result.agent_digest
@@ -222,7 +223,7 @@ def entries() -> list[str]:
 
 
 def main(arguments: list[str] | None = None) -> int:
-    """Check entries; without names check all, and write their table. Return the exit status."""
+    """Check the named entries, or check all entries and write their tables; return the exit status."""
     parser = argparse.ArgumentParser(prog="python -m tools.entries", description=__doc__)
     parser.add_argument("name", nargs="*", help="folders in entries/ (default: all)")
     names = parser.parse_args(arguments).name

@@ -31,10 +31,10 @@ def write(names: list[str]) -> None:
 
 
 def measures(result: Result, track: Track) -> dict[str, tuple[float, float]]:
-    """Return the columns of a result by name: values, each with half the width of its interval.
+    """Return the columns of a result by name: for each column, a value and half the width of its interval.
 
-    One column is the mean regret in thousandths. The other columns are win shares in percent. For two players there is
-    a column for each reference, and for more players one for the mean excess over an equal share.
+    The first column is the mean regret in thousandths. The other columns are win shares in percent. With two players,
+    each reference has a column. With more players, one column is the mean of the win shares minus an equal share.
     """
     regret = result.regret[ALL][ALL]
     found = {"mean regret": (1000 * regret.value, 1000 * (regret.high - regret.value))}
@@ -62,7 +62,7 @@ class Row(NamedTuple):
         return np.array([of_seed[column][0] for of_seed in self.measured])
 
     def mean(self, column: str) -> tuple[float, float]:
-        """Return the mean over seeds with half the width of its interval; for one seed, the interval over its games."""
+        """Return the mean over seeds and half the width of its interval. With one seed, the interval is over games."""
         if len(self.measured) == 1:
             return self.measured[0][column]
         mean = mean_of(self.of_seeds(column), -math.inf, math.inf)
@@ -117,7 +117,7 @@ def tables(rows: list[Row]) -> str:
 
 
 def draw(rows: list[Row], file: Path) -> None:
-    """Draw the learning curves of `samples`, and the win share of each entry against `td` with its largest budget."""
+    """Draw the learning curves in track `samples`, and every entry's win share against `td` at its largest budget."""
     figure = Figure((10, 5), layout="constrained")
     left, right = figure.subplots(1, 2, width_ratios=(1, 1.1))
     samples = (row for row in rows if row.entry.track == "samples")

@@ -1,14 +1,14 @@
 """Write measured figures into the pages that quote them (`make docs-tables`).
 
-A figure is measured in one place; other pages quote it as `<!-- figure: NAME -->value<!-- end -->`. The claims on the
-first pages are `<!-- table: figures -->`. The sources are `benchmarks/results.json` (wall clock) and the pages
-docs/results/ladder.md and docs/results/perfect-play.md.
+A figure is a measured number. It is measured in one place, and other pages quote it as `<!-- figure: NAME -->value<!--
+end -->`. The claims on the first pages are in the place `<!-- table: figures -->`. The sources are
+`benchmarks/results.json` (wall clock) and the pages docs/results/ladder.md and docs/results/perfect-play.md.
 
 | name | value |
 | --- | --- |
 | `rate CASE` | decisions, or planned turns, per second of a case of the benchmark |
 | `times CASE CASE` | how many times faster the first case is |
-| `share CASE CASE` | the speed of the first environment in per cent of the second, without the choice of actions |
+| `share CASE CASE` | the first environment's speed in per cent of the second's, without the choice of actions |
 | `ladder POLICY POLICY` | share of games that the first policy wins in the two-player basic game, per cent |
 | `perfect POLICY` | games of 100 that a policy wins against perfect play |
 | `positions` | positions of the largest solved board |
@@ -103,7 +103,7 @@ def positions() -> str:
 
 KINDS: tuple[Callable[..., str], ...] = (rate, times, share, ladder, perfect, positions)
 FIGURES = {kind.__name__: kind for kind in KINDS}
-"""The functions of the figures, by the first word of the figure's name; the other words are the arguments."""
+"""The functions that compute figures, by the first word of the figure's name. The other words are the arguments."""
 
 
 def figure(name: str) -> str:

@@ -1,6 +1,7 @@
 """Solve the guarantees of three players and write docs/results/guarantees.md (`python -m tools.guarantees`).
 
-It takes half an hour on one core and 5 GB of disk. An existing table is only opened.
+The guarantee of a seat is the expected reward that it can force if both others play together against it. Solving takes
+half an hour on one core and 5 GB of disk. An existing table is not solved again.
 """
 
 from __future__ import annotations
@@ -26,7 +27,7 @@ GRADED = ("td", "planner", "greedy", "random")
 
 
 class Findings:
-    """The tables of the page."""
+    """The tables of the page, from the solved board."""
 
     def __init__(self, file: Path | None) -> None:
         self.table = solver.solve(RULES, file or solver.cache_file(RULES))
@@ -75,7 +76,7 @@ class Findings:
         return [*cells, f"{in_game.mean():.3f} ± {margin_of_error(in_game):.3f}"]
 
     def wins(self) -> str:
-        """Return the shares of wins of the cautious player against two players of another policy."""
+        """Return the win shares of the player that maximizes its guarantee, against two players of another policy."""
         rows = []
         for name in GRADED:
             shares = self.play(make_policy(name))
@@ -83,7 +84,7 @@ class Findings:
         return pages.table("opponents | share of wins of the cautious player", rows, right=(1,))
 
     def play(self, opponent: Policy) -> NDArray[np.float64]:
-        """Return the shares of wins of the cautious player in games against two opponents, from all seats."""
+        """Return the cautious player's share of the win in each game, against two opponents, from all seats."""
         game, state, rng = self.game, self.game.reset(GAMES, seed=1), np.random.default_rng(1)
         seat = np.arange(GAMES) % 3
         seats = (np.arange(3) != seat[:, None]).astype(np.int64)
@@ -94,7 +95,7 @@ class Findings:
 
 
 def share(value: float) -> str:
-    """Return a reward as a share of wins."""
+    """Convert a mean reward to a share of wins."""
     return f"{(2 * value + 1) / 3:.1%}"
 
 

@@ -16,7 +16,7 @@ from tools.pages import ROOT
 DECORATORS = {"kernel", "inlined"}
 ALLOWED = {"empty": 1, "zeros": 1, "ones": 1, "full": 2}  # the position of the argument `dtype`
 NUMBERS = {"float32", "float64", "bool_", *(f"{sign}int{n}" for sign in ("", "u") for n in (8, 16, 32, 64))}
-FORBIDDEN = {  # they allocate an array with the dtype of their argument
+FORBIDDEN = {  # functions that allocate an array with the dtype of their argument
     "array", "asarray", "ascontiguousarray", "copy", "empty_like", "zeros_like", "ones_like", "full_like", "repeat",
     "tile", "compress", "delete", "unique", "flip", "column_stack", "concatenate", "stack", "hstack", "vstack",
     "append", "roll", "sort", "take", "where", "flatten", "astype",

@@ -1,7 +1,7 @@
 """`make ladder`: play the tournaments of docs/results/ladder.md; write the page, its pictures and the bundled ratings.
 
-Games are saved in runs/ladder.sqlite. The same command continues after an interruption, and plays only the matchups of
-changed policies again.
+Games are saved in runs/ladder.sqlite. The same command continues after an interruption. If a policy has changed, only
+its matchups are played again.
 """
 
 from __future__ import annotations

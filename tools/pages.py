@@ -1,4 +1,4 @@
-"""The pages, their tables, and the marked places that a tool fills: `<!-- table: NAME -->` to `<!-- end -->`."""
+"""The Markdown pages, and the places in them that tools fill: from `<!-- table: NAME -->` to `<!-- end -->`."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ ROOT = Path(__file__).parents[1]
 PAGES = sorted(page for places in ("*.md", "docs/*.md", "docs/*/*.md") for page in ROOT.glob(places))
 """All pages of the checkout and of the site."""
 
-Cells = str | Iterable[object]  # the cells of a line: a sequence, or text with `|` between the cells
+Cells = str | Iterable[object]  # the cells of a row: a sequence, or text with `|` between the cells
 
 
 def table(head: Cells, rows: Iterable[Cells], right: Iterable[int] = ()) -> str:
-    """Return a Markdown table; `right` are the right-aligned columns, from 0."""
+    """Return a Markdown table; `right` contains the indices of the right-aligned columns."""
     first, *others = (
         cells if isinstance(cells, str) else " | ".join(map(str, cells)) for cells in (head, *rows)
     )

@@ -1,7 +1,7 @@
 """Solve games with powers or immunity and write the tables of docs/results/powers.md (`python -m tools.powers`).
 
-It solves every pair of colors, `powers="any"`, and immunity without powers on every board. Existing tables are only
-opened.
+On every board, it solves the game of each pair of colors, the game with `powers="any"`, and the game with immunity and
+no powers. Existing tables are not solved again.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ class Findings:
         return solver.solve(rules, file)
 
     def edge(self, spaces: int, mine: int, theirs: int | None) -> float:
-        """Return the mean expected reward of a color in both seats, against another color or (None) no power."""
+        """Return the expected reward of a color, averaged over seats, against another color or, if None, no power."""
         other = theirs if theirs is not None else next(color for color in range(len(Power)) if color != mine)
         table = self.pairs[spaces, min(mine, other), max(mine, other)]
         powers = 1 << mine, 0 if theirs is None else 1 << theirs
@@ -61,7 +61,7 @@ class Findings:
         return f"Measured on {date.today()} with version {__version__}; boards of {boards} plain spaces."
 
     def worth(self) -> str:
-        """Return the share of wins that each power adds against a player without one."""
+        """Return the win share that each power adds against a player without a power."""
         head = ["power", *(f"{spaces} plain spaces" for spaces in self.boards)]
         rows = [
             [name, *(f"{50 * self.edge(spaces, color, None):+.1f}" for spaces in self.boards)]
@@ -87,7 +87,7 @@ class Findings:
         return pages.table('plain spaces | no powers | `powers="any"`', rows, right=range(3))
 
     def immunity(self) -> str:
-        """Return the value of the start without and with immunity, without powers."""
+        """Return the values of the start with and without immunity, in games without powers."""
         rows = []
         for spaces in self.boards:
             basic, table = float(self.any[spaces].value(START, START, (0, 0))[0]), self.immune[spaces]
@@ -126,7 +126,7 @@ class Findings:
 
 
 def times_of_use(table: solver.Table, games: int) -> NDArray[np.float64]:
-    """Return when each seat uses its power in perfect play, (games, 2): as share of the turns, nan if never."""
+    """Return the share of turns before each seat uses its power in perfect play, (games, 2); nan if it never does."""
     game, oracle = Game(table.rules), make_policy(f"oracle:{table.file}")
     state, rng = game.reset(games, seed=0), np.random.default_rng(0)
     same, turns = np.zeros((games, 2), np.int64), np.zeros((2, games))

@@ -18,7 +18,7 @@ from typing import NamedTuple
 from tools.pages import PAGES, ROOT
 
 FOLDERS = ("wotd_env", "agents", "experiments", "examples", "tools", "benchmarks", "tests")
-MOST_WORDS = 40  # words of a sentence on a page; lists and tables do not count
+MOST_WORDS = 40  # most words of a sentence on a page outside tables
 PATTERNS = {
     r"(?<!there )\b(is|are|was|were) none\b": "negate the verb: is not a ...",
     r"\b[Ww]hoever\b": "name the subject",
@@ -82,7 +82,7 @@ def paragraphs(file: Path, page: str) -> Iterator[Text]:
     page = re.sub(skipped, lambda found: "\n" * found[0].count("\n"), page, flags=re.DOTALL)
     line = 1
     for block in page.split("\n\n"):
-        # A list has one sentence or more in each entry.
+        # Each entry of a list is a paragraph of its own.
         for i, part in enumerate(re.split(r"\n(?=\s*(?:[-*]|\d+\.) )", block)):
             if not part.lstrip().startswith(("|", "#", "<", ":::")):
                 words = re.sub(r"^\s*(?:[-*]|\d+\.) ", "", part).split()

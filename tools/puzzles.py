@@ -1,4 +1,6 @@
-"""Make the puzzles of the page of `wotd serve`: `python -m tools.puzzles` (a minute; solves short boards first).
+"""Make the puzzles of the page of `wotd serve`: `python -m tools.puzzles`.
+
+It solves the boards that have no table yet, then takes a minute.
 
 A puzzle is a decision in which the best action is clearly better than all others, by the exact solution of the board.
 The positions come from games of two easy opponents. The level is 1 if `greedy` finds the best action, 2 if only
@@ -31,7 +33,7 @@ BOARDS = (Rules(spaces=1), Rules(spaces=2), Rules(spaces=3), Rules(spaces=1, pow
 KINDS = ("dice", "move", "swap", "power")
 GAP = 0.04  # smallest lead of the best action over the second best, in equity
 DECIDED = 0.9  # equity beyond which a game counts as decided
-EACH = 20  # puzzles of each kind and level
+EACH = 20  # largest number of puzzles of each kind and level
 
 
 def main() -> None:
@@ -65,7 +67,7 @@ def puzzles(game: Game, games: int, rng: np.random.Generator) -> Iterator[dict[s
         legal = np.flatnonzero(np.isfinite(actions[i]))
         if kind := kind_of(game.rules, states[i], legal):
             level = 1 if finds["greedy"][i] else 2 if finds["planner"][i] else 3
-            # The loss by each legal action, ascending, in thousandths of a game.
+            # The loss of each legal action in thousandths of a game; the actions are in ascending order.
             lost = np.round((top[i, 0] - actions[i, legal]) * 500).astype(int).tolist()
             where = position(game.rules, states[i : i + 1])
             yield {"position": where, "kind": kind, "level": level, "lost": lost}

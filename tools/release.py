@@ -51,7 +51,7 @@ SMOKE = {
     "pyspiel.load_game('way_of_the_dragon').new_initial_state()",
     "web": "import wotd_env.web.app, uvicorn, websockets",
 }
-"""The program that tests each extra; PLAY tests the extras that are missing here."""
+"""The program that tests each extra. PLAY tests the extras that this dict does not contain."""
 
 NOT_FOR_USERS = {"all", "bench", "dev", "docs", "notebooks"}
 
@@ -73,7 +73,7 @@ def main() -> None:
 
 
 def build(folder: Path) -> Path:
-    """Build both packages into a folder, check their files, and return the wheel."""
+    """Build the sdist and the wheel into a folder, check their files, and return the wheel."""
     run(sys.executable, "-m", "build", "--outdir", folder, ROOT)
     (wheel,), (sdist,) = folder.glob("*.whl"), folder.glob("*.tar.gz")
     tracked = set(subprocess.check_output(["git", "ls-files"], cwd=ROOT, text=True).splitlines())
@@ -101,11 +101,11 @@ def try_extra(wheel: Path, extra: str, folder: Path, python: str) -> None:
     run(python, "-m", "venv", folder)
     interpreter = folder / ("Scripts/python.exe" if sys.platform == "win32" else "bin/python")
     package = str(wheel) if extra == "bare" else f"{wheel}[{extra}]"
-    # RLlib requires older releases than constraints.txt.
+    # RLlib requires older releases of some packages than constraints.txt allows.
     pins = [] if extra == "rllib" else ["--constraint", str(ROOT / "constraints.txt")]
     run(interpreter, "-m", "pip", "install", "--quiet", *pins, package)
     run(interpreter, "-m", "pip", "check")
-    # -I hides the files of the checkout.
+    # -I keeps Python from importing the files of the checkout.
     run(interpreter, "-I", "-c", SMOKE.get(extra, PLAY), cwd=folder)
 
 

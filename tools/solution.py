@@ -1,6 +1,6 @@
 """Measure the tables of docs/results/perfect-play.md and draw its plot (`make solution`).
 
-The tables of the page are the methods of `Findings`. Missing tables of boards with 0 to 2 plain spaces are solved;
+Each table of the page comes from a method of `Findings`. Missing tables of boards with 0 to 2 plain spaces are solved;
 larger boards are measured if their tables exist.
 """
 
@@ -42,7 +42,7 @@ def share(part: Any, whole: Any) -> str:
 
 
 class PerfectGames(NamedTuple):
-    """Games of perfect play that seat 0 starts."""
+    """Games between perfect players in which seat 0 starts."""
 
     turns: Any
     states: Any  # the positions at all decisions
@@ -52,7 +52,7 @@ class PerfectGames(NamedTuple):
 class Findings:
     """The measured tables of the page, from solved boards in `folder` or the cache folder.
 
-    Samples have `games` games on each board.
+    Sampled figures come from `games` games on each board.
     """
 
     def __init__(self, folder: Path | None, games: int) -> None:
@@ -66,7 +66,7 @@ class Findings:
                 self.tables[spaces] = solver.load(file)
         self.largest = self.tables[max(self.tables)]
 
-    @functools.cache  # noqa: B019  # one object, which lives as long as the program
+    @functools.cache  # noqa: B019  # the only instance lives as long as the program
     def perfect_games(self, spaces: int) -> PerfectGames:
         """Return games of the perfect player against itself on a board."""
         print(f"perfect play on {spaces} plain spaces")
@@ -164,7 +164,7 @@ class Findings:
         return pages.table("best move | decisions | share", rows)
 
     def dragons(self) -> str:
-        """Return how often calling the dragon is right on the largest board, by the spaces that the swap gains."""
+        """Return how often a swap is the best action on the largest board, by the spaces that the swap gains."""
         perfect = self.perfect_games(self.largest.spaces)
         game = Game(Rules(spaces=self.largest.spaces), skip_forced=False)
         first = (perfect.states["phase"] == Phase.KEEP) & (perfect.states["rolls_left"] == 2)
@@ -196,7 +196,7 @@ class Findings:
         return pages.table(head, rows)
 
     def policies(self) -> str:
-        """Return grades on the smallest and the largest board."""
+        """Return the grades of policies on the smallest and the largest board."""
         rows = []
         for table in (self.tables[0], self.largest):
             drawn, perfect = {}, f"oracle:{table.file}"
@@ -211,7 +211,7 @@ class Findings:
                     f"| {every.regret:.4f} ±{every.regret_error:.4f} | {every.errors:.1%} | {every.blunders:.1%} | "
                     + " | ".join(f"{grade.per_game:.3f}" for grade in graded.kinds[:-1])
                 )
-        shown = ("greedy", "planner", *LEARNED)  # the large regret of other policies would hide differences
+        shown = ("greedy", "planner", *LEARNED)  # large regrets of other policies would hide the differences
         analysis.picture({name: drawn[name] for name in shown if name in drawn}, REGRET_PLOT)
         head = "plain spaces | policy | share of wins by regret | share of wins counted | regret a decision"
         kinds = "".join(f" | {kind}, regret a game" for kind in analysis.kinds_of(Rules()))
@@ -232,7 +232,7 @@ class Findings:
         return pages.table(f"{head} | first to move against itself | exploitability", rows)
 
     def beyond(self) -> str:
-        """Return the sizes of games that are not solved here."""
+        """Return the sizes of games that this tool does not solve."""
         per_position = self.largest.header["cpu_seconds"] / self.largest.board.positions
         games: list[tuple[str, int, int]] = []  # name, positions, positions of the widest layer
         of_powers = {', powers="any"': 4, ', powers="own", two colors': 7}

@@ -114,7 +114,7 @@ def _form(rules: Rules, encoding: str, name: str) -> str:
 
 
 def token() -> str:
-    """Return the table of the numbers of each kind of token."""
+    """Return the table that describes the numbers in each kind of token."""
     rows = [
         (GAME_TOKEN, "game", "phase", "rolls left", "seat to act", "perfection", "deadline"),
         (DIE_TOKEN, "die", f"face, {UNROLLED}: still to be rolled", "", "", "", ""),
@@ -148,14 +148,14 @@ def swap() -> str:
 
 
 def reward() -> str:
-    """Return the table of the rewards, by the number of winners."""
+    """Return the table of the rewards for each number of players and of winners."""
     rows = []
     for n in PLAYERS:
         game = Game(Rules(players=n))
-        # At most n - 1 seats win: the one that ends the game ties with nobody.
+        # At most n - 1 seats win, because the seat that ends the game never shares the win.
         states = game.reset(n - 1, seed=0)
         states["phase"] = Phase.OVER
-        states["pieces"][:, n - 1] = game.rules.spaces + 1  # five numbered pieces, five points
+        states["pieces"][:, n - 1] = game.rules.spaces + 1  # all five pieces on numbered space 1: five points
         for winners, state in enumerate(states, 1):
             for seat in range(winners):
                 state["pieces"][seat, [seat, seat + 1]] = game.rules.spaces + 5, game.rules.spaces + 3
@@ -165,7 +165,7 @@ def reward() -> str:
 
 
 def layers() -> str:
-    """Return the table of the layers of packages, top layer first, from the contract in pyproject.toml."""
+    """Return the table of the layers of packages, top layer first, from the import contract in pyproject.toml."""
     tools = tomllib.loads((pages.ROOT / "pyproject.toml").read_text())["tool"]
     (contract,) = (
         each for each in tools["importlinter"]["contracts"] if each.get("containers") == ["wotd_env"]
