@@ -1,8 +1,9 @@
 """Grades for decisions: exact for solved games of two players, estimates for all other games.
 
-The *equity* of an action is the expected reward of the seat to act under perfect play after it: 1 is a win, -1 a loss.
-The *regret* of an action is the equity of the best action minus its own equity. Regrets add up: with two players,
-the mean result of a policy is the value of the start, minus its own total regret, plus its opponent's total regret.
+The *equity* of an action is the expected reward of the seat to act if all seats play perfectly after the action. The
+reward of a win is 1 and, with two players, that of a loss is -1. The *regret* of an action is the equity of the best
+action minus the equity of this action. Regrets can be summed: with two players, the mean reward of a policy is the
+equity of the start, minus the policy's mean regret per game, plus the opponent's mean regret per game.
 """
 
 from __future__ import annotations

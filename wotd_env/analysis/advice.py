@@ -1,4 +1,4 @@
-"""Equities in games of any rules, from the best available source."""
+"""Equities for games with any rules, from the best available source."""
 
 from __future__ import annotations
 
@@ -17,22 +17,22 @@ from wotd_env.solver.table import check_solvable, check_table, describe_missing
 
 
 class Advisor:
-    """The equities of decisions for the seat to act, from the best available source for the rules.
+    """Computes equities for the seat to act, with the best source that is available for the rules.
 
-    The best source is the exact solution, if its table is in the cache folder (`wotd solve` creates it). Otherwise
-    every turn is planned exactly, with the bundled learned value for these rules or, if there is none, with the
-    hand-made value. If a table turns out to be damaged, the next source replaces it. Several threads may use an
-    advisor.
+    The best source is the exact solution, if its table is in the cache folder (`wotd solve` creates the table).
+    Otherwise the planner searches the current turn exactly, and a value function estimates the position after the
+    turn. The value function is the bundled learned one for these rules or, if no learned one is bundled, the hand-made
+    one. If the table turns out to be damaged, the advisor uses the next source. Several threads may share an advisor.
 
     Args:
         game: the rules.
-        table: use only this table.
+        table: the only source to use; by default the advisor looks for the best source.
 
     Attributes:
         source: the source of the equities in words.
-        exact: whether the equities are exact: the source is the solution, and `max_turns` is at least the default.
-            With a `table` of three players the equities are guarantees, which are lower bounds and not exact.
-        skipped: for each better source the reason why it is not used; these texts name files of this machine.
+        exact: True if the source is the exact solution and `max_turns` is at least the default. It is False with a
+            `table` of three players, because the equities are then guarantees: lower bounds of the expected reward.
+        skipped: the reason why each better source is not used; the reasons may contain file paths of this machine.
 
     Raises:
         TypeError: if the table is not a Table.
@@ -57,7 +57,7 @@ class Advisor:
         """Return the equities of states, STATE (N,), in any phase; see `wotd_env.analysis.analyze`.
 
         Raises:
-            ValueError: for a record that is invalid under the rules.
+            ValueError: if a state is invalid under the rules.
             TableError: if the given table is damaged.
         """
         while True:
@@ -65,9 +65,9 @@ class Advisor:
             try:
                 actions, equity = plan(self.game, state, value)
                 return Analysis(equity, actions, actions.argmax(1))
-            except TableError as error:  # blocks of a table are checked when they are first read
+            except TableError as error:  # a table checks a block when the block is first read
                 with self._opening:
-                    if self._value is value:  # otherwise another thread has replaced the table
+                    if self._value is value:  # otherwise another thread has changed the source
                         self.skipped += (str(error),)
                         if not self._open_next():
                             raise

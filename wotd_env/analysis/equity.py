@@ -16,26 +16,26 @@ from wotd_env.solver import Table
 from wotd_env.solver.table import check_table
 
 KINDS = ("first hold", "second hold", "move", "swap", "extra turn", "tiger hold")
-"""Kinds of decisions. A `"swap"` is a move in which calling the dragon is possible. A `"tiger hold"` comes after the
-second re-roll; the tiger may be used in it."""
-ERROR = 0.01  #: least equity regret of an error; for two players 0.5 percentage points of the win rate
-BLUNDER = 0.05  #: least equity regret of a blunder; for two players 2.5 percentage points of the win rate
+"""Kinds of decisions. A `"swap"` is a move decision in which calling the dragon is legal. A `"tiger hold"` is the hold
+after the second re-roll, in which the power of the tiger may be used."""
+ERROR = 0.01  #: smallest regret of an error; with two players it costs 0.5 percentage points of win rate
+BLUNDER = 0.05  #: smallest regret of a blunder; with two players it costs 2.5 percentage points of win rate
 
 
 class Analysis(NamedTuple):
-    """The value of states to the seats to act; N states, A actions."""
+    """Equities of N states and of A actions in each state, for the seat to act."""
 
     equity: NDArray[np.float32]  #: (N,): equity of the best action; the reward if the game is over
     actions: NDArray[np.float32]  #: (N, A): equity of every action, -inf if it is illegal
-    best: NDArray[np.int64]  #: (N,): the lowest of the best actions; 0 if there is no decision
+    best: NDArray[np.int64]  #: (N,): best action, the lowest one in a tie; 0 if there is no decision
 
 
 def analyze(game: Game, state: States, table: Table) -> Analysis:
-    """Return the exact equities of states, STATE (N,), in any phase, of a solved game.
+    """Return the exact equities of states, STATE (N,), of a solved game; the states may be in any phase.
 
-    With a table of three players, an equity is the guarantee of the seat to act: the expected reward that it can force
-    if the others play together against it. The solution ignores the turn limit, so it is not exact if `max_turns` may
-    end the game soon.
+    With a table of three players, an equity is the guarantee of the seat to act: the expected reward that this seat can
+    force even if the other two seats cooperate against it. The solution ignores the turn limit, so equities are inexact
+    if `max_turns` may end the game soon.
 
     Raises:
         TypeError: if the table is not a Table.
@@ -47,7 +47,7 @@ def analyze(game: Game, state: States, table: Table) -> Analysis:
 
 
 def regret(game: Game, state: States, actions: ArrayLike, table: Table) -> NDArray[np.float32]:
-    """Return the regret of actions (N,) in states at decisions, float32 (N,), 0 for the best action.
+    """Return the regret of one action in each of N states, float32 (N,); the best action has regret 0.
 
     With a table of three players the regret is the best guarantee minus the guarantee after the action.
 
@@ -74,8 +74,8 @@ def classify(regret: float) -> str:
 
 
 def define_errors(players: int) -> str:
-    """Return the definition of errors and blunders in words, in equity and in games won."""
-    percent = 100 * (players - 1) / players  # percent of games won, for one unit of equity
+    """Return a text that defines errors and blunders, in equity and in percent of games won."""
+    percent = 100 * (players - 1) / players  # percent of games won per unit of equity
     return (
         f"An error loses at least {ERROR:g} of equity, {percent * ERROR:.2g} % of games won. "
         f"Errors of at least {BLUNDER:g}, {percent * BLUNDER:.2g} %, are blunders."
@@ -83,7 +83,7 @@ def define_errors(players: int) -> str:
 
 
 def kinds_of(rules: Rules) -> tuple[str, ...]:
-    """Return the kinds of decisions of games with these rules; tiger holds need the power of the tiger."""
+    """Return the kinds of decisions in games with these rules; tiger holds need a seat with the power of the tiger."""
     colors = rules.colors or ELEMENTS[: rules.players]
     holders = {"none": (), "own": ELEMENTS if colors == "random" else colors, "any": ELEMENTS}[rules.powers]
     return KINDS if ELEMENTS[Power.TIGER] in holders else KINDS[:-1]
@@ -93,7 +93,7 @@ def kinds(game: Game, state: States) -> NDArray[np.int64]:
     """Return the kind of each decision, as an index into KINDS, int64 (N,)."""
     hold, left, move = state["phase"] == Phase.KEEP, state["rolls_left"], state["phase"] == Phase.MOVE
     swap = game.legal_actions(state)[:, Action.FIRST_SWAP :].any(1)
-    # In the order of KINDS; the first true condition decides.
+    # The conditions are in the order of KINDS; argmax returns the first true one.
     conditions = [hold & (left == REROLLS), hold & (left > 0), move & ~swap, move, ~hold, hold]
     kind: NDArray[np.int64] = np.array(conditions).argmax(0)
     return kind

@@ -1,4 +1,4 @@
-"""Grades: a policy plays, and each of its decisions is compared with the best one. Also pictures of grades."""
+"""Grade a policy: play games and compare each of its decisions with the best action. Also draw pictures of grades."""
 
 from __future__ import annotations
 
@@ -25,30 +25,30 @@ from wotd_env.policy import Policy, check_plays, play_policies
 from wotd_env.solver import Table
 from wotd_env.solver.table import check_solvable, check_table
 
-STAGES = 10  #: number of stages of a game, by the progress of both players
-WORST = 20  #: number of blunders in `Grades.worst`
+STAGES = 10  #: number of equal stages of a game, measured by the progress of both players' pieces
+WORST = 20  #: largest number of blunders in `Grades.worst`
 
 BLOCK = 4096  # games played side by side
-MOST_GAMES = 10_000_000  # each takes about 100 bytes
+MOST_GAMES = 10_000_000  # each game takes about 100 bytes of memory
 
 
 class Grade(NamedTuple):
-    """The quality of one kind of decision. Fields `*_error` are half the width of a 95 % interval."""
+    """The grade for one kind of decision. A field `*_error` is half the width of the 95 % interval of its mean."""
 
     kind: str
     decisions: int
     regret: float  #: mean regret of a decision
     regret_error: float
-    per_game: float  #: mean sum of the regrets of a seat in a game
+    per_game: float  #: sum of a seat's regrets in a game, mean over all games and graded seats
     per_game_error: float
-    errors: float  #: share of decisions with a regret of at least ERROR; blunders are errors too
+    errors: float  #: share of decisions with a regret of at least ERROR, including blunders
     blunders: float  #: share of decisions with a regret of at least BLUNDER
 
     @property
     def share_against_perfect(self) -> float:
-        """Percent of the games won against perfect play, 50 - 50 * `per_game`.
+        """Percentage of games that the policy wins against perfect play, 50 - 50 * `per_game`.
 
-        The formula holds only if the opponent in the graded games was the perfect player, `oracle`, without regret.
+        The formula holds only if the opponent in the graded games was the policy `oracle`, which plays perfectly.
         """
         return 50 - 50 * self.per_game
 
@@ -85,11 +85,11 @@ class Grades:
 
     spaces: int  #: plain spaces of the board
     games: int  #: games played
-    kinds: tuple[Grade, ...]  #: a grade for each kind of decision; the last one is for all kinds
-    worst: tuple[Blunder, ...]  #: the worst decisions, the worst first
-    stages: NDArray[np.float64]  #: (10,): mean regret of a decision by stage; nan without decisions
-    result: float  #: mean result of the policy or, if it played itself, of the starting player; 1 is a win
-    result_error: float  #: half the width of its 95 % interval
+    kinds: tuple[Grade, ...]  #: a grade for each kind of decision, then a grade for all kinds together
+    worst: tuple[Blunder, ...]  #: the decisions with the largest regrets, largest regret first
+    stages: NDArray[np.float64]  #: (10,): mean regret per decision in each stage; nan without decisions
+    result: float  #: mean reward of the policy, or of the starting player if the policy played itself
+    result_error: float  #: half the width of the 95 % interval of `result`
 
     @property
     def all(self) -> Grade:
@@ -97,7 +97,7 @@ class Grades:
         return self.kinds[-1]
 
     def as_dict(self) -> dict[str, Any]:
-        """Return the grades for JSON, without the worst decisions; unknown errors and means are None."""
+        """Return the grades for JSON, without the worst decisions; infinite and nan values become None."""
         return {
             "spaces": self.spaces,
             "games": self.games,
@@ -130,8 +130,8 @@ def grade(
         table: the solution of the board to play on.
         games: games to play, at most 10,000,000; the policy starts in every other game.
         seed: game i has the seed `seed + i`.
-        opponent: the opponent; by default the policy itself, and then the decisions of both seats are graded.
-        progress: called after each block with the number of finished games and of all games.
+        opponent: the opponent; by default the policy plays itself, and the decisions of both seats are graded.
+        progress: called after each block of games with the number of finished games and the number of all games.
         max_turns: games are truncated after that many turns.
 
     Raises:
@@ -156,9 +156,9 @@ def grade(
 
 
 def _play_block(table: Table, players: Sequence[Policy], block: range, tally: _Tally) -> None:
-    """Play a block of games side by side, and grade the first player.
+    """Play a block of games side by side, and grade the decisions of `players[0]`.
 
-    Seat 0 starts. The first of two players has seat i % 2 in game i; a single player has both seats.
+    Seat 0 starts every game. With two players, `players[0]` has seat i % 2 in game i. A single player has both seats.
     """
     game = tally.game
     state = game.reset(len(block), seed=tally.seed + block.start)
@@ -181,7 +181,7 @@ def _play_block(table: Table, players: Sequence[Policy], block: range, tally: _T
 
 
 class _Tally:
-    """Sums by game and kind of decision; `seed` is the seed of game 0, `seats` the number of graded seats."""
+    """Sums of regrets by game and kind of decision. Game 0 has the seed `seed`; `seats` seats of a game are graded."""
 
     def __init__(self, game: Game, games: int, seed: int, seats: int) -> None:
         self.kinds = kinds_of(game.rules)
@@ -200,7 +200,7 @@ class _Tally:
         games: NDArray[np.int64],
         moves: Callable[[int], tuple[int, ...]],
     ) -> None:
-        """Add decisions in games, given by number; `moves(number)` returns the earlier actions of a game."""
+        """Add one decision from each game number in `games`; `moves(number)` returns the game's earlier actions."""
         regret = regret_of(analysis, actions)
         kind = kinds(self.game, state)
         np.add.at(self.decisions, (games, kind), 1)
@@ -208,7 +208,7 @@ class _Tally:
         self.errors += np.bincount(kind[regret >= ERROR], minlength=len(self.kinds))
         self.blunders += np.bincount(kind[regret >= BLUNDER], minlength=len(self.kinds))
         rules, progress = self.game.rules, state["pieces"].sum(axis=(1, 2), dtype=np.int64)
-        most = PATHS * (2 * (rules.spaces + NUMBERED) - 1)  # two pieces cannot share the last space
+        most = PATHS * (2 * (rules.spaces + NUMBERED) - 1)  # - 1: two pieces cannot share the last space
         stage = progress * STAGES // (most + 1)
         self.stage_decisions += np.bincount(stage, minlength=STAGES)
         self.stage_regret += np.bincount(stage, regret, STAGES)

@@ -1,4 +1,4 @@
-"""Recorded games: grades of the decisions, luck of the dice."""
+"""Review recorded games: grade the decisions and measure the luck of the dice."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ class Note(NamedTuple):
     kind: str
     dice: str
     action: int
-    equity: float  #: of the state, for the seat to act
+    equity: float  #: equity of the state for the seat to act
     regret: float
     best: int
     words: str  #: the action in words, with the destinations of pieces
@@ -42,22 +42,22 @@ class SeatReview(NamedTuple):
 
     decisions: int  #: decisions with more than one legal action
     regret: float  #: sum of the regrets of all decisions
-    errors: int  #: decisions with a regret of at least ERROR; blunders are errors too
+    errors: int  #: decisions with a regret of at least ERROR, including blunders
     blunders: int  #: decisions with a regret of at least BLUNDER
-    luck: float  #: sum over all rolls, of any seat, of the change in this seat's expected reward
-    result: float  #: the reward; 0 in an unfinished game
+    luck: float  #: sum of the changes in this seat's expected reward by the rolls of all seats
+    result: float  #: the reward of the seat; 0 in an unfinished game
 
 
 class Review(NamedTuple):
     """A recorded game of T decisions with notes, luck and the totals of each seat.
 
-    The luck of a roll is the equity after it minus the mean over all outcomes; 0 if there was no roll.
+    The luck of a roll is the equity after the roll minus the mean equity over all outcomes of the roll.
     """
 
     source: str  #: the source of the equities in words
     exact: bool  #: whether the source is the exact solution
-    notes: list[Note]  #: a note for every decision that was not forced
-    luck: NDArray[np.float32]  #: (T + 1,): luck of the roll before each position, for the seat that rolled
+    notes: list[Note]  #: a note for every decision with more than one legal action
+    luck: NDArray[np.float32]  #: (T + 1,): luck of the roll before each position for its seat, or 0
     seats: list[SeatReview]
 
 
@@ -70,7 +70,7 @@ def review(recorded: RecordedGame, advisor: Advisor | None = None) -> Review:
 
     Raises:
         IllegalActionError: if an action of the game is illegal.
-        ValueError: for records that are invalid under the rules.
+        ValueError: if a state of the game is invalid under its rules.
     """
     game = Game(recorded.rules, skip_forced=False)
     advisor = Advisor(game) if advisor is None else advisor
@@ -90,7 +90,7 @@ def review(recorded: RecordedGame, advisor: Advisor | None = None) -> Review:
     players, seats = recorded.rules.players, []
     for seat, result in enumerate(game.rewards(recorded.states[-1:])[0].tolist()):
         own = [note for note in notes if note.seat == seat]
-        mine = after["player"] == seat  # zero-sum: luck of one seat is bad luck of the others in equal parts
+        mine = after["player"] == seat  # zero-sum: the other seats lose a seat's luck in equal parts
         seats.append(
             SeatReview(
                 decisions=len(own),
@@ -109,14 +109,14 @@ def _rolls(game: Game, recorded: RecordedGame) -> tuple[NDArray[np.int64], State
     before = np.concatenate([recorded.states[:1], recorded.states[:-1]])
     game.decide(before[1:], recorded.actions)
     first = before[0]
-    if first["phase"] == Phase.KEEP and first["rolls_left"] == REROLLS:  # the start of a turn
+    if first["phase"] == Phase.KEEP and first["rolls_left"] == REROLLS:  # the first position follows a roll
         first["phase"], first["dice"] = Phase.CHANCE, -1
     rolled = np.flatnonzero((before["phase"] == Phase.CHANCE) & (recorded.states["phase"] != Phase.CHANCE))
     return rolled, before[rolled]
 
 
 def _notes(game: Game, recorded: RecordedGame, asked: NDArray[np.int64], analysis: Analysis) -> list[Note]:
-    """Return the notes on decisions, given by index (M,), with the analysis of their positions."""
+    """Return notes on the decisions with the indices `asked` (M,); `analysis` is about their positions."""
     states, actions = recorded.states[asked], recorded.actions[asked]
     regret, kind = regret_of(analysis, actions), kinds(game, states)
     notes = []

@@ -16,15 +16,15 @@ from wotd_env.core.state import States
 from wotd_env.core.words import describe_action
 from wotd_env.policy import Policy, ask, check_plays
 
-FORFEITED = -1  # action of a game that is forfeited or over
+FORFEITED = -1  # replaces the action in a game that is forfeited or over
 
 
 class BrokenPolicyError(RuntimeError):
-    """A policy failed. The message names the policy and ends with its traceback if it raised."""
+    """A policy failed. The message names the policy. It ends with the traceback if the policy raised an exception."""
 
 
 class Blamed:
-    """A policy whose errors name it."""
+    """Wraps a policy; errors in its actions name the policy."""
 
     def __init__(self, name: str, policy: Policy) -> None:
         self._name, self._policy = name, policy
@@ -35,7 +35,7 @@ class Blamed:
 
     def act(self, game: Game, state: States, rng: np.random.Generator) -> NDArray[np.int64]:
         """Return the actions of the policy; raise BrokenPolicyError or IllegalActionError if it fails."""
-        before = state.copy()  # a policy may change its input
+        before = state.copy()  # the policy may change `state`
         failed = f"policy {self._name!r} failed"
         try:
             actions = self._policy.act(game, state, rng)
@@ -66,14 +66,14 @@ class Asker:
     policies: Sequence[Policy]
     generators: Sequence[np.random.Generator]
     fatal_calls: Mapping[int, str]  # number of a call -> why the call did not return in an earlier attempt
-    on_call: Callable[[int], None]  # called before each call with the number of the call, and with 0 after it
+    on_call: Callable[[int], None]  # receives the number of each call before the call, and 0 after it
     calls: int = 0
 
     def __call__(self, policy: int, state: States) -> tuple[NDArray[np.int64], dict[int, Failure]]:
         """Ask a policy for its actions in games. If the policy raises, it is asked again for each game separately.
 
         Returns:
-            The actions, int64 (N,): legal, or FORFEITED in forfeited games. The failures: index of the game -> failure.
+            The actions, int64 (N,), which are legal or FORFEITED, and a mapping: index of a forfeited game -> failure.
         """
         self.calls += 1
         if self.calls in self.fatal_calls:

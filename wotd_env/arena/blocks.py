@@ -1,4 +1,4 @@
-"""Play a block: every seating has the same dice, and a policy that breaks the rules forfeits its game."""
+"""Play a block of games: all seatings of a duplicate have the same dice; a policy that breaks the rules forfeits."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ class Forfeit(NamedTuple):
     """All actions of all seats before the forfeit."""
     reason: str
     traceback: str = ""
-    """Traceback of the policy's first exception in the block; empty for its later forfeits and for illegal actions."""
+    """Traceback of the policy's first exception in the block; empty for later exceptions and for illegal actions."""
 
     def __str__(self) -> str:
         return (
@@ -42,13 +42,13 @@ class Forfeit(NamedTuple):
         )
 
 
-GameResults = NDArray[np.void]  # results of games: `results_dtype` (G,)
+GameResults = NDArray[np.void]  # results of G games, `results_dtype` (G,)
 
 
 class PlayedBlock(NamedTuple):
     """The results of a block."""
 
-    games: GameResults  # (size * n,), in order
+    games: GameResults  # (size * n,), in order of duplicates
     forfeits: list[Forfeit]
 
 
@@ -60,17 +60,17 @@ def results_dtype(players: int) -> np.dtype[np.void]:
             ("turns", "u2"),
             ("truncated", "u1"),
             ("forfeit", "i1"),  # the seat that forfeited, or -1
-            ("place", "i1", (players,)),  # [seat] -> index of its policy in the matchup
+            ("place", "i1", (players,)),  # [seat], index in the matchup of the policy in this seat
             ("points", "i1", (players,)),  # [seat]
             ("rank", "f4", (players,)),  # [seat], 1 is best; tied seats share the mean of their ranks
-            ("share", "f4", (players,)),  # [seat], share of the win: 1/w for each of w winners, otherwise 0
+            ("share", "f4", (players,)),  # [seat], share of the win: 1/w for each of w winners, 0 for losers
             ("luck", "f4", (players,)),  # [seat], in units of `share`; 0 if not measured
         ]
     )
 
 
 def replay(rules: Rules, game_seed: int, moves: tuple[int, ...]) -> States:
-    """Return the position, STATE (1,), of a game started with `game_seed` after some actions of all seats."""
+    """Start a game with `game_seed`, play the actions `moves` of all seats, and return the position, STATE (1,)."""
     game = Game(rules)
     state = game.reset(1, seed=game_seed)
     for action in moves:
@@ -90,19 +90,19 @@ def play_block(
 ) -> PlayedBlock:
     """Play all games of a block side by side.
 
-    A policy that raises is asked again for each game separately. It forfeits a game if it raises again, or if it
-    returns an illegal action. A forfeited game ends at once: the forfeiting seat is last, and all other seats share
+    If a policy raises, it is asked again for each game separately. A policy forfeits a game if it raises again, or if
+    it returns an illegal action. A forfeited game ends at once: the forfeiting seat is last, and all other seats share
     the win.
 
     Args:
-        tournament: rules and seed.
+        tournament: provides the rules and the seed.
         policies: name -> policy; contains at least the policies of the matchup.
-        block: the block.
-        equity: measures the luck of the dice.
-        fatal_calls: see `Asker`; the policy forfeits all games of such a call.
+        block: the block to play.
+        equity: estimates the equities that measure the luck of the dice; None measures no luck.
+        fatal_calls: see `Asker`; the policy forfeits all games of a fatal call.
         on_call: see `Asker`.
-        untried: policies that make their first decision in this block. If one fails in every game of its first call,
-            BrokenPolicyError is raised.
+        untried: policies that make their first decision in this block. BrokenPolicyError is raised if such a policy
+            fails in every game of its first call.
     """
     rules, matchup, n = tournament.rules, block.matchup, tournament.rules.players
     game = Game(rules)
@@ -115,7 +115,7 @@ def play_block(
     sits = np.array([names.index(name) for name in matchup])[places]
     generators = [generator(tournament.seed, block, name) for name in names]
     asker = Asker(game, [policies[name] for name in names], generators, fatal_calls or {}, on_call)
-    failures: dict[int, Failure] = {}  # by game, in order of time
+    failures: dict[int, Failure] = {}  # index of the game -> failure, earliest first
 
     def choose(policy: int, games: NDArray[np.int64]) -> NDArray[np.int64]:
         """Ask a policy; end the games that it forfeits."""

@@ -13,14 +13,14 @@ from numpy.typing import NDArray
 from wotd_env.extras import needed_for
 from wotd_env.intervals import LEVEL, Z
 
-# Imported here, so that a missing package is reported before hours of games, not after them.
+# These packages are imported early, so that a missing one is reported before hours of games are played.
 with needed_for("a tournament", "arena"):
     from scipy.special import expit, stdtrit
 
     if find_spec("choix") is None:
         raise ModuleNotFoundError("No module named 'choix'", name="choix")
 
-ELO = 400 / math.log(10)  # rating points for a factor e in the odds of finishing ahead
+ELO = 400 / math.log(10)  # rating points per unit of the log odds of finishing ahead
 
 Floats = NDArray[np.float64]
 
@@ -39,7 +39,7 @@ class Estimate(NamedTuple):
 
 
 def percent(share: Estimate | None, digits: int = 1) -> str:
-    """Return a share with its error as text, in percent; an empty text for None."""
+    """Return a text with a share and its error in percent, or an empty text for None."""
     return "" if share is None else f"{share.value:.{digits}%} ±{100 * share.error:.{digits}f}"
 
 
@@ -53,7 +53,7 @@ class Mean(NamedTuple):
     high: float  # greatest possible value
 
     def estimate(self) -> Estimate:
-        """Return the mean with its interval by Student's t distribution."""
+        """Return the mean with its 95 % interval from Student's t distribution."""
         error = float(stdtrit(self.df, (1 + LEVEL) / 2)) * math.sqrt(self.variance)
         return Estimate(self.value, max(self.low, self.value - error), min(self.high, self.value + error))
 
@@ -61,15 +61,15 @@ class Mean(NamedTuple):
 def mean_of(x: Floats, low: float = 0.0, high: float = 1.0) -> Mean:
     """Return the mean of independent observations between two bounds.
 
-    For the error, one observation is added at each bound (after Agresti and Coull). So the interval has a width even
-    if all observations are equal.
+    The variance is computed with one added observation at each bound, as in the Agresti-Coull interval. So the interval
+    has a positive width even if all observations are equal.
     """
     padded = np.append(x, (low, high)) if math.isfinite(low) else x
     return Mean(float(x.mean()), float(padded.var(ddof=1)) / len(padded), len(padded) - 1, low, high)
 
 
 def adjusted_mean(x: Floats, luck: Floats) -> Mean:
-    """Return the mean of shares, adjusted with luck as a control variate; the expected luck is 0."""
+    """Return the mean of the shares `x` with luck as a control variate; luck has the expected value 0."""
     spread = float(luck.var())
     slope = float(np.mean((x - x.mean()) * (luck - luck.mean()))) / spread if spread else 0.0
     return mean_of(x - slope * luck)
@@ -92,13 +92,13 @@ def fit_ratings(
     """Fit Bradley-Terry strengths to paired comparisons, in Elo points with mean 0.
 
     With more than two players, each finishing order is split into pairs, and the fit estimates Plackett-Luce strengths.
-    One drawn game is added to each pair, so that the strength of an unbeaten policy is finite. The intervals use the
-    sandwich estimator with duplicates as clusters.
+    One drawn game is added for each pair of policies, so that the strength of an unbeaten policy is finite. The
+    intervals use the sandwich estimator; each duplicate is a cluster.
 
     Args:
         policies: the policies to rate.
-        counts: a mapping for each matchup, (policy, other policy) -> (D, 2). It counts for each of D duplicates how
-            often the first policy finished ahead of the other, and how often behind.
+        counts: for each matchup of D duplicates, a mapping (policy, other policy) -> counts (D, 2). The two columns
+            count how often the first policy finished ahead of the other policy, and how often behind it.
 
     Returns:
         policy -> rating, best first.
@@ -106,7 +106,7 @@ def fit_ratings(
     k = len(policies)
     if k == 1:
         return {policies[0]: Estimate(0.0, 0.0, 0.0)}
-    import choix  # slow import (a second); workers do not need it
+    import choix  # takes a second to import, and workers do not need it
 
     index = {policy: i for i, policy in enumerate(policies)}
     matchups = [[(index[one], index[other], n) for (one, other), n in pairs.items()] for pairs in counts]
@@ -120,7 +120,7 @@ def fit_ratings(
     weight = (wins + wins.T) * expected * (1 - expected)
     information = np.diag(weight.sum(1)) - weight
     drawn = (0.5 - expected) ** 2
-    spread = np.diag(drawn.sum(1)) - drawn  # covariance of the score: the drawn games, then each duplicate
+    spread = np.diag(drawn.sum(1)) - drawn  # covariance of the score, so far of the drawn games only
     for pairs in matchups:
         score = np.zeros((len(pairs[0][2]), k))
         for i, j, n in pairs:

@@ -1,8 +1,9 @@
-"""Digests of policies: a tournament reuses stored games only if the digests of their policies are the same.
+"""Digests of policies: a tournament reuses stored games only if the digests of the policies are unchanged.
 
-The digest of a policy covers its sources and its files. A policy from another module can declare its state with a
-method `fingerprint`, see `wotd_env.policy.Fingerprinted`. Otherwise the digest covers the pickled object and the files
-that it opened while it was made. A policy that cannot be pickled has a unique digest, so its games are played again.
+The digest of a policy covers its source files and its data files. A policy from a module outside this package can
+describe its state with a method `fingerprint`, see `wotd_env.policy.Fingerprinted`. Without this method, the digest
+covers the pickled policy and the files that were opened while the policy was made. A policy that cannot be pickled gets
+a new digest in each run, so its games are played again.
 """
 
 from __future__ import annotations
@@ -41,9 +42,9 @@ def digests(
 
 
 def policy_digest(name: str, policy: Policy | None = None, given: bool = False) -> str:
-    """Return a digest of a policy. Without `policy`, the digest of a policy from another module leaves out its state.
+    """Return a digest of a policy. If `policy` is None, the digest of a policy from another package omits its state.
 
-    `given` means that the policy was not made from its name.
+    `given` is true for a policy object that was not made from its name.
     """
     kind, _, argument = full_name(name).partition(":")
     digest = hashlib.sha256()
@@ -56,7 +57,7 @@ def policy_digest(name: str, policy: Policy | None = None, given: bool = False) 
             planned_with = policy.policy if isinstance(policy, Deep) else None
             digest.update(policy_digest(base_name(argument or "td"), planned_with).encode())
         elif argument:
-            without_encoding = argument.partition(":")[2] or argument  # as in sb3:ENCODING:FILE
+            without_encoding = argument.partition(":")[2] or argument  # for sb3:ENCODING:FILE
             weights = f"{argument}.data"  # an ONNX network may have a second file
             _add_files(digest, map(Path, (argument, weights, f"{argument}/value.npz", without_encoding)))
         else:
@@ -84,7 +85,7 @@ def _state(name: str, policy: Policy) -> str:
         if type(policy).__module__ == "__main__" and not _main_file():
             raise ValueError("its source is not in a file")
         return hashlib.sha256(pickle.dumps(policy)).hexdigest()
-    except Exception as error:  # the user's class can raise anything
+    except Exception as error:  # pickling a user's class can raise any exception
         _log.warning(
             f"policy {name} plays all its games again, because its state is unknown: {error}. Give it a method "
             "fingerprint() that returns a digest of its weights to keep games of earlier runs"
@@ -93,20 +94,20 @@ def _state(name: str, policy: Policy) -> str:
 
 
 def _add_files(digest: hashlib._Hash, files: Iterable[Path]) -> None:
-    """Add to a digest the content of those files that exist."""
+    """Add the content of the existing files to a digest."""
     for path in sorted({path for path in files if path.is_file()}):
         with path.open("rb") as file:
             digest.update(hashlib.file_digest(file, "sha256").digest())
 
 
 def _main_file() -> Path | None:
-    """Return the file of the running program; None if there is none, as in a notebook."""
+    """Return the file of the running program, or None if the program has no file, as in a notebook."""
     file = getattr(sys.modules["__main__"], "__file__", None)
     return Path(file) if file else None
 
 
 def _reach(module: str, found: dict[str, Path]) -> None:
-    """Add to `found` the sources of a module and its imports, except installed modules and this package."""
+    """Add the sources of a module and of its imports to `found`. Skip installed modules and this package."""
     if module in found or module.partition(".")[0] == "wotd_env":
         return
     spec = _spec(module)
@@ -124,7 +125,7 @@ def _reach(module: str, found: dict[str, Path]) -> None:
     package = module if spec and spec.submodule_search_locations is not None else module.rpartition(".")[0]
     try:
         names = list(imports(source.read_bytes(), package))
-    except (SyntaxError, ValueError):  # compiled, or never imported
+    except (SyntaxError, ValueError):  # the module is compiled, or Python could not import it
         return
     for name in names:
         for package_or_module in accumulate(name.split("."), "{}.{}".format):
@@ -132,12 +133,12 @@ def _reach(module: str, found: dict[str, Path]) -> None:
 
 
 def _spec(module: str) -> ModuleSpec | None:
-    """Find a module without importing its packages."""
+    """Return the spec of a module without importing its parent packages."""
     package, _, _ = module.rpartition(".")
     if not package:
         try:
             return importlib.util.find_spec(module)
-        except ValueError:  # __main__ has none
+        except ValueError:  # __main__ may have no spec
             return None
     parent = _spec(package)
     if parent is None or parent.submodule_search_locations is None:

@@ -1,9 +1,9 @@
 """The luck of the dice: how much each roll changes the expected reward.
 
-The luck of a roll is the equity after it minus the mean over all outcomes. The luck of a game has mean zero for every
-policy and every estimate of equity, however rough. Better estimates explain more of the result. Luck is used as a
-control variate: it narrows intervals without bias. Any policy with a method `equity` can measure it, see
-`wotd_env.policy.HasEquity`.
+The luck of a roll is the equity after the roll minus the mean equity over all outcomes of the roll. The luck of a game
+has mean zero for every policy and every estimate of equity, however rough. With better estimates, luck explains more of
+the result. Luck is used as a control variate: it narrows intervals without bias. Any policy with a method `equity` can
+measure luck, see `wotd_env.policy.HasEquity`.
 """
 
 from __future__ import annotations
@@ -34,22 +34,22 @@ def make_equity(policy: str, trust: bool = False) -> Equity:
 def luck(
     rules: Rules, equity: Equity, seed: int, shape: tuple[int, ...], moves: NDArray[np.int16]
 ) -> NDArray[np.float64]:
-    """Return the luck of every seat in the games of a block, by playing the games again.
+    """Play the games of a block again, and return the luck of every seat.
 
     Args:
         rules: the rules of the games.
-        equity: the equity of positions.
+        equity: function that estimates the equity of positions.
         seed: the seed of the first duplicate.
         shape: (number of games, number of seats).
-        moves: [game, step], the action of the game in each step of the block; -1 if it had no decision in this step.
+        moves: [game, step], the action in each game at each step of the block; -1 if the game had no decision then.
 
     Returns:
-        Luck in shares of the win, float64 [game, seat]. The luck of a seat is lost by the other seats in equal parts.
+        Luck in shares of the win, float64 [game, seat]. The other seats lose a seat's luck in equal parts.
     """
     games, seats = shape
-    game = Game(rules, skip_forced=False)  # shows every roll
+    game = Game(rules, skip_forced=False)  # so that every roll is visible
     state = np.repeat(game.reset(games // seats, seed=seed, roll=False), seats)
-    order = np.argsort(moves == -1, axis=1, kind="stable")  # each game's actions first, the gaps last
+    order = np.argsort(moves == -1, axis=1, kind="stable")  # the actions of each game before the gaps
     actions = np.pad(np.take_along_axis(moves, order, 1), ((0, 0), (0, 1)), constant_values=-1)
     taken = np.zeros(games, np.int64)
     total = np.zeros(shape)
@@ -67,7 +67,7 @@ def luck(
         chosen = np.where(forced, legal.argmax(1), actions[np.arange(games), taken])
         going = np.flatnonzero((state["phase"] != Phase.OVER) & (chosen != -1))  # a forfeited game stops
         if not going.size:
-            return total * (seats - 1) / seats  # from rewards to shares
+            return total * (seats - 1) / seats  # converts rewards to shares of the win
         taken[going] += ~forced[going]
         moved = state[going]
         game.decide(moved, chosen[going], validate=False)

@@ -1,7 +1,7 @@
 """Results of a tournament: estimates by policy, matchup and seat.
 
-The games of a duplicate share their dice, so they count as one observation. Matchups have different dice and are
-independent.
+The games of a duplicate share their dice, so they count as one observation. Different matchups have
+different dice, so they are independent.
 """
 
 from __future__ import annotations
@@ -25,20 +25,20 @@ class Row:
 
     policy: str
     matchup: Matchup | None
-    """None: the mean over all matchups of the policy."""
+    """The matchup; None for the mean over all matchups of the policy."""
     seat: int | None
-    """None: all seats."""
+    """The seat; None for all seats."""
     games: int
     share: Estimate
-    """Share of the win: 1/w for each of w winners; 1/n is neutral."""
+    """Share of the win: 1/w for each of w winners. Equally strong policies average 1/n with n players."""
     adjusted: Estimate | None
-    """The luck-adjusted share, if luck was measured."""
+    """The luck-adjusted share; None if luck was not measured."""
     rank: Estimate
     """Mean rank: 1 is best; tied seats share the mean of their ranks."""
     difference: Estimate
     """Points of the policy's seat minus the mean points of the other seats."""
     ties: Estimate
-    """Share of games with a shared win, truncated games included."""
+    """Share of games in which the policy shares the win with another seat, including truncated games."""
     forfeits: int
 
 
@@ -46,7 +46,7 @@ _MEASURES = ("share", "adjusted", "rank", "difference", "ties")
 
 
 class _Part(NamedTuple):
-    """Some games of a policy: the numbers of games and forfeits, and the mean of each measure."""
+    """Totals of some games of a policy: the numbers of games and forfeits, and the mean of each measure."""
 
     games: int
     forfeits: int
@@ -75,7 +75,7 @@ class _MatchupGames:
         }
 
     def part(self, policy: str, seat: int | None) -> _Part:
-        """Return the games of a policy in one seat or in all seats."""
+        """Return the totals of a policy's games in one seat, or in all seats if `seat` is None."""
         here = self.sits == self.names.index(policy)
         if seat is not None:
             here = here & (np.arange(len(self.matchup)) == seat)
@@ -88,7 +88,7 @@ class _MatchupGames:
         return _Part(int(here.any(2).sum()), int((self.forfeits & here).sum()), means)
 
     def ahead(self, one: str, other: str) -> Floats:
-        """Return how often `one` finished ahead of `other`, and behind, per duplicate, (D, 2); ties count half."""
+        """Return how often `one` finished ahead of `other` and behind it, (D, 2), per duplicate; ties count half."""
         first = np.where(self.sits == self.names.index(one), self.rank, np.nan)[:, :, :, None]
         second = np.where(self.sits == self.names.index(other), self.rank, np.nan)[:, :, None, :]
         ahead, behind, equal = (
@@ -97,18 +97,18 @@ class _MatchupGames:
         return np.stack([ahead + equal / 2, behind + equal / 2], 1)
 
 
-_Parts = dict[Matchup, dict[tuple[str, int | None], _Part]]  # (policy, seat or None for all)
+_Parts = dict[Matchup, dict[tuple[str, int | None], _Part]]  # matchup -> (policy, seat or None) -> totals
 
 
 def share_error(matchup: Matchup, games: GameResults, luck: bool) -> float:
-    """Return the largest error of a win share in a matchup, luck-adjusted if `luck` was measured."""
+    """Return the largest error of the policies' win shares in a matchup; with `luck` the shares are luck-adjusted."""
     played = _MatchupGames(matchup, games, luck)
     measure = "adjusted" if luck else "share"
     return max(played.part(policy, None).means[measure].estimate().error for policy in played.names)
 
 
 def span(dates: Iterable[str]) -> str:
-    """Return the first and the last of some dates in words."""
+    """Return a text with the first and the last date."""
     ordered = sorted(set(dates))
     return " to ".join(ordered[:1] + ordered[1:][-1:])
 
@@ -123,10 +123,10 @@ class Results:
         earlier: date -> number of reused games that earlier runs saved on this day.
 
     Attributes:
-        rows: first the estimates over all matchups: a row for each policy over all seats, best policy first, then a
-            row for each policy and seat. The rows of each matchup follow in the same order.
-        ahead: (policy, other policy) -> how often the first finishes ahead of the other in common games; ties count
-            half.
+        rows: the rows over all matchups, then the rows of each matchup. Both parts start with a row for each policy
+            over all seats, best policy first, and continue with a row for each policy and seat.
+        ahead: (policy, other policy) -> share of their common games in which the first policy finishes ahead of the
+            other policy; ties count half.
         ratings: policy -> rating, best first.
     """
 
@@ -140,7 +140,7 @@ class Results:
         self.tournament, self.games, self.forfeits = tournament, dict(games), list(forfeits)
         self.earlier = dict(earlier or {})
         parts: _Parts = {}
-        counts: list[dict[tuple[str, str], Floats]] = []  # for each matchup: pair -> `_MatchupGames.ahead`
+        counts: list[dict[tuple[str, str], Floats]] = []  # by matchup: pair -> `_MatchupGames.ahead`
         # Convert one matchup at a time: the arrays take several times the memory of the records.
         for matchup, records in games.items():
             arrays = _MatchupGames(matchup, records, tournament.luck is not None)
@@ -175,7 +175,7 @@ class Results:
         )
 
     def to_dict(self) -> dict[str, Any]:
-        """Return everything but the games in plain types, as for JSON."""
+        """Return the results except the games as plain Python types, for example for JSON."""
         return {
             "tournament": asdict(self.tournament),
             "games": sum(map(len, self.games.values())),
@@ -191,7 +191,7 @@ class Results:
         }
 
     def to_rows(self) -> list[dict[str, Any]]:
-        """Return `rows` in plain types, one column for each number, as for CSV, Parquet or a data frame."""
+        """Return `rows` as dictionaries, column -> value, for example for CSV, Parquet or a data frame."""
         lines = []
         for row in self.rows:
             line: dict[str, Any] = {}

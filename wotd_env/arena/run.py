@@ -35,27 +35,28 @@ def run(
     pool: Pool | None = None,
     progress: Callable[[int, int], None] = lambda done, total: None,
 ) -> Results:
-    """Play a tournament, or the part of it that a file lacks.
+    """Play a tournament; games that are already in the file are not played again.
 
-    The results depend only on the tournament, not on the number of workers or on interruptions. If games of the file
-    are used, a warning at the start names their dates; `Results.earlier` contains them too.
+    The results depend only on the tournament; the number of workers and interruptions do not change them. If games of
+    the file are used, a warning at the start and `Results.earlier` contain the dates of these games.
 
     Args:
         tournament: the tournament.
         file: the file for played blocks, see `wotd_env.arena.store`; None keeps them in memory.
         fresh: play everything again and replace the blocks of this tournament in the file.
-        workers: number of worker processes. A script must start them under `if __name__ == "__main__":`. With 0 this
-            process plays, and a policy that hangs cannot be stopped.
-        time_limit: seconds for one call of a policy in a worker (up to 256 decisions for each seat). A policy that
-            takes longer forfeits the games of this call.
-        policies: name -> policy, for policies that are not made from their names. A file stores only the names.
+        workers: number of worker processes. A script must start them under `if __name__ == "__main__":`. With 0 the
+            games are played in this process, and a policy that hangs cannot be stopped.
+        time_limit: seconds that a policy may take for one call in a worker. A call asks for up to 256 decisions for
+            each seat. A policy that takes longer forfeits the games of the call.
+        policies: name -> policy, for policies that are not made from their names. The file stores only the names.
         trust: read the files of policies even if they can run code, see `make_policy`.
-        pool: plays the blocks instead of `workers`, such as `wotd_env.adapters.ray.Cluster`.
+        pool: plays the blocks instead of worker processes, for example `wotd_env.adapters.ray.Cluster`.
         progress: called with the number of finished games and the largest possible number of games, once for the
             stored games and then after every block.
 
     Raises:
-        ValueError: for an unknown or unsuitable policy, a wrong option, or a damaged or foreign file.
+        ValueError: for an unknown or unsuitable policy, a wrong option, or a file that is damaged or is not a
+            tournament file.
         BrokenPolicyError: if a policy fails in all games of its first call.
         sqlite3.Error: if the file cannot be read or written; written blocks are kept.
     """
@@ -99,7 +100,7 @@ def run(
             if i in part.dates:
                 earlier[part.dates[i]] += len(played.games)
         games[part.matchup] = part.games()
-        part.counted.clear()  # one copy of the games is enough
+        part.counted.clear()  # frees memory: `games` contains a copy
     return Results(tournament, games, forfeits, dict(sorted(earlier.items())))
 
 
@@ -116,14 +117,14 @@ def _play(
             future = pool.submit(tournament.block(behind.matchup, i), untried)
             running[future] = behind, i
             first |= dict.fromkeys(untried, future)
-            if future.done():  # save it before the next block starts
+            if future.done():  # save this block before the next one starts
                 break
         if not running:
             return
         for future in wait(running, return_when=FIRST_COMPLETED).done:
             part, i = running.pop(future)
             for name in part.matchup:
-                first[name].result()  # raises for a broken policy, before its forfeited games are saved
+                first[name].result()  # raises if the policy is broken, before its forfeited games are saved
             played = future.result()
             store.save(tournament.block(part.matchup, i), played)
             part.add(i, played)
@@ -131,20 +132,20 @@ def _play(
 
 
 class _Part:
-    """A matchup of a tournament, with its blocks so far."""
+    """A matchup of a tournament and the blocks that have been played."""
 
     def __init__(self, tournament: Tournament, matchup: Matchup) -> None:
         self.matchup = matchup
         self.missing = deque(range(tournament.num_blocks))  # blocks neither played nor in progress
-        self.counted: list[PlayedBlock] = []  # blocks before the first unfinished one; only these count
-        self.dates: dict[int, str] = {}  # block -> its date, for blocks of earlier runs
+        self.counted: list[PlayedBlock] = []  # blocks 0 to k without a gap; only these count
+        self.dates: dict[int, str] = {}  # block of an earlier run -> its date
         self.done = 0  # games in finished blocks
         self.total = tournament.duplicates * len(matchup)
         self._tournament, self._stopped = tournament, False
-        self._early: dict[int, PlayedBlock] = {}  # finished blocks after an unfinished one
+        self._early: dict[int, PlayedBlock] = {}  # finished blocks after a gap
 
     def take_stored(self, store: Store) -> None:
-        """Add the needed blocks of a file."""
+        """Add the stored blocks that this matchup needs."""
         for i, played, date in store.stored(self.matchup):
             if not (self._stopped or i in self.dates):
                 self.missing.remove(i)
@@ -152,7 +153,7 @@ class _Part:
                 self.add(i, played)
 
     def add(self, i: int, played: PlayedBlock) -> None:
-        """Add a block. The stopping rule uses blocks by number, so the order in which they finish does not matter."""
+        """Add a block. The stopping rule takes blocks in order of their numbers, in whatever order they finish."""
         self._early[i] = played
         self.done += len(played.games)
         until, luck = self._tournament.until, self._tournament.luck is not None
@@ -168,7 +169,7 @@ class _Part:
 
 
 def _next(parts: list[_Part]) -> _Part | None:
-    """Return the unfinished matchup with the fewest blocks, or None."""
+    """Return the matchup whose first missing block has the lowest number, or None if no block is missing."""
     return min((part for part in parts if part.missing), key=lambda part: part.missing[0], default=None)
 
 

@@ -1,4 +1,4 @@
-"""Show results: tables in the terminal, JSON, CSV and Parquet files, a picture."""
+"""Show results as tables in the terminal, as JSON, CSV or Parquet files, or as a picture."""
 
 from __future__ import annotations
 
@@ -28,9 +28,9 @@ class Shown(NamedTuple):
 
 
 def as_text(results: Results, digits: int = 1) -> list[Shown]:
-    """Return the tables of results: by policy, by pair (if there are several policies), by seat.
+    """Return tables of the results by policy, by pair of policies and by seat. One policy has no table of pairs.
 
-    `digits` are the decimals of percentages.
+    `digits` is the number of decimals in percentages.
     """
     n, names = results.tournament.rules.players, list(results.ratings)
 
@@ -48,7 +48,7 @@ def as_text(results: Results, digits: int = 1) -> list[Shown]:
     }
     shown = {
         "luck-adjusted": results.tournament.luck is not None,
-        "mean rank": n > 2,  # with two players it adds nothing to the win share
+        "mean rank": n > 2,  # with two players the rank repeats the win share
         "forfeits": bool(results.forfeits),
     }
     columns = {heading: cell for heading, cell in columns.items() if shown.get(heading, True)}
@@ -96,11 +96,11 @@ def tables(results: Results) -> list[Table]:
     return [first, *others]
 
 
-FORMATS = (".json", ".csv", ".parquet")  # the endings of files that `write` makes
+FORMATS = (".json", ".csv", ".parquet")  # the file suffixes that `write` supports
 
 
 def write(results: Results, file: str | Path) -> None:
-    """Write the results to a file: .json (everything but the games), .csv or .parquet (the rows)."""
+    """Write results to a file: as .json everything except the games, as .csv or .parquet only the rows."""
     file, rows = Path(file), results.to_rows()
     if file.suffix == ".json":
         file.write_text(json.dumps(results.to_dict(), indent=1) + "\n")
@@ -119,7 +119,7 @@ def write(results: Results, file: str | Path) -> None:
 
 
 def draw(results: Results, file: str | Path, title: str = "") -> None:
-    """Draw the ratings with their intervals beside the heat map of pairings, in the format of the file's ending."""
+    """Draw ratings with their intervals beside a heat map of the pairings; the file's suffix selects the format."""
     from matplotlib.figure import Figure
 
     names = list(results.ratings)

@@ -1,8 +1,9 @@
-"""Tournament files: played blocks in SQLite, one transaction per block, so a kill loses only unfinished blocks.
+"""Tournament files: SQLite files of played blocks. A block is a transaction, so a kill loses only unfinished blocks.
 
-The key of a block is everything that its games depend on: rules, seed, policies with their digests
-(`wotd_env.arena.fingerprints`), version of the engine. Several tournaments may share a file, also at the same time. A
-changed tournament reuses the blocks that are still valid. Every block has a checksum. A damaged block is played again.
+The key of a block contains everything that its games depend on: the rules, the seed, the policies with their digests
+(see `wotd_env.arena.fingerprints`) and the version of the engine. Several tournaments may share a file, even at the
+same time. A changed tournament reuses the blocks whose keys are unchanged. Every block has a checksum. A damaged block
+is played again.
 """
 
 from __future__ import annotations
@@ -26,7 +27,7 @@ from wotd_env.arena.blocks import Forfeit, PlayedBlock, results_dtype
 from wotd_env.arena.tournament import BLOCK, Block, Matchup, Tournament
 from wotd_env.core.compilation import source_digest
 
-_APPLICATION = 0x776F7464  # "wotd", marks our files
+_APPLICATION = 0x776F7464  # "wotd" in ASCII, marks tournament files
 _VERSION = 2
 _SCHEMA = (
     """
@@ -59,19 +60,19 @@ _SYSTEM = {
     sqlite3.SQLITE_PERM,
     sqlite3.SQLITE_READONLY,
 }
-"""SQLite errors that do not mean a damaged file."""
+"""SQLite error codes with other causes than a damaged file, for example a full disk."""
 
 _log = logging.getLogger("wotd_env")
 
 
 class Store(AbstractContextManager["Store"]):
-    """The blocks of a tournament in a file. ValueError if the file is damaged or not a tournament file.
+    """The stored blocks of a tournament. A file that is damaged or is not a tournament file raises ValueError.
 
     Args:
         tournament: the tournament.
         file: the file, created if it does not exist; None keeps the blocks in memory.
         digests: digest of each policy, see `wotd_env.arena.fingerprints`; needed only with a file.
-        fresh: use no block of the file; the first block that is saved replaces all blocks of the tournament.
+        fresh: ignore the blocks in the file; the first saved block replaces all stored blocks of the tournament.
     """
 
     def __init__(
@@ -82,7 +83,7 @@ class Store(AbstractContextManager["Store"]):
         fresh: bool = False,
     ) -> None:
         self._tournament, self._file, self._fresh = tournament, file, fresh
-        self._replace = fresh  # until the first save
+        self._replace = fresh  # false after the first save
         self._digests = digests or {}
         description = {
             "rules": asdict(tournament.rules),
@@ -96,7 +97,8 @@ class Store(AbstractContextManager["Store"]):
             raise FileNotFoundError(f"no folder {Path(file).parent} for the tournament file {file}")
         with self._explained("read"):
             self._connection = sqlite3.connect(file or ":memory:", timeout=60, isolation_level=None)
-        self._connection.text_factory = lambda text: text.decode(errors="replace")  # the checksum sees damage
+        # Decoding never fails, because the checksum detects damaged text.
+        self._connection.text_factory = lambda text: text.decode(errors="replace")
         try:
             with self._explained("read"):
                 self._check()
@@ -105,8 +107,8 @@ class Store(AbstractContextManager["Store"]):
             raise
 
     def _check(self) -> None:
-        """Check that the file is ours."""
-        # Count the tables before reading the marks: another process may write tables and marks in one transaction.
+        """Check that the file is a tournament file in the format of this version."""
+        # Count the tables before reading the PRAGMAs: another process may write both in one transaction.
         (tables,) = self._connection.execute("SELECT count(*) FROM sqlite_master").fetchone()
         (application,) = self._connection.execute("PRAGMA application_id").fetchone()
         (version,) = self._connection.execute("PRAGMA user_version").fetchone()
@@ -124,7 +126,7 @@ class Store(AbstractContextManager["Store"]):
         try:
             yield
         except (sqlite3.Error, UnicodeDecodeError) as error:  # SQLite's messages may quote damaged text
-            code = getattr(error, "sqlite_errorcode", sqlite3.SQLITE_CORRUPT) & 0xFF  # without the details
+            code = getattr(error, "sqlite_errorcode", sqlite3.SQLITE_CORRUPT) & 0xFF  # the primary error code
             if code in _SYSTEM:
                 raise sqlite3.OperationalError(
                     f"the tournament file {self._file} cannot be {done}: {error}. Written blocks are kept"
@@ -140,7 +142,7 @@ class Store(AbstractContextManager["Store"]):
         self._connection.close()
 
     def stored(self, matchup: Matchup) -> Iterator[tuple[int, PlayedBlock, str]]:
-        """Yield number, results and date of each block of a matchup in the file."""
+        """Yield the number, the results and the date of each stored block of a matchup."""
         if self._empty or self._fresh:
             return
         policies = self._policies(matchup)
@@ -153,7 +155,7 @@ class Store(AbstractContextManager["Store"]):
         for first, size, games, forfeits, written, checksum in rows:
             block = self._tournament.block(matchup, first // BLOCK)
             if (first, size) != block[1:]:
-                continue  # the last block of a tournament with fewer games, or one beyond the end of this tournament
+                continue  # last block of a shorter tournament, or beyond the end of this tournament
             try:
                 if checksum != self._checksum(policies, block, games, forfeits, written):
                     raise ValueError("the checksum is wrong")
@@ -172,7 +174,7 @@ class Store(AbstractContextManager["Store"]):
             for statement in _SCHEMA:
                 connection.execute(statement)
             connection.execute(f"PRAGMA application_id = {_APPLICATION}")
-            connection.execute(f"PRAGMA user_version = {_VERSION}")  # writes even if nothing is new
+            connection.execute(f"PRAGMA user_version = {_VERSION}")  # writes even to a prepared file
             connection.execute("INSERT OR IGNORE INTO setting (description) VALUES (?)", (self._description,))
 
     def save(self, block: Block, played: PlayedBlock) -> None:
@@ -207,7 +209,7 @@ class Store(AbstractContextManager["Store"]):
 
 
 def _unpack(block: Block, games: bytes, forfeits: str) -> PlayedBlock:
-    """Return the block in a row of the file. A row that `Store` did not write raises errors of many kinds."""
+    """Decode the block in a row of the file. A row that `Store` did not write can raise many kinds of errors."""
     dtype = results_dtype(len(block.matchup))
     size = block.size * len(block.matchup) * dtype.itemsize
     records = np.frombuffer(zlib.decompressobj().decompress(games, size + 1), dtype)

@@ -1,7 +1,7 @@
 """Tournaments: the matchups, their games, and the blocks in which the games are played.
 
     matchup    the policies that meet, one for each seat
-    duplicate  one stream of dice, played once from every seat: n games of n players
+    duplicate  n games of n players with the same dice, in which the policies rotate through the n seats
     block      up to 256 duplicates of one matchup; each policy has its own random generator in a block
 
 The tournament's seed, the matchup and the block determine everything random. The results therefore do not depend on the
@@ -24,11 +24,11 @@ from wotd_env.core.arguments import check_integer
 from wotd_env.core.rules import Rules
 
 BLOCK = 256
-"""Duplicates in a block. It is fixed, because the random numbers of a policy depend on its batches."""
+"""Duplicates in a block. The number is fixed, because a policy's random numbers depend on the size of its batches."""
 
 MAX_SEED = 2**63 - 1
 
-MAX_GAMES = 20_000_000  # limit of the games of all matchups together, which are held in memory
+MAX_GAMES = 20_000_000  # for all matchups together; the results of all games are in memory
 
 Matchup = tuple[str, ...]  # the policies that meet, sorted
 
@@ -45,17 +45,17 @@ class Block(NamedTuple):
 class Tournament:
     """A tournament between policies.
 
-    With at least as many policies as seats, every choice of n policies is a matchup. With fewer policies, every
+    With n seats and at least n policies, every set of n policies is a matchup. With fewer policies, every
     multiset of n policies that contains each policy at least once is a matchup.
 
     Attributes:
         policies: names that `make_policy` takes, all different.
         rules: the rules of all games. Games are independent, so `start="loser"` acts as `start="dragons"`.
-        games: games of each matchup, rounded up to whole duplicates, at least two duplicates. All matchups together may
-            have at most 20,000,000 games.
+        games: number of games of each matchup. It is rounded up to whole duplicates, at least two. All matchups
+            together may have at most 20,000,000 games.
         seed: determines all dice and all random choices of policies, 0 to 2**63 - 1.
-        until: stop a matchup as soon as the 95 % interval of every win share in it is within plus or minus this value;
-            `games` is then the limit.
+        until: stop a matchup as soon as half the width of the 95 % interval of every policy's win share is at most this
+            value; `games` is then the maximum.
         luck: name of a policy that measures the luck of the dice, see `wotd_env.arena.luck`; None measures no luck.
     """
 
@@ -68,7 +68,7 @@ class Tournament:
 
     def __post_init__(self) -> None:
         names: object = self.policies
-        if isinstance(names, str):  # it would become a tuple of letters
+        if isinstance(names, str):  # tuple() would split the name into letters
             raise ValueError(f"policies must be a tuple of names, got {names!r}: write ({names!r},)")
         set_field = object.__setattr__
         set_field(self, "policies", tuple(self.policies))
@@ -106,12 +106,12 @@ class Tournament:
         return math.ceil(self.duplicates / BLOCK)
 
     def block(self, matchup: Matchup, i: int) -> Block:
-        """Block i of a matchup; the last one may be smaller than the others."""
+        """Return block i of a matchup; the last block may be smaller than the other blocks."""
         return Block(matchup, i * BLOCK, min(BLOCK, self.duplicates - i * BLOCK))
 
 
 def game_seed(seed: int, matchup: Matchup, duplicate: int) -> int:
-    """Return the seed of a duplicate for `Game.reset`: 64 bits that differ from matchup to matchup."""
+    """Return the seed of a duplicate for `Game.reset`, 64 bits; different matchups have different seeds."""
     first = int(np.random.SeedSequence(_entropy(seed, matchup)).generate_state(1, np.uint64)[0])
     return (first + duplicate) % 2**64
 
@@ -127,7 +127,7 @@ def _entropy(seed: int, matchup: Matchup) -> list[int]:
 
 
 def seatings(duplicates: Sequence[int] | NDArray[np.int64], seats: int) -> NDArray[np.int8]:
-    """Return the index in the matchup of the policy in each seat, int8 [duplicate, game, seat].
+    """Return for each seat the index in the matchup of its policy, int8 [duplicate, game, seat].
 
     The games of a duplicate are the rotations of one seating order, so each policy has every seat once. The order
     changes from duplicate to duplicate, so the neighbors of a policy change too.

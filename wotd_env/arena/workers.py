@@ -26,7 +26,7 @@ from wotd_env.policies import make_policy
 from wotd_env.policy import Policy
 
 _POLL = 0.05  # seconds between two checks of the current call of a worker
-_STARTING = -1  # stands for the number of the call until the process runs our code
+_STARTING = -1  # value of `Worker._current_call` until the process runs `_serve`
 _DEATHS = 3  # a block fails after this many deaths of its worker outside any policy
 
 
@@ -47,7 +47,7 @@ class Pool(AbstractContextManager[Any], Protocol):
 
 
 class Here(AbstractContextManager["Here"]):
-    """Plays in this process, which cannot stop a policy that hangs."""
+    """Plays blocks in this process. A policy that hangs cannot be stopped."""
 
     size = 1
 
@@ -63,19 +63,19 @@ class Here(AbstractContextManager["Here"]):
         return play_block(self._tournament, self._policies, block, equity=self._equity, **options)
 
     def submit(self, block: Block, untried: frozenset[str]) -> Future[PlayedBlock]:
-        """Play a block at once."""
+        """Play a block before returning its future."""
         future: Future[PlayedBlock] = Future()
         future.set_result(self.play(block, untried=untried))
         return future
 
 
 class Processes(AbstractContextManager["Processes"]):
-    """Plays in several processes.
+    """Plays blocks in several worker processes.
 
     Args:
         workers: number of processes.
         time_limit: seconds that a policy may take for one call.
-        policies: name -> policy, for policies that are not made from their names. ValueError if one cannot be pickled.
+        policies: name -> policy, for policies that are not made from their names. These policies must be picklable.
         trust: read policy files even if they can run code, see `make_policy`.
     """
 
@@ -90,7 +90,7 @@ class Processes(AbstractContextManager["Processes"]):
         for name, policy in (policies or {}).items():
             try:
                 pickle.dumps(policy)
-            except Exception as error:  # the user's class can raise anything
+            except Exception as error:  # pickling a user's class can raise any exception
                 cure = "Play with workers=0, or give it by its name as 'module:object'"
                 raise ValueError(
                     f"policy {name!r} cannot be sent to a worker process: {error}. {cure}"
@@ -120,7 +120,7 @@ class Processes(AbstractContextManager["Processes"]):
 
 
 class Worker:
-    """A process that plays one block at a time. It is replaced if a policy hangs or ends the process.
+    """A process that plays one block at a time. A new process replaces it if a policy hangs or ends it.
 
     The process records the number of each policy call before the call. A call that takes too long, or ends the
     process twice, is fatal: the block is played again without this call, and the policy forfeits the games of the call.
@@ -141,7 +141,7 @@ class Worker:
         self._closed = False
 
     def play_block(self, block: Block, untried: frozenset[str] = frozenset()) -> PlayedBlock:
-        """Play a block, see `wotd_env.arena.blocks.play_block`; raise errors that no policy causes."""
+        """Play a block, see `wotd_env.arena.blocks.play_block`. Raise an error that no policy caused."""
         fatal_calls: dict[int, str] = {}
         deaths: list[int] = []
         while True:
@@ -170,7 +170,7 @@ class Worker:
     def _attempt(
         self, block: Block, fatal_calls: dict[int, str], untried: frozenset[str]
     ) -> PlayedBlock | Exception | tuple[int, str]:
-        """Return the played block, an error, or (call, reason) if the process ended; call 0 is outside any policy."""
+        """Return the played block, an error, or (call, reason) if the process ended; call 0 is outside all policies."""
         pipe = self._start()
         watched, since = 0, time.monotonic()
         try:
@@ -188,7 +188,7 @@ class Worker:
             running, call = self._running, self._current_call.value
             self._stop()
             code = running[0].exitcode if running else None
-            if call == _STARTING and code is not None and code > 0:  # the process raised, it was not killed
+            if call == _STARTING and code is not None and code > 0:  # ended by an exception, no signal
                 return RuntimeError(
                     f"a worker process cannot start (exit code {code}); its output above says why. A script that "
                     'asks for workers must call run under `if __name__ == "__main__":`, because every worker '

@@ -4,7 +4,7 @@
     result = measure("greedy", Rules(spaces=3))
     print(result.regret["all"]["all"], result.against_perfect, result.win_shares)
 
-`wotd benchmark` does the same on the command line. docs/results/benchmark.md describes the protocol and the columns.
+The command `wotd benchmark` also measures agents. docs/results/benchmark.md describes the protocol and the columns.
 """
 
 from wotd_env.benchmark.croissant import croissant

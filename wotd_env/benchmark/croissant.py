@@ -37,7 +37,7 @@ def croissant(files: Sequence[str | Path], url: str, published: str) -> dict[str
     """Return the Croissant 1.1 metadata of files of positions, for `json.dumps`.
 
     Args:
-        files: files of `draw`, to be published beside the metadata.
+        files: files that `draw` wrote and that are published beside the metadata.
         url: page of the data set.
         published: date of publication, such as `"2026-11-25"`.
 
@@ -80,7 +80,7 @@ def croissant(files: Sequence[str | Path], url: str, published: str) -> dict[str
 
 
 def _record_set(path: Path) -> dict[str, Any]:
-    """Return the description of the rows of a file."""
+    """Return the Croissant record set of a file, which describes its columns."""
     file, name = path.name, path.stem
     columns = schema(read_about(path)[0]).names
     arrays = {"isArray": True, "arrayShape": "-1"}

@@ -1,9 +1,9 @@
 """Draw positions: one decision of each kind and stage from every game between players of many strengths.
 
-All random numbers are integers from SplitMix64 with the seed of the game, as in the engine. So a game is the same in
-every batch, and equal arguments give equal files. With a table, files are equal on all processors with fused
-multiply-add, such as x86-64-v3. With a learned value, files are equal only on processors of one kind, because the
-rounding of sums differs.
+All random numbers are integers from SplitMix64 with the seed of the game, as in the engine. So a game does not depend
+on its batch, and equal arguments give equal files. Files from a table are equal on all processors with fused
+multiply-add, such as x86-64-v3. Files from a learned value are equal only on processors of the same kind, because other
+kinds round sums differently.
 """
 
 from __future__ import annotations
@@ -35,16 +35,16 @@ from wotd_env.solver.table import check_table
 
 _MISTAKES = {"random": (0,), "greedy": (0, 4), "planner": (0, 2), "strongest": (0, 1, 4)}
 ROSTER = tuple((name, mistakes) for name, each in _MISTAKES.items() for mistakes in each)
-"""The players: a policy, and how many of 16 decisions are replaced by random ones. Each seat draws a player uniformly.
+"""The players: a policy, and how many of 16 decisions are random on average. Each seat draws a player uniformly.
 
-"strongest" plans with the source of `draw`, the table or the learned value."""
+"strongest" is the planner with the `source` of `draw` (a table or a learned value) as its value function."""
 SIZE = 800  # positions of each kind and stage
 GAMES = 200  # `draw` plays at most GAMES * size games, so rare kinds may have fewer positions
 
 BLOCK = 4096  # games played side by side; the drawn positions do not depend on this number
 MAX_SEED = 2**20
 _NO_PROGRESS: Callable[[int, int], None] = lambda done, total: None  # noqa: E731
-_SALT = np.uint64(0x77 << 56)  # makes the random numbers of this module differ from those of the dice
+_SALT = np.uint64(0x77 << 56)  # makes the random numbers of this module differ from the dice
 
 
 def draw(
@@ -61,14 +61,14 @@ def draw(
     A file with a larger `size` contains all positions of a file with a smaller `size`.
 
     Args:
-        source: the solution of the board, with 32 bits per value, for exact equities; or a learned value for rollouts,
-            which take seconds per position.
+        source: the solution of the board with 32 bits per value, which gives exact equities; or a learned value, whose
+            rollouts take seconds per position.
         file: the file to write.
-        split: `"train"`, `"validation"` or `"test"`; splits have different games.
+        split: `"train"`, `"validation"` or `"test"`; different splits have different games.
         size: positions of each kind and stage; a rare kind has fewer if `GAMES * size` games do not contain enough.
-        seed: 0 for the published positions, at most 2**20; other seeds have other games.
-        progress: called with the number of games so far and the largest possible number, or in rollouts with the
-            numbers of finished and of all positions.
+        seed: 0 to 2**20; the published positions have seed 0, and different seeds have different games.
+        progress: called with the number of games so far and the largest possible number of games. With a learned value,
+            it is called instead with the number of finished positions and the number of all positions.
 
     Raises:
         TypeError, ValueError: for a wrong argument.
@@ -114,7 +114,7 @@ def _choose(
 ) -> tuple[States, NDArray[np.int64], int]:
     """Play games, numbered from `first`, and return at most `size` decisions of each kind and stage.
 
-    Return also the games of the decisions, and the number of games that were played.
+    Return the states and the game numbers of the decisions, and the number of games that were played.
     """
     total, done = GAMES * size, 0
     cells = len(kinds_of(game.rules)) * len(STAGES)
@@ -142,7 +142,8 @@ def _sample(
 ) -> tuple[States, NDArray[np.int64], NDArray[np.int64]]:
     """Play games, and choose from each game a random decision of each kind and stage.
 
-    Return the states, games and cells (kind and stage as one number) of these decisions, sorted by game.
+    Return the states, the game numbers and the cells of these decisions, sorted by game. A cell is the kind and the
+    stage as one number.
     """
     state = game.reset(len(seeds), seed=int(seeds[0]))
     keys = numbers(seeds.astype(np.uint64) ^ _SALT, 0)
@@ -150,7 +151,7 @@ def _sample(
     seats = np.stack(drawn, 1).astype(np.int64)
     policies = {name: make_policy(name) for name, _ in ROSTER if name != "strongest"}
     policies["strongest"] = Planner(strongest)
-    unused = np.random.default_rng(0)  # the policies asked below are deterministic
+    unused = np.random.default_rng(0)  # the policies that get it are deterministic
     played: list[NDArray[np.int64]] = []
     states, priorities = [], []
 

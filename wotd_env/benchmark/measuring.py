@@ -1,4 +1,4 @@
-"""Measure an agent: regret in the bundled positions, games against perfect play and against references."""
+"""Measure an agent by its regret in the bundled positions and by games against perfect play and reference policies."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ from wotd_env.policy import Policy, ask, check_plays
 from wotd_env.recording.writing import name_of
 from wotd_env.solver import Table
 
-REFERENCES = ("greedy", "planner", "td")  #: the opponents of every agent, if they play the rules
+REFERENCES = ("greedy", "planner", "td")  #: the opponents of every agent on boards that they play
 GAMES = 1000  # games for each win rate
 
 BATCH = 1024  # positions in one call of the agent
@@ -52,18 +52,18 @@ def measure(
 
     Args:
         agent: a policy, or its name, see `make_policy`.
-        rules: the rules of the bundled positions; by default the longest board that the agent plays, with `players` and
-            `powers`.
-        players: number of players of the default rules.
-        powers: powers of the default rules.
+        rules: rules that have bundled positions; by default the rules with the longest board that the agent plays with
+            `players` and `powers`.
+        players: number of players if `rules` is None.
+        powers: mode of the powers if `rules` is None.
         games: games for each win rate.
-        size: grade only the first positions of each kind and stage, for slow agents; by default all.
+        size: number of positions of each kind and stage to grade, for slow agents; by default all positions.
         seed: seed of the games and of the random choices of the agent.
         trust: see `make_policy`.
-        progress: called with the number of finished games and of all games.
+        progress: called with the number of finished games and the number of all games.
 
     Raises:
-        ValueError: for a wrong argument, or an agent that plays none of the boards.
+        ValueError: for a wrong argument, or if the agent plays none of the boards with bundled positions.
         IllegalActionError: if the agent chooses an illegal action in a position.
         BrokenPolicyError: if the agent fails in another way.
     """
@@ -121,7 +121,7 @@ def measure(
 
 
 def act(policy: Policy, positions: Positions, seed: int) -> tuple[NDArray[np.int64], float]:
-    """Return the actions of a policy, and its decisions per second, measured after a first call that may compile.
+    """Return the actions of a policy and its decisions per second. A first call, which may compile, is not timed.
 
     The actions in the first `BATCH` positions do not depend on the other positions.
     """
@@ -134,7 +134,7 @@ def act(policy: Policy, positions: Positions, seed: int) -> tuple[NDArray[np.int
 
 
 def meet(name: str, policy: Policy, reference: str, rules: Rules, games: int, seed: int) -> Row:
-    """Return the results of a policy with this name in games against a reference, over all possible seatings."""
+    """Play games of the policy `name` against a reference in all possible seatings; return the policy's results."""
     tournament = Tournament((name, reference), rules, math.ceil(games / (rules.players - 1)), seed)
     return next(row for row in run(tournament, policies={name: policy}).rows if row.policy == name)
 
@@ -157,7 +157,8 @@ def _longest_board(name: str, policy: Policy, players: int, powers: str) -> Rule
 def _table(rules: Rules) -> Table | None:
     """Return the solution of a board.
 
-    Return None with more than two players, or if the solution is not in the cache folder and would take minutes.
+    Return None for more than two players. Return None also if the table is not in the cache folder and solving the
+    board would take minutes.
     """
     if has_errors(rules):
         return None

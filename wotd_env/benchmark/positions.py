@@ -24,25 +24,25 @@ with needed_for("a file of positions", "arena"):
     import pyarrow as pa
     from pyarrow import parquet
 
-SPLITS = ("train", "validation", "test")  #: sets of positions from different games
+SPLITS = ("train", "validation", "test")  #: disjoint sets of positions; no game is in two of them
 STAGES = ("opening", "middle", "endgame")  #: thirds of a game, see `stages`
 
 FORMAT = 1
-FOLDER = Path(__file__).parent  # of the bundled files
+FOLDER = Path(__file__).parent  # folder of the bundled files
 _UNREADABLE = "must be a file written by wotd positions, got: {!r}"
 
 
 class Positions(NamedTuple):
-    """M decisions, in the order of their games. A is the number of actions.
+    """M decisions, sorted by game. A is the number of actions.
 
-    A game has at most one decision of each kind and stage. The random streams in `state` are 0, so they do not reveal
-    future dice.
+    A game has at most one decision of each kind and stage. The random stream of each state is 0, so `state` does
+    not reveal future dice.
     """
 
     rules: Rules
     split: str
     state: States  #: STATE (M,): `state["player"]` decides
-    mask: NDArray[np.int8]  #: (M, A): 1 for legal actions, at least two
+    mask: NDArray[np.int8]  #: (M, A): 1 for legal actions; each row has at least two
     equity: NDArray[np.float32]  #: (M, A): expected reward, nan for illegal actions; exact with two players
     error: NDArray[np.float32]  #: (M, A): standard error of the equity, 0 if exact, nan for illegal actions
     kind: NDArray[np.int64]  #: (M,): index into `wotd_env.analysis.KINDS`
@@ -50,7 +50,7 @@ class Positions(NamedTuple):
     game: NDArray[np.int64]  #: (M,): number of the game, which is also its seed
 
     def regret(self, actions: NDArray[np.integer]) -> NDArray[np.float64]:
-        """Return the regret of legal actions (M,): equity of the best action minus equity of the chosen one."""
+        """Return the regrets (M,) of legal actions (M,): equity of the best action minus equity of the given action."""
         chosen = self.equity[np.arange(len(actions)), actions].astype(np.float64)
         return np.asarray(np.nanmax(self.equity, 1) - chosen)
 
@@ -66,7 +66,7 @@ class Positions(NamedTuple):
         return self.take(np.sort(np.concatenate(rows)))
 
     def digest(self) -> str:
-        """Return the SHA-256 of all values, which does not depend on the version of the Parquet library."""
+        """Return the SHA-256 of the rules, the split and all values. It does not depend on the version of pyarrow."""
         digest = hashlib.sha256(json.dumps([asdict(self.rules), self.split]).encode())
         legal = self.mask == 1
         values = [self.state, self.mask, self.equity[legal], self.kind, self.stage, self.game]
@@ -76,15 +76,15 @@ class Positions(NamedTuple):
 
 
 def has_errors(rules: Rules) -> bool:
-    """Return whether equities are estimates: with more than two players there is no exact solution."""
+    """Return whether the equities are estimates: only games of two players have an exact solution."""
     return rules.players > 2
 
 
 def stages(rules: Rules, state: States) -> NDArray[np.int64]:
     """Return the stage of states, STATE (N,), as an index into STAGES, int64 (N,).
 
-    The progress of a seat is the number of spaces that its pieces have moved, counted up to the first numbered space of
-    each path. The game ends when a seat reaches the maximum, so the largest progress of any seat determines the stage.
+    The progress of a seat is the number of spaces that its pieces have moved. Spaces beyond the first numbered space of
+    a path do not count. The game ends when one seat has the maximal progress, so the leading seat determines the stage.
     """
     progress = np.minimum(state["pieces"], rules.spaces + 1).sum(2, dtype=np.int64).max(1)
     whole = state["pieces"].shape[2] * (rules.spaces + 1)
@@ -93,13 +93,13 @@ def stages(rules: Rules, state: States) -> NDArray[np.int64]:
 
 
 def bundled() -> tuple[Rules, ...]:
-    """Return the rules of the bundled positions, the longest board last."""
+    """Return the rules of the bundled positions, sorted by players, powers and plain spaces."""
     found = [read_about(file)[0] for file in FOLDER.glob("*.parquet")]
     return tuple(sorted(found, key=lambda rules: (rules.players, rules.powers, rules.spaces)))
 
 
 def describe_board(rules: Rules) -> str:
-    """Return the board, the powers and random colors in words, and the number of players if it is more than two."""
+    """Describe a game in words: the players if more than two, the plain spaces, the powers and random colors."""
     players = "" if rules.players == 2 else f"{rules.players} players, "
     powers = "" if rules.powers == "none" else f" with {rules.powers} powers"
     colors = " and random colors" if powers and rules.colors == "random" else ""
@@ -111,12 +111,13 @@ def load(split: str = "test", rules: Rules | None = None, *, file: str | Path | 
 
     Args:
         split: `"train"`, `"validation"` or `"test"`.
-        rules: the rules, by default the basic game of two players on the full board.
-        file: a file of `draw`; by default the bundled positions, which have the split `"test"` only.
+        rules: the rules of the positions. By default, they are the rules of `file` or, without a file, the basic game
+            of two players on the full board.
+        file: a file written by `wotd positions`; by default a bundled file. Only test positions are bundled.
 
     Raises:
         FileNotFoundError: if there is no such file.
-        ValueError: if there are no such positions, or the file is damaged.
+        ValueError: if no such positions are bundled, or if the file is damaged or has another split or other rules.
     """
     check_choice("split", split, SPLITS)
     wanted = Rules() if rules is None else rules
@@ -146,7 +147,7 @@ def file_name(rules: Rules, split: str) -> str:
 
 
 def write(positions: Positions, file: Path, drawn: dict[str, Any]) -> None:
-    """Write a file of positions; `drawn` describes how they were drawn. Raise OSError if it cannot be written."""
+    """Write positions to a file, with metadata `drawn` on how they were drawn. Raise OSError if this is impossible."""
     rules, mask = positions.rules, positions.mask
     about = {"format": FORMAT, "version": wotd_env.__version__, "rules": asdict(rules)}
     about |= {"split": positions.split, "digest": positions.digest(), **drawn}
@@ -166,7 +167,7 @@ def write(positions: Positions, file: Path, drawn: dict[str, Any]) -> None:
 
 
 def schema(rules: Rules) -> pa.Schema:
-    """Return the columns of a file, without its metadata."""
+    """Return the Arrow schema of a file of positions, without metadata."""
     name = pa.dictionary(pa.int8(), pa.string())
     shared = {each: columns.schema(rules).field(each).type for each in ("state", "mask", "equity")}
     types = {"game": pa.int64(), "kind": name, "stage": name, **shared}
@@ -185,7 +186,7 @@ def _from_columns(rules: Rules, split: str, table: pa.Table) -> Positions:
 
 
 def read_about(file: Path) -> tuple[Rules, str, str]:
-    """Return the rules, the split and the digest of a file."""
+    """Return the rules, the split and the digest in the metadata of a file of positions."""
     with columns.errors_name(file, _UNREADABLE), parquet.ParquetFile(file) as opened:
         about = json.loads(opened.schema_arrow.metadata[columns.KEY])
         if about["format"] != FORMAT:

@@ -20,7 +20,7 @@ from wotd_env.core.game import Game
 from wotd_env.core.rules import Rules
 from wotd_env.intervals import margin_of_ratio
 
-ALL = "all"  # name of the group of all kinds or all stages
+ALL = "all"  # key for the mean over all kinds or all stages
 REGRET = "Mean regret of a decision, in thousandths of equity"
 
 FORMAT = 1
@@ -33,20 +33,20 @@ class Result:
     """The measurements of an agent on one board."""
 
     agent: str  #: name of the agent
-    agent_digest: str  #: digest of its sources and files, see `wotd_env.arena.fingerprints`
-    rules: Rules  #: rules of the positions; games of more players use the same board
-    size: int | None  #: graded positions of each kind and stage; None for all bundled ones
+    agent_digest: str  #: digest of the agent's sources and files, see `wotd_env.arena.fingerprints`
+    rules: Rules  #: rules of the positions; `win_shares` has games of 2 to 5 players on this board
+    size: int | None  #: graded positions of each kind and stage; None if all are graded
     positions_digest: str  #: digest of the graded positions, see `Positions.digest`
-    actions: tuple[int, ...]  #: the chosen action in each position
+    actions: tuple[int, ...]  #: the agent's action in each position
     regret: Regrets  #: kind or `"all"` -> stage or `"all"` -> mean regret of a decision, in equity
-    against_perfect: Estimate | None  #: win share of two players against perfect play; None without a table
-    win_shares: dict[int, dict[str, Estimate]]  #: players -> reference -> share of wins against it
-    decisions_per_second: float  #: on one thread, in batches
-    games: int  #: games for each win rate
+    against_perfect: Estimate | None  #: win share against perfect play; None without a solved table
+    win_shares: dict[int, dict[str, Estimate]]  #: number of players -> opponent -> win share
+    decisions_per_second: float  #: speed of the agent on one thread, with batches of games
+    games: int  #: number of games per win share
     seed: int  #: seed of the games
-    forfeits: int  #: games that the agent lost by an error
+    forfeits: int  #: number of games that the agent lost because of an error
     versions: dict[str, str]  #: package -> version
-    hardware: str  #: the machine in words
+    hardware: str  #: description of the machine
 
     def to_json(self) -> str:
         """Return the result as JSON."""
@@ -88,7 +88,7 @@ class Result:
         """Return the graded positions.
 
         Raises:
-            ValueError: if this version bundles other positions, or an action is illegal.
+            ValueError: if the bundled positions are not the graded positions, or an action is illegal.
         """
         positions = load(rules=self.rules)
         if self.size is not None:
@@ -102,9 +102,10 @@ class Result:
 
 
 def mean_regret(positions: Positions, regret: NDArray[np.float64], low: float = 0.0) -> Regrets:
-    """Return the mean regret of a decision by kind and stage, for groups of at least two games.
+    """Return the mean regret of a decision by kind and stage. Groups from fewer than two games are left out.
 
-    Decisions of a game may be dependent, so games are the observations. `low` is the smallest possible mean.
+    Decisions of one game may be dependent, so the intervals treat each game as one observation. No interval extends
+    below `low`.
     """
     everything = {ALL: np.ones(len(regret), np.bool_)}
     of_kind = everything | {name: positions.kind == i for i, name in enumerate(KINDS)}
@@ -143,7 +144,7 @@ def tables(result: Result) -> list[Shown]:
 
 
 def compare(one: Result, other: Result) -> Shown:
-    """Return a table of two results with the differences and their intervals.
+    """Return a table that compares two results, with intervals for their differences.
 
     Regrets are compared position by position, so their differences have narrow intervals. Win shares of the two results
     are treated as independent.
@@ -186,7 +187,7 @@ def as_markdown(shown: Iterable[Shown]) -> str:
 
 
 def as_latex(shown: Iterable[Shown]) -> str:
-    """Return tables as LaTeX, for the package booktabs."""
+    """Return tables as LaTeX that needs the package booktabs."""
     texts = []
     for table in shown:
         head, *body = (" & ".join(map(_latex, cells)) + r" \\" for cells in (table.columns, *table.rows))

@@ -1,13 +1,13 @@
-"""Rollouts: the equity of every action in games that are not solved, estimated by simulated games.
+"""Rollouts: estimate the equity of every action with simulated games if the game is not solved.
 
-Every seat plays the exact plans of its turns with a learned value, as the policy `td` does. Every game counts with
-its luck-adjusted result, which has only about 2 % of the variance of the result itself. For the seat that takes the
-action, the luck-adjusted result is
+Every seat plans each of its turns exactly with a learned value, as the policy `td` does. The estimate averages the
+luck-adjusted results of the games. A luck-adjusted result has only about 2 % of the variance of the plain result. For
+the seat that takes the action, the luck-adjusted result is
 
     plan(action) + sum over the later turns of (plan before the turn - value of the position before the turn).
 
-All terms are known while the game is played. A plan is the exact mean of the values after its turn. So the
-luck-adjusted result has the same expected value as the result.
+All terms are known when the game is over. A plan is the exact expectation of the value after the planned turn.
+Therefore the luck-adjusted result has the same expected value as the plain result.
 """
 
 from __future__ import annotations
@@ -28,9 +28,9 @@ from wotd_env.planning.planner import plan
 from wotd_env.planning.playing import play_turns
 from wotd_env.policies.planner import Planner
 
-ERROR = 0.002  #: largest standard error of the equity of a good action
-SHARE = 0.1  #: largest standard error of the equity of any other action, as a share of the action's regret
-ROUND = 128  # games of each action between two checks of the errors
+ERROR = 0.002  #: largest allowed standard error of the equity of a good action
+SHARE = 0.1  #: largest allowed standard error for any other action, as a share of the action's regret
+ROUND = 128  # games per action between two checks of the standard errors
 
 
 def roll_out(
@@ -45,20 +45,20 @@ def roll_out(
 
     Args:
         state: STATE (M,), games at decisions; not changed.
-        keys: uint64 (M,), the seeds of the dice.
-        value: the learned value for the plans of all seats; its rules apply.
-        error: simulate games of each action until the standard error of its equity is at most `error` or, if that is
-            larger, `SHARE` times its regret.
-        progress: called with the number of finished positions and of all positions.
+        keys: uint64 (M,), a seed of the dice for each position.
+        value: the learned value with which all seats plan; it also determines the rules.
+        error: the target. Games of an action are simulated until the standard error of its equity is at most `error`
+            or `SHARE` times its regret, whichever is larger.
+        progress: called with the number of finished positions and the number of all positions.
 
     Returns:
         float32 (M, A): equities, -inf for illegal actions.
-        float32 (M, A): their standard errors, 0 for illegal actions.
+        float32 (M, A): standard errors of the equities, 0 for illegal actions.
 
     Raises:
         ValueError: for an invalid record, or a game that is over or waits for a roll.
     """
-    game = Game(value.rules, skip_forced=False)  # `skip_forced` could make `roll` continue into the next turn
+    game = Game(value.rules, skip_forced=False)  # with skip_forced, `roll` can enter the next turn
     game.check(state)
     equity = plan(game, state, value)[0]
     if not (decides := np.isfinite(equity).any(1)).all():
@@ -87,10 +87,10 @@ def roll_out(
 def _later_turns(
     game: Game, state: States, actions: NDArray[np.int64], key: NDArray[np.uint64], value: LearnedValue
 ) -> NDArray[np.float64]:
-    """Play a round of games after each action; return the sums over their later turns, (actions, ROUND).
+    """Play ROUND games after each action. Return the sum over the later turns of each game, (actions, ROUND).
 
-    The games of one action are independent. Games of different actions share their later turns if this turn ends in the
-    same position. Shared turns are played once, and the differences between actions have less noise.
+    Games after the same action are independent. Games after different actions share their later turns if the current
+    turn ends in the same position. Sharing saves time and reduces the noise of differences between actions.
     """
     seat = state["player"][0]
     ends = take(state, np.zeros(len(actions) * ROUND, np.int64))
@@ -110,7 +110,7 @@ def _later_turns(
 
 
 def _finish_turn(game: Game, state: States, turn: Any, planner: Planner) -> None:
-    """Play games to the end of the turn with a number, in place."""
+    """Play games in place until turn number `turn` ends."""
     unused = np.random.default_rng(0)
 
     def unfinished(games: States) -> NDArray[np.int64]:
@@ -127,7 +127,7 @@ def _finish_turn(game: Game, state: States, turn: Any, planner: Planner) -> None
 
 
 def _occurrences(values: NDArray[np.uint64]) -> NDArray[np.uint64]:
-    """Return for each value the number of equal values before it."""
+    """Return for each value how many equal values precede it."""
     order = np.argsort(values, kind="stable")
     new = np.diff(values[order], prepend=~values[order[:1]]) != 0
     place = np.arange(len(values))
@@ -137,7 +137,7 @@ def _occurrences(values: NDArray[np.uint64]) -> NDArray[np.uint64]:
 
 
 def _sum_of_turns(game: Game, state: States, seat: Any, value: LearnedValue) -> NDArray[np.float64]:
-    """Play games to their ends; return for each game the sum of plan minus value over its turns, for a seat."""
+    """Play games to the end. Return for each game the sum over its turns of plan minus value for `seat`."""
     total = np.zeros(len(state))
     games = np.flatnonzero(state["phase"] != Phase.OVER)
     state = take(state, games)

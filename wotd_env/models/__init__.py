@@ -1,8 +1,8 @@
 """Bundled trained networks: a file for each policy and rules, such as `td-3-any.npz`.
 
-The name gives the policy, the number of players and the powers, and on a short board its plain spaces: `td-2-none-3`.
-All other rules are those of `Rules()`. Training and strength are documented in docs/results/models.md, which
-`tools.models` writes.
+A file name consists of the policy, the number of players and the powers. For a short board, the number of plain spaces
+follows, as in `td-2-none-3`. All other rules are those of `Rules()`. Training and strength are documented in
+docs/results/models.md, which `tools.models` writes.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ FOLDER = Path(__file__).parent
 
 
 def name_of(policy: str, rules: Rules) -> str:
-    """Return the name of the file with the model of a policy for some rules, without its suffix."""
+    """Return the file name, without suffix, of the model of a policy for these rules."""
     board = "" if rules.spaces == Rules.spaces else f"-{rules.spaces}"
     return f"{policy}-{rules.players}-{rules.powers}{board}"
 
@@ -27,14 +27,14 @@ def name_of(policy: str, rules: Rules) -> str:
 def rules_of(rules: Rules) -> Rules:
     """Return the rules with which the model for a game is trained.
 
-    They have the players, powers and spaces of the game, and random colors with `own` powers.
+    They are `Rules()` with the players, powers and spaces of the game. With `own` powers, the colors are random.
     """
     colors = "random" if rules.powers == "own" else None
     return Rules(players=rules.players, powers=rules.powers, spaces=rules.spaces, colors=colors)
 
 
 def find(policy: str, rules: Rules) -> Path:
-    """Return the file with the model of a policy for some rules.
+    """Return the path of the bundled model of a policy for these rules.
 
     Raises:
         ValueError: if there is no such model; the message lists the available models.
@@ -42,7 +42,7 @@ def find(policy: str, rules: Rules) -> Path:
     return _find(FOLDER, policy, rules)
 
 
-@functools.lru_cache(maxsize=256)  # bounded, because the rules of a game come from outside
+@functools.lru_cache(maxsize=256)  # bounded, because users choose the rules of a game
 def _find(folder: Path, policy: str, rules: Rules) -> Path:
     name = name_of(policy, rules)
     available = {file.stem: file for file in sorted(folder.glob(f"{policy}-*")) if file.suffix != ".json"}

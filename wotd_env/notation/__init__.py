@@ -1,5 +1,7 @@
 """Notation: positions as lines, decisions as short words, games as text (docs/reference/notation.md).
 
+The text of an unfinished game:
+
 [Position "A......|...../.......|...../.......|...../.......|...../.......|..... wf(meo) 1 A keep 2 wfmmd"]
 [Seed "7"]
 [A "planner"]

@@ -1,4 +1,4 @@
-"""Recorded games: made from decisions, written as text."""
+"""Create recorded games from decisions, and write them as text."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ class RecordedGame(NamedTuple):
 
     rules: Rules
     states: States
-    """STATE (T + 1,), the position at every decision, including forced ones, and the last position"""
+    """STATE (T + 1,), the position at every decision, including forced decisions, then the last position"""
     actions: NDArray[np.int64]  #: the decisions, int64 (T,)
     players: tuple[str, ...]  #: names of the players, by seat; "?" if unknown
     seed: int | None = None  #: seed of `Game.reset(1, seed=...)`; None if unknown
@@ -44,13 +44,13 @@ def record_game(
     state: States | None = None,
     players: Sequence[str] = (),
 ) -> RecordedGame:
-    """Replay a game from its seed, or from a position with its random stream.
+    """Replay a game from its seed, or from its first position with the random stream, and return it.
 
     Args:
         rules: the rules.
-        actions: the decisions, integers (T,); forced ones may be left out.
+        actions: the decisions, integers (T,). Forced decisions may be left out.
         seed: seed of `Game.reset`.
-        state: STATE (1,), the first position, if there is no seed.
+        state: STATE (1,), the first position, if `seed` is not given.
         players: names of the players, by seat.
 
     Raises:
@@ -85,7 +85,7 @@ def record_game(
 
 
 def _forced(game: Game, state: States) -> int | None:
-    """Return the only legal move of a position; None if there are several or no move is due."""
+    """Return the only legal move of a position; None if several moves are legal or no move is due."""
     if state["phase"][0] != Phase.MOVE:
         return None
     legal = np.flatnonzero(game.legal_actions(state)[0])
@@ -97,7 +97,7 @@ def write_game(file: str | Path, game: RecordedGame) -> None:
 
     Raises:
         OSError: if the file cannot be written; an older file is unchanged.
-        ValueError: for an invalid game, such as one without its forced decisions.
+        ValueError: for an invalid game, such as a game in which forced decisions are missing.
     """
     files.write(Path(file), str(game).encode())
 
@@ -150,23 +150,23 @@ def _text(recorded: RecordedGame) -> str:
 
 
 def same_but_stream(one: States, other: States) -> NDArray[np.bool_]:
-    """Return whether games are equal except for their random streams, bool (N,)."""
+    """Return for each pair of states whether they are equal except for the random stream, bool (N,)."""
     other = other.copy()
     other["rng"] = one["rng"]
     return _equal(one, other)
 
 
 def _equal(one: States, other: States) -> NDArray[np.bool_]:
-    """Return whether games are equal bit by bit, bool (N,)."""
+    """Return for each pair of states whether they are equal bit by bit, bool (N,)."""
     equal: NDArray[np.bool_] = one.view(ROW) == other.view(ROW)
     return equal
 
 
 def outcome(game: Game, state: States) -> dict[str, str]:
-    """Return the tags `Result` and `Points`, which follow from the last position."""
+    """Return the tags `Result` and `Points` of a game, given its last position, STATE (1,)."""
     points = "-".join(map(str, game.scores(state)[0]))
     if not game.is_over(state)[0]:
         return {"Result": "*", "Points": points}
     rewards = game.rewards(state)[0]
-    won = rewards == rewards.max()  # all seats if the game was truncated
+    won = rewards == rewards.max()  # True for all seats if the game was truncated
     return {"Result": "-".join(str(Fraction(int(one), int(won.sum()))) for one in won), "Points": points}

@@ -1,4 +1,4 @@
-"""Games from text, with errors that name the line."""
+"""Parse games from text. Errors name the faulty line."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from wotd_env.core.state import States
 from wotd_env.notation.games import NOBODY, RecordedGame, outcome, same_but_stream
 from wotd_env.notation.words import parse_action
 
-MOST_TEXT = 10_000_000  # limit of the characters or bytes of a game; the longest game has fewer
+MOST_TEXT = 10_000_000  # largest text of a game, in characters or bytes; the longest game is shorter
 
 _LONGEST_TAG = 1000  # characters
 _TAGS = ("Position", "Seed", *SEATS, "Result", "Points")
@@ -44,17 +44,17 @@ def read_game(file: str | Path) -> RecordedGame:
 
 
 def parse_game(text: str) -> RecordedGame:
-    """Parse the text of a game. The dice must follow from the seed, and the result from the last position.
+    """Parse the text of a game. The dice must match the seed, and the result must match the last position.
 
     Raises:
-        ValueError: for malformed text; the message contains the line, the expected and the given text.
+        ValueError: for malformed text; the message contains the line number, the expected text and the given text.
     """
     if not isinstance(text, str) or len(text) > MOST_TEXT:
         got = "more" if isinstance(text, str) else repr(text)
         raise ValueError(f"a game must be a text of at most {MOST_TEXT:,} characters, got {got}")
     lines = text.split("\n")
     tags: dict[str, tuple[int, str]] = {}
-    for first, line in enumerate(lines):  # up to the first turn
+    for first, line in enumerate(lines):  # the header ends at the first turn
         if line.startswith("["):
             with _at(first + 1):
                 _read_tag(line, first + 1, tags)
@@ -68,7 +68,7 @@ def parse_game(text: str) -> RecordedGame:
 
 @contextmanager
 def _at(line: int) -> Iterator[None]:
-    """Add the number of the line to errors."""
+    """Add the line number to the message of a ValueError raised inside."""
     try:
         yield
     except ValueError as error:
@@ -89,7 +89,7 @@ def _read_tag(line: str, number: int, tags: dict[str, tuple[int, str]]) -> None:
 
 
 def _replay(tags: dict[str, tuple[int, str]], words: Iterator[tuple[int, str]]) -> RecordedGame:
-    """Replay a game. `tags` are name -> (line number, text); `words` are (line number, word) of all turns."""
+    """Replay a game. `tags` maps names to (line number, text); `words` yields (line number, word) of all turns."""
     if "Position" not in tags:
         raise ValueError('a game must begin with its first position, [Position "..."], got none')
     line, text = tags["Position"]
@@ -139,7 +139,7 @@ def _replay(tags: dict[str, tuple[int, str]], words: Iterator[tuple[int, str]]) 
 
 
 def _from_seed(game: Game, state: States, text: str, has_stream: bool) -> tuple[int, States, bool]:
-    """Return the seed, the position with its random stream, and True (the stream is known)."""
+    """Return the seed in `text`, the first position with its random stream, and True: the stream is known."""
     if not (text.isascii() and text.isdecimal() and len(text) <= len(str(2**64))):
         raise wrong("Seed", "a number from 0 to 2**64 - 1", text)
     seed = check_integer("Seed", int(text), 0, 2**64 - 1)

@@ -24,7 +24,7 @@ FIXED_WORDS: dict[int, str] = {
     Action.PERFECTION_TURN: "perfection",
     Action.REBIRTH_TURN: "rebirth",
 }
-"""Words of the actions that have the same word in every position."""
+"""Words of the actions whose word does not depend on the position."""
 
 
 def action_text(game: Game, state: States, action: int) -> str:
@@ -32,7 +32,7 @@ def action_text(game: Game, state: States, action: int) -> str:
 
     Raises:
         IllegalActionError: if the action is not legal.
-        ValueError: for a record that is invalid under these rules, or several records.
+        ValueError: if `state` has several records, or a record that is invalid under the rules of `game`.
     """
     check_one(state)
     after = state.copy()
@@ -41,12 +41,12 @@ def action_text(game: Game, state: States, action: int) -> str:
 
 
 def legal_words(game: Game, state: States) -> dict[str, int]:
-    """Return a dict from word to number of all legal actions of a position, STATE (1,), ascending by number.
+    """Map the word of each legal action of a position, STATE (1,), to its number, in ascending order of number.
 
     The result is empty if the game is over or a roll is due.
 
     Raises:
-        ValueError: for a record that is invalid under these rules, or several records.
+        ValueError: if `state` has several records, or a record that is invalid under the rules of `game`.
     """
     check_one(state)
     legal = np.flatnonzero(game.legal_actions(state)[0])
@@ -72,7 +72,7 @@ def parse_action(game: Game, state: States, text: str) -> int:
         over = state["phase"][0] == Phase.OVER
         raise wrong("action", f"none, because {'the game is over' if over else 'a roll is due'}", text)
     kept, *power = text.split("+")
-    if kept and set(kept) <= set(FACES):  # dice may come in any order
+    if kept and set(kept) <= set(FACES):  # the kept dice may be given in any order
         text = "+".join(["".join(sorted(kept, key=FACES.index)), *power])
     if text not in words:
         raise wrong("action", f"one of {', '.join(words)}", text)
@@ -98,7 +98,7 @@ def word(rules: Rules, before: np.void, after: np.void, action: int) -> str:
 
 
 def _hold_words(record: np.void) -> list[str]:
-    """Return the words of all holds, legal or not, by number. If no free re-roll is left, they use the tiger (R12)."""
+    """Return the word of every hold, at the index of its action. Without free re-rolls, holds use the tiger (R12)."""
     return _holds(record["dice"].tobytes(), "" if record["rolls_left"] else f"+{ELEMENTS[Power.TIGER]}")
 
 

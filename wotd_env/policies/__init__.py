@@ -1,7 +1,7 @@
-"""The bundled policies, one file each, and `make_policy`, which creates a policy by its name.
+"""The bundled policies, each in its own file, and `make_policy`, which creates a policy from its name.
 
-To add a policy, write its file and its row in `POLICIES`. If compiled loops are to call the policy, it also needs a
-kernel that chooses an action for one record of `wotd_env.STATE`, see `wotd_env.envs.opponents`.
+A new policy needs a file and a row in `POLICIES`. A policy that compiled loops call also needs a kernel that chooses an
+action for one record of `wotd_env.STATE`; see `wotd_env.envs.opponents`.
 """
 
 from __future__ import annotations
@@ -26,22 +26,22 @@ __all__ = [
 
 
 class Script(IntEnum):
-    """The policies that compiled loops can call, by number."""
+    """Numbers of the policies that compiled loops can call."""
 
-    OUTSIDE = 0  #: any other policy: the loop stops, and its caller asks the policy
+    OUTSIDE = 0  #: any other policy: the loop stops, and Python code calls the policy
     RANDOM = 1
     GREEDY = 2
 
 
 class Named(NamedTuple):
-    """A policy with a name."""
+    """An entry of `POLICIES`: how to create a policy, and its description."""
 
     words: str  #: description
-    maker: str  #: the factory: module of this package, colon, name
-    argument: str = ""  #: placeholder of the argument of the factory, which follows the name and a colon
+    maker: str  #: import path of the factory in this package, as `module:name`
+    argument: str = ""  #: placeholder of the factory's argument; users write NAME:ARGUMENT
     needs_argument: bool = False
-    needs_trust: bool = False  #: reading its file can run code, so the factory takes `trust`
-    script: Script = Script.OUTSIDE  #: the equivalent compiled policy
+    needs_trust: bool = False  #: reading the policy's file can run code; the factory takes `trust`
+    script: Script = Script.OUTSIDE  #: the compiled policy that plays the same actions
 
 
 POLICIES = {
@@ -84,15 +84,15 @@ RUN_FILES = {
     "value.npz": "td",
     "model.onnx": "onnx",
 }  # file in a run folder of train.py -> policy that reads it
-FILES = {".npz": "td", ".onnx": "onnx", ".zip": "sb3"}  # ending of a file -> policy that reads it
-STRONGEST = ("oracle", "deep", "deep:planner")  # from strong to weak; the last one plays all rules
+FILES = {".npz": "td", ".onnx": "onnx", ".zip": "sb3"}  # suffix of a file -> policy that reads the file
+STRONGEST = ("oracle", "deep", "deep:planner")  # from strong to weak; the last policy plays under any rules
 
 # Import path of a policy -> its script
 _SCRIPTS = {f"{__name__}.{known.maker}": known.script for known in POLICIES.values()}
 
 
 def full_name(name: str) -> str:
-    """Return the name of a policy; a run folder of train.py becomes the name of the policy in it.
+    """Return the name of a policy. For a run folder of train.py, return the name of the policy in the folder.
 
     Raises:
         ValueError: if the folder contains no policy.
@@ -110,7 +110,7 @@ def full_name(name: str) -> str:
 
 
 def strongest(rules: Rules) -> str:
-    """Return the strongest bundled policy for some rules; `oracle` only if its table is in the cache folder."""
+    """Return the strongest bundled policy for the rules. `oracle` counts only if its table is in the cache folder."""
     from wotd_env.solver import cache_file
 
     playing = (name for name in STRONGEST if plays(name, rules))
@@ -121,8 +121,9 @@ def make_policy(name: str | Policy, *, trust: bool = False) -> Policy:
     """Return the policy with a name.
 
     Args:
-        name: a name of `POLICIES`, with its argument after a colon; a run folder of train.py; or `module:object`,
-            where the object is a policy, or returns one when called. A policy object is returned unchanged.
+        name: a name in `POLICIES`, if necessary followed by a colon and an argument; a run folder of train.py; or
+            `module:object`, where the object is a policy or a callable without arguments that returns a policy. If
+            `name` is a policy object, it is returned unchanged.
         trust: consent to read files that can run code. Only `sb3:FILE` needs it.
 
     Raises:
@@ -154,15 +155,15 @@ def plays(policy: str | Policy, rules: Rules) -> bool:
     """Return whether a policy can be made and plays games with these rules."""
     try:
         check_plays(make_policy(policy), rules)
-    except (ValueError, OSError, ImportError):  # other rules, no table, or an extra is missing
+    except (ValueError, OSError, ImportError):  # unsupported rules, a missing table or a missing extra
         return False
     return True
 
 
 def _from_module(name: str) -> Policy:
-    """Return the policy `module:object`."""
+    """Return the policy with the import path `module:object`."""
     module, _, attribute = name.partition(":")
-    if not attribute or module.startswith("."):  # there is no package for a relative name
+    if not attribute or module.startswith("."):  # no package to resolve a relative module name
         kind = FILES.get(os.path.splitext(name)[1])
         cure = f": write '{kind}:{name}' for the policy in this file" if kind else ""
         raise ValueError(
@@ -189,14 +190,14 @@ def _from_module(name: str) -> Policy:
 
 
 def check_policy(name: object, candidate: object) -> Policy:
-    """Return the candidate if it is a policy; otherwise raise ValueError with its name. A class is not a policy."""
+    """Return the candidate if it is a policy, not a class; otherwise raise ValueError with `name`."""
     if not _acts(candidate):
         raise ValueError(f"policy {name!r} must have a method act(game, state, rng), got {candidate!r}")
     return candidate
 
 
 def script_of(policy: Policy) -> Script:
-    """Return the script that plays like a policy, or OUTSIDE if it has no script."""
+    """Return the script that plays the same actions as a policy, or OUTSIDE if there is no such script."""
     return _SCRIPTS.get(f"{type(policy).__module__}:{type(policy).__qualname__}", Script.OUTSIDE)
 
 

@@ -1,4 +1,4 @@
-"""`deep` and `deep:NAME`: plan one turn exactly, and two turns if the best two actions are close."""
+"""`deep` and `deep:NAME`: plan one turn exactly, or two turns if the equities of the best two actions are close."""
 
 from __future__ import annotations
 
@@ -16,19 +16,19 @@ from wotd_env.policies import POLICIES, make_policy
 from wotd_env.policies.planner import Planner
 from wotd_env.policy import check_plays
 
-CLOSE = 0.01  # the second turn is planned if the two best actions differ by less in the plan of one turn
+CLOSE = 0.01  # plan two turns if one-turn plans of the best two actions differ by less equity
 
 
 class Deep(Planner):
-    """Plays the best action of the exact plan of its turn. If the best two are close, it plans two turns.
+    """A policy that plays the best action of an exact plan of one turn, or of two turns if the best actions are close.
 
     Args:
-        name: a policy with a value: a name such as `planner` or `td`, the file or run folder of a learned value, or
-            `module:object`. The default is the bundled learned value for the rules.
+        name: a policy that has a value function: a name such as `planner` or `td`, the file or run folder of a learned
+            value, or `module:object`. The default is the bundled learned value for the rules.
 
     Raises:
         FileNotFoundError: if the file does not exist.
-        ValueError: for an unknown policy, one without a value, or a damaged file.
+        ValueError: for an unknown policy, a policy without a value function, or a damaged file.
     """
 
     value: Deeper
@@ -45,7 +45,7 @@ class Deep(Planner):
         super().__init__(Deeper(value))
 
     def act(self, game: Game, state: States, rng: np.random.Generator) -> NDArray[np.int64]:
-        """Choose actions, see `Policy.act`; ties go to the lowest action."""
+        """Choose actions, see `Policy.act`. Break ties by the lowest action number."""
         values = plan(game, state, self.value.value)[0]
         second, best = np.partition(values, -2)[:, -2:].T
         actions: NDArray[np.int64] = values.argmax(1)
@@ -59,7 +59,7 @@ class Deep(Planner):
 
 
 def base_name(name: str) -> str:
-    """Return the name of the policy that `deep:NAME` plans with; the name of a file becomes `td:FILE`."""
+    """Return the name of the policy that `deep:NAME` plans with; a file name becomes `td:FILE`."""
     kind, colon, _ = name.partition(":")
     is_policy = kind in POLICIES or (colon and not Path(name).exists())
     return name if is_policy else f"td:{name}"

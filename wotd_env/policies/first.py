@@ -1,4 +1,4 @@
-"""`first`: the legal action with the lowest number, a weak baseline."""
+"""`first`: a weak baseline that plays the legal action with the lowest number."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from wotd_env.core.state import States
 
 
 class First:
-    """Plays the legal action with the lowest number: it re-rolls all dice, then moves on the first path it can."""
+    """A policy that plays the lowest legal action: it re-rolls all dice, then moves on the first possible path."""
 
     def act(self, game: Game, state: States, rng: np.random.Generator) -> NDArray[np.int64]:
         """Choose actions, see `Policy.act`."""

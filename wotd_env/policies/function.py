@@ -1,4 +1,4 @@
-"""A policy from a function of an observation and an action mask."""
+"""A policy that calls a function of an observation and an action mask."""
 
 from __future__ import annotations
 
@@ -16,11 +16,12 @@ from wotd_env.policy import seen_in
 
 
 class FunctionPolicy:
-    """Plays the actions that a function returns.
+    """A policy that plays the actions that a function returns.
 
     Args:
-        choose: `choose(observation, mask)` takes int8 (D,) and (A,), and returns an action. With `batched` it takes
-            (N, D) and (N, A), and returns integers (N,).
+        choose: a function `choose(observation, mask)`. It takes the observation, int8 (D,), and the action mask, int8
+            (A,), of one game and returns an action. With `batched`, it takes int8 (N, D) and (N, A), and returns
+            integers (N,).
         batched: call the function once for all games.
         encoding: encoding of the function's observations, independent of the encoding of the games.
     """
@@ -43,5 +44,5 @@ class FunctionPolicy:
             answer = self._choose(observation, mask)
         else:
             answer = [self._choose(*seen) for seen in zip(observation, mask, strict=True)]
-        actions: NDArray[np.int64] = np.asarray(answer)  # the caller checks them
+        actions: NDArray[np.int64] = np.asarray(answer)  # the caller of `act` checks the actions
         return actions.reshape(-1) if actions.size == len(state) else actions

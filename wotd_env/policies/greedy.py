@@ -1,10 +1,11 @@
 """`greedy`: a deterministic heuristic without search.
 
-It collects the dice of its best path: the path with the most dice or, among equals, with its foremost piece. It stops
-rolling early if an equilibrium or a swap gains at least as much as an average move. Then it plays the move with the
-largest *lead*: the value of its own pieces minus the value of the best opponent's pieces. Each plain space adds 2 to
-the value of a piece. Each numbered space adds 3, except number 1, which adds nothing. A power costs as much as an
-average move gains. Winning or losing the game counts more than any lead.
+The policy collects the dice of its best path, which is the path with the most dice. If several paths have the most
+dice, the best path is the one with its foremost piece. The policy stops rolling early if an equilibrium or a
+swap gains at least as much as an average move. Then it plays the move after which its *lead* is largest: the value of
+its own pieces minus the value of the best opponent's pieces. Each plain space adds 2 to the value of a piece. Each
+numbered space adds 3, except number 1, which adds nothing. The use of a power costs as much as an average move gains.
+Winning or losing the game counts more than any lead.
 """
 
 from __future__ import annotations
@@ -25,19 +26,19 @@ from wotd_env.core.lanes import copy_game, trailing_zeros
 from wotd_env.core.rules import DICE, DRAGON, PATHS, Phase, Power
 from wotd_env.core.state import Record, Records, States, scratch
 
-SPACE = 2  # value of a space
-NUMBER = 3  # value of every number after the first
-TURN = 6  # value of an average move: the price of a power, and the gain that stops the rolling
-POOR = 2  # the largest gain for which the tiger is used
+SPACE = 2  # value of a plain space
+NUMBER = 3  # value of every numbered space after number 1
+TURN = 6  # gain of an average move, cost of a power, and smallest gain that stops rolling early
+POOR = 2  # largest gain that is given up for another roll with the tiger
 END_OF_GAME = 1000
-DIE = 16  # weight of a die in the choice of the best path, more than any space
+DIE = 16  # weight of a die in the choice of the best path; larger than any position of a piece
 
 
 class Greedy:
-    """Collects the dice of its best path, then maximizes its lead."""
+    """A policy that collects the dice of its best path, then maximizes its lead."""
 
     def act(self, game: Game, state: States, rng: np.random.Generator) -> NDArray[np.int64]:
-        """Choose actions, see `Policy.act`; equal states get equal actions."""
+        """Choose actions, see `Policy.act`. An action depends only on its state."""
         out = np.empty(len(state), np.int64)
         game.apply(choose_all, state, scratch, out)
         return out
@@ -45,14 +46,14 @@ class Greedy:
 
 @kernel
 def choose_all(states: Records, config: Configs, scratch: Records, out: Any) -> None:
-    """Write the action of every game, int64 (N,)."""
+    """Write the action of every game to `out`, int64 (N,)."""
     for i in range(states.shape[0]):
         out[i] = choose(states[i], config[0], scratch[0])
 
 
 @kernel
 def choose(s: Record, rules: Config, after: Record) -> Any:
-    """Return the action of the seat to act; only the record `after` is changed."""
+    """Return the action of the seat to act. `after` is scratch memory; `s` is not changed."""
     if s.phase == Phase.KEEP:
         return np.int64(hold(s, rules, after))
     if s.phase == Phase.MOVE:
@@ -67,7 +68,7 @@ def choose(s: Record, rules: Config, after: Record) -> Any:
 
 @kernel
 def hold(s: Record, rules: Config, after: Record) -> Any:
-    """Return the dice to hold, as bits."""
+    """Return the dice to hold as a bit mask, which is also the number of the action."""
     roll = engine.shown(s)
     if roll == EQUILIBRIUM or COUNTS[roll, DRAGON] >= DICE - 1 or s.rolls_left == 0:
         gain = best_move(s, rules, after)[1]
@@ -89,7 +90,7 @@ def hold(s: Record, rules: Config, after: Record) -> Any:
 
 @kernel
 def best_move(s: Record, rules: Config, after: Record) -> Any:
-    """Return the best action for the dice on the table, as if in phase MOVE, and its gain."""
+    """Return the best move with the dice on the table and its gain in lead, as if rolling had stopped."""
     roll = engine.shown(s)
     actions, swaps = engine.legal_moves(s, rules, roll)
     before = lead(s, rules, np.int64(s.player))
@@ -117,7 +118,10 @@ def best_move(s: Record, rules: Config, after: Record) -> Any:
 
 @kernel
 def lead(s: Record, rules: Config, seat: Any) -> Any:
-    """Return the lead of a seat over the best other seat; in a finished game, plus or minus END_OF_GAME, or 0."""
+    """Return the lead of a seat over the best opponent.
+
+    In a finished game, return END_OF_GAME for a win, -END_OF_GAME for a loss, and 0 for a tie.
+    """
     over = s.phase == Phase.OVER and engine.finished(s, rules)
     best = -1
     for other in range(rules.players):

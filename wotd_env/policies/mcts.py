@@ -1,11 +1,11 @@
 """`mcts:PLAYOUTS`: Monte Carlo tree search with explicit chance nodes, a baseline for research.
 
-It is UCT over states. Nodes are decisions; each outcome of the dice has its own node, and transpositions share a node.
-A playout descends to the first new state, where `greedy` finishes the turn. The value of the playout is the hand-made
-value of `planner`, the learned value of `td`, or the reward if the game is over. Every seat maximizes its own value
-(max^n). The most visited action is played.
+The search is UCT over states. A node is a decision. Each outcome of the dice leads to its own node, and transpositions
+share a node. A playout descends to the first state that is not in the tree; from there, `greedy` finishes the turn. The
+value of the playout is the hand-made value of `planner` or the learned value of `td`; if the game is over, it is the
+reward. Every seat maximizes its own value (max^n). The most visited action is played.
 
-It is weak, because the dice leave few visits to each node (docs/results/experiments.md has figures).
+The policy is weak, because the dice leave few visits for each node (docs/results/experiments.md has figures).
 """
 
 from __future__ import annotations
@@ -32,16 +32,16 @@ from wotd_env.policies import greedy
 from wotd_env.policies.td import BundledValue
 
 PLAYOUTS = 1000
-MOST_PLAYOUTS = 100_000  # the tree then takes several hundred megabytes
+MOST_PLAYOUTS = 100_000  # the tree of this many playouts takes several hundred megabytes
 EXPLORATION = 0.1
 
 
 class Mcts:
-    """Plays the most visited action of a tree search.
+    """A policy that plays the most visited action of a tree search.
 
     Args:
         playouts: number of playouts for each decision, 1 to 100,000, as an integer or text.
-        learned: whether the bundled networks of `td` give the values, instead of the hand-made value.
+        learned: use the values of the bundled `td` networks instead of the hand-made value.
     """
 
     def __init__(self, playouts: int | str = PLAYOUTS, learned: bool = False) -> None:
@@ -50,19 +50,19 @@ class Mcts:
         self.learned = learned
 
     def check_rules(self, rules: Rules) -> None:
-        """If learned values are used, check that these rules have a bundled network."""
+        """Check that a network for these rules is bundled, if learned values are used."""
         if self.learned:
             self._network(rules)
 
     def act(self, game: Game, state: States, rng: np.random.Generator) -> NDArray[np.int64]:
-        """Choose actions, see `Policy.act`; every game uses 64 bits of `rng`, however the games are batched."""
+        """Choose actions, see `Policy.act`. Each game uses 64 bits of `rng`, whatever the batch size."""
         bits = rng.integers(0, 1 << 64, len(state), dtype=np.uint64)
         out = np.empty(len(state), np.int64)
         game.apply(functools.partial(self._search, *self._network(game.rules)), state, bits, out)
         return out
 
     def _network(self, rules: Rules) -> tuple[Features, Network]:
-        """Return the network that gives the values; a network without rows stands for the hand-made value."""
+        """Return the network that evaluates states. An empty array `rows` selects the hand-made value instead."""
         if self.learned:
             value = BundledValue().for_rules(rules)
             return value.features, value.network
@@ -73,9 +73,9 @@ class Mcts:
     def _search(
         self, features: Features, network: Network, states: Records, config: Configs, bits: Any, out: Any
     ) -> None:
-        """Search a part of a batch, one state after the other in the same memory."""
+        """Search from the states of a part of a batch, one after the other in the same memory."""
         state = np.empty(1, STATE)
-        nodes = 1 << (2 * self.playouts).bit_length()  # a power of two, at most half full
+        nodes = 1 << (2 * self.playouts).bit_length()  # slots: a power of two; at most half are used
         actions = num_actions(int(config["players"][0]))
         tree = _Tree(
             key=np.empty(nodes, np.uint64),
@@ -92,14 +92,14 @@ class Mcts:
 
 
 class _Tree(NamedTuple):
-    """A tree with T slots for nodes, the memory of a search in it, and the network of its values."""
+    """A search tree with T slots for nodes, scratch memory for the search, and the network that evaluates states."""
 
-    key: NDArray[np.uint64]  # (T,) key of the state, 0 for a free slot
+    key: NDArray[np.uint64]  # (T,) hash of the state in each slot, 0 for a free slot
     tries: NDArray[np.float64]  # (T, A) visits of each action
-    total: NDArray[np.float64]  # (T, A) sum of the values of each action to the seat to act
+    total: NDArray[np.float64]  # (T, A) sum of the values of each action for the seat to act
     way: NDArray[np.int64]  # (playouts + 1, 3) the slot, the action and the seat of every step of a playout
     state: States  # STATE (1,), the state of the playout
-    words: NDArray[np.uint64]  # the memory of `state` as words
+    words: NDArray[np.uint64]  # the memory of `state` as 64-bit words
     scratch: States  # STATE (2,), memory for `greedy`
     features: Features
     network: Network
@@ -107,7 +107,7 @@ class _Tree(NamedTuple):
 
 @kernel
 def _search_all(states: Records, config: Configs, bits: Any, tree: _Tree, out: Any) -> None:
-    """Write the action of every game, int64 (N,), for its 64 random bits."""
+    """Write the action of every game to `out`, int64 (N,). `bits`, uint64 (N,), seed the dice of the playouts."""
     s = tree.state[0]
     values = np.empty((1, config[0].players))
     for i in range(states.shape[0]):
@@ -127,7 +127,7 @@ def _search_all(states: Records, config: Configs, bits: Any, tree: _Tree, out: A
 
 @kernel
 def _playout(s: Record, config: Configs, tree: _Tree, values: Any) -> None:
-    """Play from a state in the tree to the first new state, and add its value to the visited nodes."""
+    """Run a playout from a state in the tree, and add its value to the nodes on the way."""
     rules, after, value = config[0], tree.scratch[0], values[0]
     steps = 0
     new = False
@@ -167,7 +167,7 @@ def _promising(s: Record, rules: Config, after: Record, tree: Any, slot: Any) ->
     most = -np.inf
     for action in range(tries.size):
         if engine.contains(actions, swaps, action):
-            # An action without visits is treated as if one visit had given the mean value of all visits.
+            # An unvisited action counts as visited once, with the mean value of all visits to this node.
             bound = total[action] / tries[action] if tries[action] else mean
             bound += EXPLORATION * np.sqrt(spread / max(tries[action], 1))
             if bound > most:

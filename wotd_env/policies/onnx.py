@@ -1,9 +1,9 @@
 """`onnx:FILE`: the most likely legal action of a network in an ONNX file (extra `arena`).
 
-The network has the input `observation` (N, D) and optionally `action_mask` (N, A), of any integer, bool or float type.
-The output `logits` contains the logits (N, A); without an output of this name, the first output does. The metadata may
-contain the rules (`wotd_rules`, the fields of `Rules` as JSON) and the encoding of observations (`wotd_encoding`,
-default `one_hot`), as `agents.export` writes them.
+The network has the input `observation` (N, D) and optionally the input `action_mask` (N, A). An input can have any
+integer, bool or float type. The logits (N, A) are the output `logits` or, if no output has this name, the first output.
+The metadata may have two entries, which `agents.export` writes: `wotd_rules`, the fields of `Rules` as JSON, and
+`wotd_encoding`, the encoding of observations (default `one_hot`).
 """
 
 from __future__ import annotations
@@ -22,17 +22,17 @@ from wotd_env.core.state import States
 from wotd_env.extras import needed_for
 from wotd_env.policy import check_made_for, seen_in
 
-RULES = "wotd_rules"  # the metadata entry of the rules, as JSON
-ENCODING = "wotd_encoding"  # the metadata entry of the encoding
+RULES = "wotd_rules"  # name of the metadata entry with the rules, as JSON
+ENCODING = "wotd_encoding"  # name of the metadata entry with the encoding
 
 _INTEGERS = [f"{sign}int{bits}" for sign in ("", "u") for bits in (8, 16, 32, 64)]
 _DTYPES = {f"tensor({name})": np.dtype(name) for name in ("float16", "bool", *_INTEGERS)}
 _DTYPES |= {"tensor(float)": np.dtype(np.float32), "tensor(double)": np.dtype(np.float64)}
-"""Types of inputs by the names that onnxruntime uses."""
+"""Dtypes of the possible input types, by the names that onnxruntime uses."""
 
 
 class Onnx:
-    """Plays the legal action with the largest logit.
+    """A policy that plays the legal action with the largest logit.
 
     Args:
         file: the ONNX file.
@@ -40,7 +40,7 @@ class Onnx:
     Raises:
         ImportError: if onnxruntime is not installed.
         FileNotFoundError: if there is no such file.
-        ValueError: if the file contains no network, or a network with other inputs.
+        ValueError: if the file contains no network, or a network with unsuitable inputs, outputs or metadata.
     """
 
     def __init__(self, file: str | Path) -> None:
@@ -50,7 +50,7 @@ class Onnx:
         if not self.file.is_file():
             raise FileNotFoundError(f"no ONNX file {self.file}")
         options = onnxruntime.SessionOptions()
-        options.intra_op_num_threads = 1  # tournaments run one game block on each core
+        options.intra_op_num_threads = 1  # tournaments already use every core
         options.log_severity_level = 4  # errors are raised, not logged
         try:
             self._session = onnxruntime.InferenceSession(
@@ -87,7 +87,7 @@ class Onnx:
         self._output = "logits" if "logits" in outputs else outputs[0]
 
     def __reduce__(self) -> tuple[type[Onnx], tuple[Path]]:
-        return type(self), (self.file.absolute(),)  # a session of onnxruntime cannot be copied
+        return type(self), (self.file.absolute(),)  # a session cannot be copied: load the file again
 
     def act(self, game: Game, state: States, rng: np.random.Generator) -> NDArray[np.int64]:
         """Choose actions, see `Policy.act`; raise ValueError if the network fails or returns no logits."""
@@ -117,7 +117,7 @@ class Onnx:
         return actions
 
     def check_rules(self, rules: Rules) -> None:
-        """Check that the network fits some rules, by its metadata and sizes."""
+        """Check that the metadata and the input sizes of the network fit these rules."""
         if rules is self._checked:
             return
         if self._rules:

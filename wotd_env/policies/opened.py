@@ -1,4 +1,4 @@
-"""Record the files, such as weights, that a policy of another module opens while it is imported and created."""
+"""Record the files, such as weights, that are opened while a policy outside this package is imported and created."""
 
 from __future__ import annotations
 
@@ -13,13 +13,16 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-_opened: dict[str, set[str]] = defaultdict(set)  # module -> paths
+_opened: dict[str, set[str]] = defaultdict(set)  # module -> paths of the files opened for it
 _current = threading.local()
 
 
 @contextlib.contextmanager
 def watch(module: str) -> Iterator[None]:
-    """Record the files that this thread opens for reading, under `module` and under the modules of outer calls."""
+    """Record the files that this thread opens for reading.
+
+    The files are recorded for `module` and, if `watch` is nested, for the modules of the outer calls.
+    """
     _install()
     outer = getattr(_current, "modules", ())
     _current.modules = (*outer, module)
@@ -31,16 +34,16 @@ def watch(module: str) -> Iterator[None]:
 
 @functools.cache
 def _install() -> None:
-    """Install the audit hook once, because it cannot be removed."""
+    """Install the audit hook once per process, because Python cannot remove an audit hook."""
     sys.addaudithook(_note)
 
 
 def opened_by(module: str) -> list[Path]:
-    """Return the existing data files recorded for a module. Code and files of installed packages are left out."""
+    """Return the recorded data files of a module that exist, without source code and files of installed packages."""
     standard_library = sysconfig.get_path("stdlib")
     return sorted(
         file
-        for file in map(Path, tuple(_opened[module]))  # other threads may add to it
+        for file in map(Path, tuple(_opened[module]))  # copied, because other threads may add paths
         if file.is_file()
         and file.suffix not in (".py", ".pyc", ".so")
         and "__pycache__" not in file.parts

@@ -1,4 +1,4 @@
-"""`oracle`: plays games of two players perfectly, with a table of `wotd solve`."""
+"""`oracle`: plays games of two players perfectly, with a table that `wotd solve` creates."""
 
 from __future__ import annotations
 
@@ -14,18 +14,19 @@ from wotd_env.policies.planner import Planner
 from wotd_env.solver import Table, cache_file, load, solve
 from wotd_env.solver.table import check_solvable, describe_missing, size_of
 
-AT_ONCE = 5_500_000  # number of values of the largest table that is created at first use; this takes seconds
+AT_ONCE = 5_500_000  # largest table, in values, that is created at first use, which takes seconds
 
 
 class Oracle(Planner):
-    """Plays perfectly, by exact plans with the values of a table.
+    """A policy that plays perfectly: it plans each turn exactly with the values of a table.
 
     Args:
-        file: the table; None for the table in the cache folder. Tables of at most AT_ONCE values are created there at
-            first use; if another process is creating the table, this process waits.
+        file: file of the table; by default, the file for the rules in the cache folder. If that file is missing, a
+            table of at most AT_ONCE values is created at first use. While another process creates the table, this
+            process waits.
 
     Raises:
-        FileNotFoundError, TableError: if `file` is not a table, see `wotd_env.solver.load`.
+        FileNotFoundError, TableError: if `file` does not exist or is not a valid table, see `wotd_env.solver.load`.
     """
 
     def __init__(self, file: str | Path | None = None) -> None:
@@ -34,7 +35,7 @@ class Oracle(Planner):
         self._cached: dict[Path, Table] = {}
 
     def table(self, game: Game) -> Table:
-        """Return the table for a game.
+        """Return the table for the rules of a game.
 
         Raises:
             ValueError: if the rules cannot be solved.
@@ -50,7 +51,7 @@ class Oracle(Planner):
         return self._cached[file]
 
     def check_rules(self, rules: Rules) -> None:
-        """Check that the rules can be solved, and that there is a table for them."""
+        """Check that the rules can be solved, and that their table exists or is small enough to be created."""
         check_solvable(rules)
         if self._table is not None:
             self._table.check_rules(rules)

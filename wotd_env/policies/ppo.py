@@ -13,16 +13,16 @@ from wotd_env.core.rules import Rules
 from wotd_env.core.state import States
 from wotd_env.policies.onnx import Onnx
 
-load_model = functools.cache(Onnx)  # at most one network for each bundled file
+load_model = functools.cache(Onnx)  # cached, so each bundled file is loaded only once
 
 
 class Ppo:
-    """Plays the best action of the bundled network for the rules of the game."""
+    """A policy that plays the most likely action of the bundled network for the rules of the game."""
 
     def act(self, game: Game, state: States, rng: np.random.Generator) -> NDArray[np.int64]:
         """Choose actions, see `Policy.act`."""
         return load_model(models.find("ppo", game.rules)).act(game, state, rng)
 
     def check_rules(self, rules: Rules) -> None:
-        """Check that there is a network for some rules, see `wotd_env.models.find`."""
+        """Check that a network for these rules is bundled, see `wotd_env.models.find`."""
         load_model(models.find("ppo", rules)).check_rules(rules)

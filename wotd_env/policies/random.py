@@ -17,15 +17,15 @@ from wotd_env.core.rules import Phase
 from wotd_env.core.state import Record, Records, States
 
 ONES = BYTES.sum(1, dtype=np.uint64)  # uint64 (256,): the number of set bits of a byte
-# uint64 (256, 8): the positions of the set bits of a byte, ascending, then of the other bits
+# uint64 (256, 8): the positions of the set bits of each byte, ascending, followed by those of its zero bits
 PLACES = np.argsort(-BYTES, 1, kind="stable").astype(np.uint64)
 
 
 class Random:
-    """Plays a uniformly random legal action."""
+    """A policy that plays a uniformly random legal action."""
 
     def act(self, game: Game, state: States, rng: np.random.Generator) -> NDArray[np.int64]:
-        """Choose actions, see `Policy.act`; every game uses 64 bits of `rng`, however the games are batched."""
+        """Choose actions, see `Policy.act`. Each game uses 64 bits of `rng`, whatever the batch size."""
         bits = rng.integers(0, 1 << 64, len(state), dtype=np.uint64)
         out = np.empty(len(state), np.int64)
         game.apply(choose_all, state, bits, out)
@@ -34,7 +34,7 @@ class Random:
 
 @kernel
 def choose(s: Record, rules: Config, bits: Any) -> Any:
-    """Return the legal action that 64 random bits (uint64) select; 0 before a roll, when none is legal."""
+    """Return the legal action that 64 random bits (uint64) select. Return 0 before a roll and after the game."""
     if s.phase == Phase.OVER:
         return np.int64(0)
     actions, swaps = legal(s, rules, shown(s))
@@ -59,7 +59,7 @@ def count(bits: Bits) -> Any:
 
 @kernel
 def place(bits: Bits, n: Any) -> Any:
-    """Return the position of the n-th set bit; the lowest one is the 0th."""
+    """Return the position of the n-th set bit. The lowest set bit has n = 0."""
     at = np.uint64(0)
     while n >= ONES[bits & np.uint64(255)]:
         n -= ONES[bits & np.uint64(255)]
@@ -70,6 +70,6 @@ def place(bits: Bits, n: Any) -> Any:
 
 @kernel
 def choose_all(states: Records, config: Configs, bits: Any, out: Any) -> None:
-    """Write the action of every game, int64 (N,), for its 64 random bits."""
+    """Write the action of every game to `out`, int64 (N,). `bits`, uint64 (N,), are the random bits of the games."""
     for i in range(states.shape[0]):
         out[i] = choose(states[i], config[0], bits[i])

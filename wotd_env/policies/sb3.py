@@ -1,6 +1,6 @@
 """`sb3:FILE`: a model that MaskablePPO of sb3-contrib saved (extra `train`).
 
-Torch and the packages that need it are imported only when a model is loaded or asked.
+Torch and the packages that need it are imported only when a model is loaded or used.
 """
 
 from __future__ import annotations
@@ -25,14 +25,14 @@ if TYPE_CHECKING:
 
 
 class Trained:
-    """Plays the most likely action of a network of MaskablePPO, or with `sample` an action drawn by its probability.
+    """A policy that plays the most likely action of a MaskablePPO network or, with `sample`, a random action.
 
     Args:
         network: a policy of MaskablePPO, for observations as vectors or as dicts with `observation` and `action_mask`.
-        sample: draw actions by their probabilities.
-        name: name of the network in errors.
-        encoding: encoding of the network's observations. None stands for the first encoding whose observations have
-            the size of the network's input; `check_rules` selects it.
+        sample: draw each action at random with the probability that the network gives it.
+        name: name of the network in error messages.
+        encoding: encoding of the network's observations. If it is None, `check_rules` selects the first encoding
+            whose observations have the size of the network's input.
     """
 
     def __init__(
@@ -68,10 +68,10 @@ class Trained:
         return actions
 
     def check_rules(self, rules: Rules) -> None:
-        """Check that the network fits games with these rules, by its sizes and by the rules that it may contain."""
+        """Check that the sizes of the network, and the rules stored in it if there are any, fit these rules."""
         if rules is self._checked:
             return
-        if made_for := getattr(self.network, "rules", None):  # in networks of `train.py sb3`
+        if made_for := getattr(self.network, "rules", None):  # stored in networks of `train.py sb3`
             check_made_for(self._name, made_for, rules)
         actions, game = int(self.network.action_space.n), Game(rules)  # type: ignore[attr-defined]  # it is Discrete
         if actions != game.num_actions:
@@ -89,20 +89,21 @@ class Trained:
 
 
 def load(file: str | Path, trust: bool = False) -> Trained:
-    """Return the policy of a model that MaskablePPO saved.
+    """Load a policy from a model that MaskablePPO saved.
 
     Args:
-        file: the zip file, or `ENCODING:FILE`. Without an encoding, the size of the observations decides.
-        trust: consent to run code, because such a file contains pickled objects.
+        file: the zip file, or `ENCODING:FILE`. Without ENCODING, the size of the network's input determines
+            the encoding.
+        trust: consent to run code from the file, because it contains pickled objects.
 
     Raises:
         ImportError: if sb3-contrib is not installed.
         FileNotFoundError: if there is no such file.
-        ValueError: without `trust`, or if the file contains no model.
+        ValueError: if `trust` is False, or if the file contains no model.
     """
     prefix, _, rest = str(file).partition(":")
     encoding, file = (prefix, Path(rest)) if prefix in ENCODINGS and rest else (None, Path(file))
-    # These checks come before the import, because torch takes seconds.
+    # These checks come before the import, because importing torch takes seconds.
     if not file.is_file():
         raise FileNotFoundError(f"no SB3 file {file}")
     if not trust:

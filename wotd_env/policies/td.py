@@ -17,27 +17,27 @@ from wotd_env.planning.learned import LearnedValue
 from wotd_env.planning.values import CheckedValue
 from wotd_env.policies.planner import Planner
 
-load_model = functools.cache(learned.load)  # at most one network for each bundled file
+load_model = functools.cache(learned.load)  # cached, so each bundled file is loaded only once
 
 
 class BundledValue(CheckedValue):
-    """The bundled learned value for the rules of the game."""
+    """A value function that uses the bundled learned value for the rules of each game."""
 
     def for_rules(self, rules: Rules) -> LearnedValue:
-        """Return the learned value for some rules, see `wotd_env.models.find`."""
+        """Return the bundled learned value for these rules, see `wotd_env.models.find`."""
         return load_model(models.find("td", rules))
 
     def unchecked(self, game: Game, afterstates: States) -> NDArray[np.float32]:
-        """Return the values without the check of the records."""
+        """Return the values of afterstates without checking the records."""
         return self.for_rules(game.rules).unchecked(game, afterstates)
 
     def check_rules(self, rules: Rules) -> None:
-        """Check that there is a learned value for some rules."""
+        """Check that a learned value for these rules is bundled."""
         self.for_rules(rules)
 
 
 class Td(Planner):
-    """Plays the best action of the exact plan of its turn, with a learned value.
+    """A policy that plays the best action of the exact plan of its turn, with a learned value.
 
     Args:
         file: the learned value, or the run folder that contains it; by default the bundled value for the rules.
@@ -55,6 +55,6 @@ class Td(Planner):
         super().__init__(BundledValue() if file is None else learned.load(file))
 
     def learned(self, rules: Rules) -> LearnedValue:
-        """Return the learned value for some rules, after checking that it fits them."""
+        """Return the learned value that the policy uses under these rules, after checking that it fits the rules."""
         self.check_rules(rules)
         return self.value.for_rules(rules) if isinstance(self.value, BundledValue) else self.value

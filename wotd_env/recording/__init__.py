@@ -1,4 +1,4 @@
-"""Record games of any policies as Parquet, a row for each decision of every seat (extra `arena`).
+"""Record games between any policies as Parquet files with one row per decision (extra `arena`).
 
     record(["planner", "greedy"], "games.parquet", games=10_000)
     decisions = load("games.parquet", filters=[("policy", "=", "planner")])

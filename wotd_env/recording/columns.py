@@ -1,4 +1,4 @@
-"""The columns of a file of games, and the arrays read from them. Files of positions have most of these columns too."""
+"""The columns of a file of games, and the arrays read from them. Files of positions share some of the columns."""
 
 from __future__ import annotations
 
@@ -18,31 +18,31 @@ from wotd_env.extras import needed_for
 with needed_for("a Parquet file of games", "arena"):
     import pyarrow as pa
 
-KEY = b"wotd_env"  # key of the metadata of a file: JSON
+KEY = b"wotd_env"  # metadata entry of a file, whose value is JSON
 FORMAT = 1
 
 
 class Decisions(NamedTuple):
-    """M decisions of recorded games. The decisions of a game are in order. A is the number of actions."""
+    """M decisions of recorded games. The decisions of a game are in the order of play. A is the number of actions."""
 
     rules: Rules
-    policies: tuple[str, ...]  #: the policies of the file
+    policies: tuple[str, ...]  #: names of the policies in the file
     game: NDArray[np.int64]  #: (M,): number of the game in the file
     number: NDArray[np.int64]  #: (M,): number of the decision in its game
     seed: NDArray[np.uint64]  #: (M,): seed of the game
-    policy: NDArray[np.int64]  #: (M,): the policy that decided, as the first index of its name in `policies`
+    policy: NDArray[np.int64]  #: (M,): first index in `policies` of the name of the deciding policy
     state: States  #: STATE (M,): `state["player"]` decides
-    mask: NDArray[np.int8]  #: (M, A): the legal actions
+    mask: NDArray[np.int8]  #: (M, A): 1 for legal actions
     action: NDArray[np.int64]  #: (M,): the chosen action
-    reward: NDArray[np.float64]  #: (M,): reward of the seat that decided, at the end of the game
+    reward: NDArray[np.float64]  #: (M,): reward at the end of the game for the seat that decided
     equity: NDArray[np.float32]
     """(M, A): expected return of every action, -inf if it is illegal, nan if unknown"""
     regret: NDArray[np.float32]
-    """(M,): equity of the best action minus that of the chosen one, nan if unknown"""
+    """(M,): equity of the best action minus equity of the chosen action, nan if unknown"""
 
 
 def schema(rules: Rules) -> pa.Schema:
-    """Return the columns of a file, without its metadata."""
+    """Return the Arrow schema of a file of games, without metadata."""
     columns = {
         "game": pa.int64(),
         "decision": pa.int32(),
@@ -64,15 +64,15 @@ def schema(rules: Rules) -> pa.Schema:
 
 
 def seating(games: NDArray[np.int64], seats: int, policies: int) -> NDArray[np.int64]:
-    """Return the index of the policy in each seat of games given by number, int64 (N, n).
+    """Return the index of the policy in each seat of each game, int64 (N, seats). `games` are numbers of games, (N,).
 
-    Every policy moves on by one seat from game to game.
+    From one game to the next, every policy moves on by one seat.
     """
     return (np.arange(seats) - games[:, None]) % policies
 
 
 def state_columns(state: States, mask: NDArray[np.int8]) -> dict[str, pa.Array]:
-    """Return the columns `state` and `mask` of states, STATE (M,), and their masks, int8 (M, A)."""
+    """Return the columns `state` and `mask` for states, STATE (M,), and their action masks, int8 (M, A)."""
     content = [None, pa.py_buffer(state.tobytes())]
     return {
         "state": pa.FixedSizeBinaryArray.from_buffers(pa.binary(STATE.itemsize), len(state), content),
@@ -81,16 +81,17 @@ def state_columns(state: States, mask: NDArray[np.int8]) -> dict[str, pa.Array]:
 
 
 def legal_values(values: NDArray[np.float32], mask: NDArray[np.int8]) -> pa.ListArray:
-    """Return a column with the values of the legal actions in each row; `values` is float32 (M, A)."""
+    """Return a column whose rows contain the values of the legal actions only. `values` is float32 (M, A)."""
     ends = np.append(0, mask.sum(1)).cumsum().astype(np.int32)
     return pa.ListArray.from_arrays(ends, values[mask == 1])
 
 
 @contextmanager
 def errors_name(file: str | Path, message: str) -> Iterator[None]:
-    """Turn errors of reading into a ValueError: the file, then `message` with the error in place of `{}` or `{!r}`.
+    """Turn read errors into a ValueError that names the file. The error replaces `{}` or `{!r}` in `message`.
 
-    An OSError with errno comes from the system and passes unchanged. pyarrow reports damage as OSError without errno.
+    pyarrow reports a damaged file as an OSError without errno. An OSError with errno comes from the operating system
+    and is raised unchanged.
     """
     try:
         yield
@@ -101,10 +102,10 @@ def errors_name(file: str | Path, message: str) -> Iterator[None]:
 
 
 def as_decisions(rules: Rules, policies: tuple[str, ...], table: pa.Table) -> Decisions:
-    """Return the rows of a file as new arrays.
+    """Return the rows of a file of games as new arrays.
 
     Raises:
-        ValueError: for rows that no recorded game can have.
+        ValueError: if a row cannot come from a recorded game.
     """
     column = as_arrays(table)
     names = column["policy"].dictionary.to_pylist()
@@ -138,7 +139,7 @@ def as_decisions(rules: Rules, policies: tuple[str, ...], table: pa.Table) -> De
 
 
 def as_arrays(table: pa.Table) -> dict[str, Any]:
-    """Return the columns by name: `state` as STATE (M,), `mask` as int8 (M, A), the others as arrays of Arrow.
+    """Return the columns by name: `state` as STATE (M,), `mask` as int8 (M, A), other columns as Arrow arrays.
 
     Raises:
         ValueError: if the table is damaged, or a value is missing in a column that is not nullable.
@@ -156,10 +157,10 @@ def as_arrays(table: pa.Table) -> dict[str, Any]:
 
 
 def as_values(column: Any, mask: NDArray[np.int8], illegal: float) -> NDArray[np.float32]:
-    """Return a column of `legal_values` as float32 (M, A): `illegal` for illegal actions, nan in rows without values.
+    """Return a column of `legal_values` as float32 (M, A): `illegal` for illegal actions, nan for rows without values.
 
     Raises:
-        ValueError: if the number of values in a row is not the number of legal actions in the mask, int8 (M, A).
+        ValueError: if a row does not have one value for each legal action of `mask`, int8 (M, A).
     """
     legal, known = mask == 1, ~column.is_null().to_numpy(zero_copy_only=False)
     lengths = column.value_lengths().to_numpy(zero_copy_only=False)
@@ -171,6 +172,6 @@ def as_values(column: Any, mask: NDArray[np.int8], illegal: float) -> NDArray[np
 
 
 def as_indices(column: Any, names: Sequence[str]) -> NDArray[np.int64]:
-    """Return the first index in `names` of each name in a column, int64 (M,). Raise ValueError for other names."""
+    """Return the first index in `names` of each name in a column, int64 (M,). Raise ValueError for unknown names."""
     codes = np.array([names.index(name) for name in column.dictionary.to_pylist()], np.int64)
     return codes[column.indices.to_numpy()] if len(column) else codes[:0]

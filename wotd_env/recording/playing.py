@@ -1,4 +1,4 @@
-"""Play the games of a file, and return their decisions as rows."""
+"""Play the games to record, and return their decisions as the rows of a table."""
 
 from __future__ import annotations
 
@@ -18,19 +18,19 @@ from wotd_env.solver import Table
 
 
 class Recording(NamedTuple):
-    """The games that are recorded."""
+    """The settings of the games to record."""
 
     game: Game
-    players: Sequence[Policy]  # one for each seat, or one for all
+    players: Sequence[Policy]  # one policy for each seat, or one policy for all seats
     names: Sequence[str]  # names of the players
     seed: int  # seed of the first game
-    table: Table | None  # the solution of the board, for equities
+    table: Table | None  # solved game, which gives the equities; None for no equities
 
 
 def play_block(recording: Recording, first: int, count: int) -> pa.Table:
     """Play the games `first` to `first + count - 1` in one batch; return their decisions, sorted by game.
 
-    Random policies draw from one generator for the whole block.
+    All policies draw their random numbers from one generator, which is created for this block.
     """
     game, seed = recording.game, recording.seed
     numbers = np.arange(first, first + count)
@@ -48,7 +48,7 @@ def play_block(recording: Recording, first: int, count: int) -> pa.Table:
     row_game, action = row_game[order], np.concatenate(actions)[order]
     asked = take(np.concatenate(states), order)
     seat = asked["player"].astype(np.int64)
-    starts = np.searchsorted(row_game, row_game)  # the first row of each row's game
+    starts = np.searchsorted(row_game, row_game)  # for each row, the first row of its game
     analysis = None if recording.table is None else analyze(game, asked, recording.table)
     unique = sorted(set(recording.names))
     codes = np.array([unique.index(name) for name in recording.names], np.int8)
@@ -66,9 +66,9 @@ def play_block(recording: Recording, first: int, count: int) -> pa.Table:
 def decision_columns(
     game: Game, state: States, action: NDArray[np.int64], analysis: Analysis | None
 ) -> dict[str, Any]:
-    """Return the columns that follow from the states, STATE (M,), and the actions, (M,), without the game.
+    """Return the columns that depend only on the states, STATE (M,), the chosen actions, (M,), and the analysis.
 
-    Without an analysis of the states, `equity` and `regret` are null.
+    If `analysis` is None, `equity` and `regret` are null.
     """
     mask = game.legal_actions(state, validate=False)
     if analysis is None:

@@ -1,4 +1,4 @@
-"""Read and verify files of games."""
+"""Read and verify files of recorded games."""
 
 from __future__ import annotations
 
@@ -28,12 +28,12 @@ def load(file: str | Path, filters: Any = None) -> Decisions:
 
     Args:
         file: a file written by `record`.
-        filters: filters of `pyarrow.parquet.read_table`, such as `[("policy", "=", "greedy"), ("turn", "<", 10)]`; all
-            decisions by default.
+        filters: row filters of `pyarrow.parquet.read_table`, such as `[("policy", "=", "greedy"), ("turn", "<", 10)]`.
+            By default, all decisions are read.
 
     Raises:
         FileNotFoundError: if there is no such file.
-        ValueError: if it is not a file of recorded games, or has rows that no recorded game can have.
+        ValueError: if it is not a file of recorded games, or a row cannot come from a recorded game.
     """
     with errors_name(file, _UNREADABLE), parquet.ParquetFile(file) as opened:
         about = _about(file, opened)
@@ -41,7 +41,10 @@ def load(file: str | Path, filters: Any = None) -> Decisions:
 
 
 def blocks(file: str | Path) -> Iterator[Decisions]:
-    """Read a file that may be larger than memory: yield whole games, some hundreds at a time. Errors as in `load`."""
+    """Yield the decisions of a file in blocks of a few hundred whole games. Raise the same errors as `load`.
+
+    The file can be larger than memory.
+    """
     with errors_name(file, _UNREADABLE):
         opened = parquet.ParquetFile(file)
     with opened:
@@ -53,7 +56,7 @@ def blocks(file: str | Path) -> Iterator[Decisions]:
 
 
 def game_of(file: str | Path, number: int) -> RecordedGame:
-    """Return a game of a file by its number, with its forced decisions. Errors as in `load`."""
+    """Return game `number` of a file, including its forced decisions. Raise the same errors as `load`."""
     decisions = load(file, filters=[("game", "=", check_integer("game", number, 0, 2**63 - 1))])
     if not len(decisions.game):
         raise ValueError(f"game must be one of {file}, got {number}")
@@ -65,7 +68,7 @@ def game_of(file: str | Path, number: int) -> RecordedGame:
 def verify(
     file: str | Path, progress: Callable[[int, int], None] = lambda done, total: None
 ) -> tuple[int, int]:
-    """Play all games of a file again and compare every state bit by bit. Equities and regrets are not checked.
+    """Replay all games of a file and compare every state bit by bit. Equities and regrets are not checked.
 
     Args:
         file: a file written by `record`.
@@ -76,7 +79,7 @@ def verify(
 
     Raises:
         FileNotFoundError: if there is no such file.
-        ValueError: naming the first decision that does not follow from the seed and the actions.
+        ValueError: if a decision does not follow from the seed and the actions; the message names the first.
     """
     games = rows = 0
     with errors_name(file, _UNREADABLE), parquet.ParquetFile(file) as opened:
@@ -97,7 +100,7 @@ def verify(
 
 
 def _first_wrong(decisions: Decisions) -> tuple[int, str] | None:
-    """Return the first row with a wrong value, and the name of the value; None if all rows are right."""
+    """Return the first row with a wrong value, and the name of the value; None if all values are right."""
     game, rows = Game(decisions.rules), len(decisions.game)
     if not rows:
         return None
@@ -116,7 +119,7 @@ def _first_wrong(decisions: Decisions) -> tuple[int, str] | None:
         expected[start] = game.reset(1, seed=int(decisions.seed[start]))[0]
     over = np.ones(rows, np.bool_)
     over[ends] = game.is_over(after[ends])
-    seat, each = decisions.state["player"], np.searchsorted(ends, np.arange(rows))  # each row's game
+    seat, each = decisions.state["player"], np.searchsorted(ends, np.arange(rows))  # each: game of each row
     policy = seating(decisions.game, decisions.rules.players, len(decisions.policies))[np.arange(rows), seat]
     first_of_name = np.array([decisions.policies.index(name) for name in decisions.policies])
     for what, right in (
@@ -133,7 +136,7 @@ def _first_wrong(decisions: Decisions) -> tuple[int, str] | None:
 
 
 def _about(file: str | Path, opened: Any) -> tuple[Rules, tuple[str, ...]]:
-    """Return the rules and policies of a file that `record` has written."""
+    """Return the rules and policies in the metadata of a file written by `record`."""
     with errors_name(file, "must be a file written by wotd record, got: {!r}"):
         about = json.loads(opened.schema_arrow.metadata[KEY])
         if about["format"] != FORMAT:

@@ -1,4 +1,4 @@
-"""Write a file of games. Finished blocks are kept in the folder FILE.parts, so that the same call can continue."""
+"""Write a file of games. The folder FILE.parts keeps finished blocks, so that a repeated call continues."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ with needed_for("a Parquet file of games", "arena"):
     from pyarrow import parquet
 
 BLOCK = 256
-"""Number of games played side by side. It is fixed, because the draws of a random policy depend on it."""
+"""Number of games in a batch. It is a constant, because the random draws of policies depend on it."""
 
 MOST_GAMES = 100_000_000
 
@@ -50,18 +50,19 @@ def record(
 ) -> int:
     """Play games between policies and write every decision to a file. Forced decisions are not recorded.
 
-    Equal calls write equal games. After an interruption, a kill or a full disk the same call continues.
+    The same call always writes the same games. If it is repeated after an interruption or a full disk, it continues.
 
     Args:
         policies: one policy for each seat, or one policy for all seats. From game to game, every policy moves on by one
             seat.
-        file: the file to write. An old file is replaced when all games have been played.
+        file: the file to write. An existing file is replaced only after all games have been played.
         games: number of games.
         rules: the rules, by default the basic game of two players.
-        seed: game i has the seed `seed + i`. The draws of policies are derived from the seed, too.
-        table: the solution of the board, for the equity of every legal action and the regret of every decision.
+        seed: game i has the seed `seed + i`. The random draws of policies also depend on `seed`.
+        table: solved game. With it, the equity of every legal action and the regret of every decision are recorded.
         trust: see `make_policy`.
-        progress: called with the numbers of finished games and of all games, before every block and at the end.
+        progress: called with the number of finished games and the number of all games, before every block and at
+            the end.
 
     Returns:
         The number of decisions.
@@ -87,7 +88,7 @@ def record(
         check_plays(player, rules)
     game = Game(rules)
     if table is not None:
-        analyze(game, game.new(1), table)  # raises for a wrong table before games begin
+        analyze(game, game.new(1), table)  # raises an error for a wrong table before the first game
     about = {
         "format": FORMAT,
         "version": wotd_env.__version__,
@@ -97,7 +98,7 @@ def record(
     }
     depends_on = about | {
         "code": source_digest(Path(__file__)),
-        # An object may contain anything, so its games are never reused.
+        # The contents of a policy object are unknown, so blocks played by it are never reused.
         "digests": [policy_digest(each) if isinstance(each, str) else uuid.uuid4().hex for each in policies],
         "table": table.header["sha256"] if table else None,
     }
@@ -126,15 +127,15 @@ def record(
 
 
 def name_of(policy: str | Policy) -> str:
-    """Return the name of a policy; for a policy object, the name of its class."""
+    """Return the name of a policy. For a policy object, return the import path of its class."""
     return policy if isinstance(policy, str) else f"{type(policy).__module__}:{type(policy).__qualname__}"
 
 
 @contextmanager
 def _parts_folder(file: Path) -> Iterator[Path]:
-    """Yield the folder of finished blocks, locked for this call. Remove the folder at the end if it has no block.
+    """Yield the folder of finished blocks, locked for this call. Remove the folder at the end if it contains no block.
 
-    An OSError inside names the file and the folder that keeps the blocks.
+    An OSError raised inside is raised again with the file and the folder of kept blocks in its message.
     """
     parts = file.with_name(f"{file.name}.parts")
     try:
@@ -153,7 +154,7 @@ def _parts_folder(file: Path) -> Iterator[Path]:
 
 
 def write_groups(file: Path, columns: pa.Schema, tables: Iterable[pa.Table]) -> None:
-    """Write a file with a row group for each table. After an error an old file is unchanged."""
+    """Write a file with one row group for each table. If an error occurs, an existing file stays unchanged."""
     with (
         files.replacing(file) as part,
         parquet.ParquetWriter(part, columns, compression="zstd", compression_level=1) as writer,
