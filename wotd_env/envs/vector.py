@@ -27,15 +27,15 @@ from wotd_env.rendering import FPS, RENDER_MODES, Viewer
 class WayOfTheDragonVectorEnv(VectorEnv[Any, ArrayLike, NDArray[Any]]):
     """N games in one environment: `gymnasium.make_vec("wotd_env:wotd_env/WayOfTheDragon-v0", N)`.
 
-    It behaves like Gymnasium's `SyncVectorEnv` over N single environments: same observations, rewards, flags, infos,
-    options and seeds (environment i gets seed + i). There are two differences. In all games, policies other than
-    `random` and `greedy` draw from the same generator, `np_random`. A reset of some games returns the action masks of
-    all games.
+    It has the same observations, rewards, flags, infos, options and seeds as Gymnasium's `SyncVectorEnv` over N single
+    environments (environment i gets seed + i). There are two differences. First, policies other than `random` and
+    `greedy` draw from one generator for all games, `np_random`. Second, a reset of some games returns the action masks
+    of all games.
 
     Actions are integers (N,). Observations are int8 (N, D); with `mask_in="obs"` they are a dict that also contains
     `"action_mask"`, int8 (N, A). With `mask_in="info"` the masks are in the infos. The mask of a game that has ended is
-    all ones. Rewards are float64 (N,), flags bool (N,). Every call returns new arrays. Copies by `copy.deepcopy` or
-    `pickle` continue the running games.
+    all ones. Rewards are float64 (N,); `terminated` and `truncated` are bool (N,). Every call returns new arrays.
+    Copies by `copy.deepcopy` or `pickle` continue the running games.
 
     The arguments `opponents`, `seat`, `mask_in`, `observation_dtype`, `mask_dtype`, `encoding` and `illegal` are those
     of `WayOfTheDragonEnv`.
@@ -43,11 +43,11 @@ class WayOfTheDragonVectorEnv(VectorEnv[Any, ArrayLike, NDArray[Any]]):
     Args:
         num_envs: N.
         autoreset_mode: a `gymnasium.vector.AutoresetMode` or its value.
-        num_threads: threads that share the games; results do not depend on it.
+        num_threads: the number of threads that play the games; the results do not depend on it.
         render_mode: one of `wotd_env.rendering.RENDER_MODES`, or None. `render` returns a tuple with a picture of each
             game. `"human"` shows the first games in a window at every reset and step.
-        max_episode_steps: maximum number of actions of the learner in a game, like Gymnasium's `TimeLimit`. The game is
-            then truncated.
+        max_episode_steps: maximum number of the learner's actions in a game, after which the game is truncated, as by
+            Gymnasium's `TimeLimit`.
         **rules: the fields of `wotd_env.Rules`.
 
     Attributes:
@@ -60,6 +60,8 @@ class WayOfTheDragonVectorEnv(VectorEnv[Any, ArrayLike, NDArray[Any]]):
         TypeError: for an unknown argument.
         ValueError: for an invalid value.
     """
+
+    closed = True  # until `__init__` succeeds: Gymnasium 1.2 also closes an environment whose `__init__` failed
 
     def __init__(
         self,
@@ -109,7 +111,8 @@ class WayOfTheDragonVectorEnv(VectorEnv[Any, ArrayLike, NDArray[Any]]):
         self._state = np.zeros(num_envs, STATE)
         self._learners = np.zeros(num_envs, LEARNER)
         self._mask = np.empty((0, 0), np.int8)  # the learners' action masks, int8 (N, A)
-        self._warned = False  # whether a warning explained an illegal action
+        self._warned = False  # whether the warning about illegal actions was given
+        self.closed = False
 
     @property
     def seat(self) -> NDArray[np.int8]:
@@ -125,19 +128,19 @@ class WayOfTheDragonVectorEnv(VectorEnv[Any, ArrayLike, NDArray[Any]]):
     def reset(
         self, *, seed: int | Sequence[int | None] | None = None, options: dict[str, Any] | None = None
     ) -> tuple[Any, dict[str, Any]]:
-        """Start games.
+        """Start the next games of all environments, or only of those in the option `"reset_mask"`.
 
         Args:
-            seed: environment i plays the game of seed + i, or of the i-th seed of a list. Without a seed the random
-                stream of its last game continues; the first game gets a random seed.
-            options: the options of the single environment, and `"reset_mask"`, bool (N,): the environments to reset.
+            seed: environment i gets seed + i, or item i of a list. Without a seed, an environment continues the random
+                stream of its last game; the first game gets a random seed.
+            options: the options of the single environment, and `"reset_mask"`, bool (N,): True to reset an environment.
 
         Returns:
             The observations and infos of all environments.
 
         Raises:
             ValueError: for an invalid seed or option; the running games continue.
-            TypeError: for a `"reset_mask"` of another type.
+            TypeError: for a `"reset_mask"` that is not a bool array.
         """
         seeds = read_seeds(seed, self.num_envs)
         games = self._read_reset_mask((options or {}).get("reset_mask"))
@@ -149,7 +152,7 @@ class WayOfTheDragonVectorEnv(VectorEnv[Any, ArrayLike, NDArray[Any]]):
         self._state.view(ROW)[games], self._learners[games] = state.view(ROW), learners
         super().reset(seed=seeds.first)
         self._started = True
-        self._learners["waiting"] = True  # in all games, because a reset of some games returns all masks
+        self._learners["waiting"] = True  # a reset of some games returns the masks of all games
         step = self._new_step()
         self._play(step)
         return self._show(step)
@@ -167,7 +170,7 @@ class WayOfTheDragonVectorEnv(VectorEnv[Any, ArrayLike, NDArray[Any]]):
         Raises:
             ResetNeeded: before the first reset, and for an ended environment under `AutoresetMode.DISABLED`.
             IllegalActionError: for an illegal action with `illegal="raise"`; nothing has changed.
-            ValueError: for actions of another shape or type; nothing has changed.
+            ValueError: for actions of a wrong shape or type; nothing has changed.
         """
         self._check_started()
         ended = self._learners["ended"]
@@ -190,12 +193,12 @@ class WayOfTheDragonVectorEnv(VectorEnv[Any, ArrayLike, NDArray[Any]]):
         return observation, step.reward, step.terminated, step.truncated, masks | info
 
     def action_masks(self) -> NDArray[Any]:
-        """Return the masks of the learners' legal actions, `mask_dtype` (N, A). Ended games have all ones."""
+        """Return the learners' action masks, `mask_dtype` (N, A). The mask of an ended game is all ones."""
         self._check_started()
         return self._mask.copy().view(self._format.mask_dtype)
 
     def render(self) -> tuple[Any, ...] | None:
-        """Return a picture of each game, or show them. Without a render mode, warn and return None."""
+        """Return a picture of each game, or show games in mode `"human"`. Without a mode, warn and return None."""
         self._check_started()
         return self._viewer.render(self._state)
 
@@ -222,13 +225,14 @@ class WayOfTheDragonVectorEnv(VectorEnv[Any, ArrayLike, NDArray[Any]]):
         return np.flatnonzero(where)
 
     def _answer_illegal(self, given: ArrayLike, step: Step) -> dict[str, Any]:
-        """Return the infos about illegal actions, and explain the first one in a warning, once per environment.
+        """Return the infos about the illegal actions of a step.
 
-        With `illegal="raise"` the explanation is an error instead.
+        With `illegal="lose"`, the first illegal action in the life of this object is explained in a warning. With
+        `illegal="raise"`, the explanation is raised as an error.
         """
         if self.illegal == "raise" or not self._warned:
             first = int(step.illegal.argmax())
-            action = int(np.asarray(given, object)[first])  # may be beyond 64 bits
+            action = int(np.asarray(given, object)[first])  # a given integer may exceed 64 bits
             explanation = self.game.explain_illegal(self._state[first : first + 1], action)
             if self.illegal == "raise":
                 legal = np.flatnonzero(self._mask[first]).tolist()
@@ -255,7 +259,7 @@ class WayOfTheDragonVectorEnv(VectorEnv[Any, ArrayLike, NDArray[Any]]):
         )
 
     def _play(self, step: Step) -> None:
-        """Play until every learner is to decide or its game has ended."""
+        """Play every game until its learner is to decide or the game has ended."""
         while True:
             arguments = (self._learners, step, self._settings, scratch)
             self.game.apply(advance, self._state, *arguments, validate=False)
@@ -266,13 +270,13 @@ class WayOfTheDragonVectorEnv(VectorEnv[Any, ArrayLike, NDArray[Any]]):
                 return
             try:
                 self.opponents.decide(self._state, self._learners["seat"], waiting, self.np_random)
-            except BaseException:  # a policy failed, or Ctrl-C: the opponents have played in some games only
+            except BaseException:  # an error or Ctrl-C: the opponents have played only in some games
                 self._started = False
                 raise
             step = step._replace(acting=False)
 
     def _show(self, step: Step) -> tuple[Any, dict[str, Any]]:
-        """Return the learners' observations and the infos with their masks. Keep the masks for the next step."""
+        """Return the learners' observations and the infos with the masks. Store the masks to check the next actions."""
         self._mask = step.mask.copy()
         if self.render_mode == "human":
             self.render()
@@ -280,12 +284,12 @@ class WayOfTheDragonVectorEnv(VectorEnv[Any, ArrayLike, NDArray[Any]]):
         return self._format.show(step.observation, step.mask), info
 
     def _mask_info(self, mask: NDArray[np.int8], where: NDArray[np.bool_]) -> dict[str, Any]:
-        """Return infos with the masks int8 (N, A) of the environments in `where`; empty with `mask_in="obs"`."""
+        """Return infos with masks, int8 (N, A), valid if `where`, bool (N,), is true; no infos with `mask_in="obs"`."""
         info: dict[str, Any] = self._format.info(mask)
         return info | {f"_{name}": where for name in info}
 
     def _final_info(self, step: Step, info: dict[str, Any]) -> dict[str, Any]:
-        """Return infos about the games that ended in this step. Their environments have started the next games."""
+        """Return the infos about the games that ended in this step, in which the next games have already started."""
         ended = step.terminated | step.truncated
         games = np.flatnonzero(ended)
         if not games.size:
