@@ -15,18 +15,18 @@ from wotd_env.policy import Policy
 
 
 class Learner:
-    """A learner with the preset `quick`. Its methods are the functions `train` and `load` of an entry.
+    """A learner with the preset `quick`. An entry uses the methods as its functions `train` and `load`.
 
     Args:
         name: name of the entry and of the learner, a key of `LEARNERS`.
-        updates: number of updates by budget in minutes; the preset defines all other settings.
+        updates: budget in minutes -> number of updates; the preset defines the other hyperparameters.
     """
 
     def __init__(self, name: str, updates: dict[int, int]) -> None:
         self.name, self.updates = name, updates
 
     def train(self, budget: int, seed: int) -> None:
-        """Train, and replace the run folder."""
+        """Train in a new run folder, after deleting an old folder of the same budget and seed."""
         shutil.rmtree(self._folder(budget, seed), ignore_errors=True)
         module: Any = importlib.import_module(LEARNERS[self.name])
         settings = replace(
@@ -35,7 +35,7 @@ class Learner:
             seed=seed,
             folder=self._folder(budget, seed),
             threads=1,
-            milestones=1,  # the benchmark measures the strength
+            milestones=1,  # few games: the benchmark measures the strength later
             milestone_games=2,
             final_games=2,
         )

@@ -1,4 +1,4 @@
-"""Learn from logged games by MARWIL, for the entries `bc` and `marwil` of the track `offline`.
+"""Learn from logged games with MARWIL, for the entries `bc` and `marwil` of the track `offline`.
 
 The network imitates every logged decision with the weight exp(beta * advantage). The advantage is the result of the
 game minus the value of the position, which a second head learns. With beta = 0 this is behavior cloning.
@@ -24,7 +24,7 @@ GAMES = {
     "greedy-planner": (["greedy", "planner"], 2),
     "planner-random": (["planner", "random"], 3),
 }
-"""The logged files of the track by name: the policies that play, and the seed."""
+"""Name of a logged file of the track -> the policies that play in it, and its seed."""
 LOGGED = 4000  # games per file
 
 WIDTH = 64  # units of the hidden layers
@@ -34,7 +34,7 @@ LEARNING_RATE = 2e-3  # initial value; the learning rate falls linearly to 0
 
 
 def logged(folder: Path) -> list[recording.Decisions]:
-    """Return the logged games, after recording missing files."""
+    """Return the logged games. Record missing files first."""
     files = {folder / f"{name}.parquet": how for name, how in GAMES.items()}
     for file, (policies, seed) in files.items():
         if not file.is_file():
@@ -43,20 +43,20 @@ def logged(folder: Path) -> list[recording.Decisions]:
 
 
 class Learner:
-    """Learns by weighted imitation. Its methods are the functions `train` and `load` of an entry.
+    """A learner by weighted imitation. An entry uses the methods as its functions `train` and `load`.
 
     Args:
         name: name of the entry.
-        beta: factor of the advantage in the exponent; rewards are 1 and -1.
+        beta: factor of the advantage in the weight. A won game has the result 1, a lost game -1.
     """
 
     def __init__(self, name: str, beta: float) -> None:
         self.weights, self.beta = WEIGHTS / name, beta
 
     def train(self, budget: int, seed: int) -> None:
-        """Learn from all logged games, and write the weights. The track has only one budget."""
+        """Learn from all logged games, and save the weights. The track has one budget; `budget` only names the file."""
         self.weights.mkdir(parents=True, exist_ok=True)
-        th.set_num_threads(1)  # sums then round the same on any number of cores
+        th.set_num_threads(1)  # so that rounding does not depend on the number of cores
         th.manual_seed(seed)
         rng, game = np.random.default_rng(seed), Game()
         files = logged(self.weights.parent)

@@ -1,7 +1,7 @@
-"""Train Stable-Baselines3 by self-play, for the entries `sb3_*`: the current model plays both seats.
+"""Train algorithms of Stable-Baselines3 for the entries `sb3_*`, by self-play: the current model plays both seats.
 
 The results of games are the only rewards. An algorithm without masks loses the game if it plays an illegal action, so
-it learns the rules. Opponents and measured models choose among the legal actions.
+it learns the rules. Its opponents, and trained agents in measurements, choose among the legal actions only.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from wotd_env import Rules
 from wotd_env.adapters.sb3 import SB3VecEnv
 
 GAMES = 64  # games played side by side
-SPARE = 0.99  # share of the budget that training may use before its last step
+SPARE = 0.99  # training stops when this share of the budget is used
 
 
 class Scores(nn.Module):
@@ -38,9 +38,9 @@ class Scores(nn.Module):
 
 
 class Budget(BaseCallback):
-    """Ends training when both seats together have used the budget; until then the learning rate falls to 0.
+    """Stops training when both seats together have used the budget. The learning rate falls linearly to 0.
 
-    `opponent` counts the decisions of the second seat.
+    `opponent` counts the decisions of the seat that does not learn.
     """
 
     def __init__(self, decisions: int, opponent: Scores) -> None:
@@ -57,7 +57,7 @@ class Budget(BaseCallback):
 
 
 class Baseline:
-    """An algorithm with its settings. Its methods are the functions `train` and `load` of an entry.
+    """An algorithm with its settings. An entry uses the methods as its functions `train` and `load`.
 
     Args:
         name: name of the entry.
@@ -83,7 +83,7 @@ class Baseline:
         self.learning_rate, self.options = learning_rate, options
 
     def train(self, budget: int, seed: int) -> None:
-        """Train with a budget of decisions, and write the weights."""
+        """Train for `budget` decisions, and save the weights."""
         opponent = NetworkPolicy(Scores(), sample=True, encoding=self.encoding)
         callback = Budget(budget, opponent.network)
         model = self._model(opponent, seed, lambda _: self.learning_rate * callback.left())
@@ -104,11 +104,11 @@ class Baseline:
         return agent
 
     def _model(self, opponent: NetworkPolicy, seed: int, learning_rate: Any) -> Any:
-        th.set_num_threads(1)  # sums then round the same on any number of cores
+        th.set_num_threads(1)  # so that rounding does not depend on the number of cores
         envs = SB3VecEnv(GAMES, opponents=opponent, encoding=self.encoding)
         model = self.algorithm(
             self.policy, envs, learning_rate=learning_rate, gamma=1.0, seed=seed, device="cpu", **self.options
         )
-        envs.seed(seed << 32)  # after SB3's own `envs.seed(seed)`: neighboring seeds would share games
+        envs.seed(seed << 32)  # with SB3's `envs.seed(seed)`, runs with neighboring seeds would share games
         opponent.network.policy = model.policy
         return model

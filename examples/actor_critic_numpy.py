@@ -1,9 +1,9 @@
 """Actor-critic by self-play in NumPy only, for the basic game of two players.
 
-One network plays both seats and learns from the results of the games only. All gradients are written out. A decision is
-used for one gradient step and dropped.
+One network plays both seats and learns from the results of the games only. All gradients are written by hand. Each
+decision is used in only one gradient step.
 
-Seed 0 reaches 41 % against `greedy` in 0.7 minutes of processor time. One thread suits the small matrices:
+Seed 0 reaches a win rate of 41 % against `greedy` in 0.7 minutes of processor time. One thread is enough:
 
     OPENBLAS_NUM_THREADS=1 python examples/actor_critic_numpy.py
 """
@@ -22,24 +22,24 @@ from wotd_env import Game
 
 Array = NDArray[Any]
 
-ENCODING = "features"  # a few dozen hand-made numbers, which suit small networks
+ENCODING = "features"  # a few dozen handcrafted features, which suit small networks
 game = Game(encoding=ENCODING)
-DICE = game.observation_layout["dice"]  # the number of dice by face
+DICE = game.observation_layout["dice"]  # part of an observation: the number of dice of each face
 
-# Each face has a score for each number of kept dice. The logit of a hold is the sum of its scores over the faces.
-# KEPT[roll, hold, (face, number)] is 1 if the hold keeps that number of dice of the face.
+# The network scores each pair (face, number of kept dice). The logit of a hold is the sum of six scores, one per face.
+# KEPT[roll, hold, (face, number)] is 1 if the hold keeps exactly `number` dice of the face.
 HOLDS, SCORES = 32, 6 * 6
-ROLLS = game.chance_outcomes(5)[0]  # (252, 5) ascending faces
+ROLLS = game.chance_outcomes(5)[0]  # (252, 5): the faces of each roll, ascending
 KEPT_DICE: Array = np.arange(HOLDS)[:, None] >> np.arange(5) & 1  # (hold, die)
 COUNTS = (KEPT_DICE[..., None] * (ROLLS[:, None, :, None] == np.arange(6))).sum(2)  # (roll, hold, face)
 KEPT = (COUNTS[..., None] == np.arange(6)).reshape(len(ROLLS), HOLDS, SCORES).astype(np.float32)
 CODE = 6 ** np.arange(6)
 ROLL_OF_CODE = np.zeros(6**6, np.int64)
-ROLL_OF_CODE[COUNTS[:, -1] @ CODE] = np.arange(len(ROLLS))  # the last hold keeps all dice
+ROLL_OF_CODE[COUNTS[:, -1] @ CODE] = np.arange(len(ROLLS))  # the last hold keeps the whole roll
 
 
 class Answer(NamedTuple):
-    """The output of the network for N observations, with the parts that the gradients need."""
+    """The output of the network for N observations, and the intermediate arrays that `gradients` needs."""
 
     inputs: Array
     hidden: Array
@@ -51,7 +51,7 @@ class Answer(NamedTuple):
 
 
 class Network:
-    """One hidden layer; a softmax over the legal actions, and tanh for the value. Adam takes the steps."""
+    """A network with one hidden layer, a softmax over the legal actions, a tanh value and the optimizer Adam."""
 
     def __init__(self, rng: np.random.Generator, width: int = 64) -> None:
         outputs = SCORES + game.num_actions - HOLDS + 1
@@ -64,7 +64,7 @@ class Network:
         self.steps = 0
 
     def __call__(self, observation: Array, mask: Array) -> Answer:
-        """Return the policy and the value for int8 (N, D) and (N, A)."""
+        """Return the policy and the value for observations int8 (N, D) and action masks int8 (N, A)."""
         w1, b1, w2, b2 = self.weights
         x = observation.astype(np.float32) / 5
         hidden = np.maximum(x @ w1 + b1, 0)
@@ -78,10 +78,10 @@ class Network:
     def gradients(
         self, observation: Array, mask: Array, action: Array, advantage: Array, entropy: float
     ) -> tuple[Array, ...]:
-        """Return the gradient of the mean loss of N decisions, one array for each of the weights.
+        """Return the gradient of the mean loss of N decisions, one array for each weight array.
 
         The loss is -A log pi(a|s) - entropy * H(pi(.|s)), with A divided by its standard deviation, plus half the
-        cross-entropy of the chances to win: (1 + V) / 2 against (1 + target) / 2, where the target is V + A.
+        cross-entropy of the predicted chance to win, (1 + V) / 2, relative to (1 + target) / 2. The target is V + A.
         """
         x, hidden, kept, policy, _ = self(observation, mask)
         log_policy = np.log(np.maximum(policy, 1e-30))
@@ -96,7 +96,7 @@ class Network:
         return x.T @ d_hidden, d_hidden.sum(0), hidden.T @ d_y, d_y.sum(0)
 
     def step(self, gradients: tuple[Array, ...], rate: float) -> None:
-        """Take a step of Adam."""
+        """Update the weights with one step of Adam."""
         self.steps += 1
         for w, gradient, (mean, square) in zip(self.weights, gradients, self.moments, strict=True):
             mean += 0.1 * (gradient - mean)
@@ -110,7 +110,7 @@ def train(updates: int = 3000, seed: int = 0, evaluation_games: int = 500) -> Ne
     Args:
         updates: gradient steps; each uses 16 decisions in each of 128 games.
         seed: equal seeds give equal networks.
-        evaluation_games: games that measure each win rate.
+        evaluation_games: number of games for each win rate.
     """
     games, steps, trace = 128, 16, 0.9
     rng, started = np.random.default_rng(seed), time.process_time()
@@ -126,7 +126,7 @@ def train(updates: int = 3000, seed: int = 0, evaluation_games: int = 500) -> Ne
             up_to = answer.policy.cumsum(1)
             action = (up_to > rng.random((games, 1)) * up_to[:, -1:]).argmax(1)
             game.step_autoreset(state, action, observation, mask, rewards, done)
-            # The game is zero-sum: the value for the other seat counts with its sign changed.
+            # The game is zero-sum: if the other seat acts next, its value counts with the opposite sign.
             sign = np.where(done, 0, np.where(state["player"] == actor, 1, -1))
             decisions.append((*seen, action, answer.value, rewards[everyone, actor], sign))
         observations, masks, actions, value, reward, sign = map(np.stack, zip(*decisions, strict=True))
@@ -151,7 +151,7 @@ def train(updates: int = 3000, seed: int = 0, evaluation_games: int = 500) -> Ne
 
 
 def win_rate(network: Network, opponent: str, games: int) -> float:
-    """Return the share of games that the most likely actions win, in a random seat against a named policy."""
+    """Return the win rate of the network's most likely actions, in a random seat against a named policy."""
     name = "wotd_env:wotd_env/WayOfTheDragon-v0"
     envs = gymnasium.make_vec(name, num_envs=games, opponents=opponent, encoding=ENCODING)
     observation, info = envs.reset(seed=1 << 40)

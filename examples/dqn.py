@@ -1,9 +1,9 @@
 """Double DQN with action masks, first against `random` and then against `greedy`, on the Gymnasium vector environment.
 
-It teaches where masks belong in Q-learning (the greedy action, the exploring action and the target), how to read the
-autoresetting vector environment, and n-step targets for a reward that comes only at the end of the game.
+The example shows where Q-learning needs masks: in the greedy action, the exploring action and the target. It also shows
+how to use a vector environment with autoreset, and n-step targets for a reward at the end of the game.
 
-Seed 0 reaches 16 % against `greedy` in 1.8 minutes of processor time.
+Seed 0 reaches a win rate of 16 % against `greedy` in 1.8 minutes of processor time.
 
     python examples/dqn.py
     python examples/dqn.py --help         # all settings
@@ -55,9 +55,9 @@ class Settings:
 
 
 class Network(nn.Module):
-    """Action values from the hand-made observation `features`.
+    """Computes action values from observations with the encoding `features`.
 
-    Each face has a score for each number of kept dice. The value of a hold is the sum of its scores over the faces.
+    A layer scores each pair (face, number of kept dice). The value of a hold is the sum of six scores, one per face.
     """
 
     def __init__(self, game: Game, width: int) -> None:
@@ -68,31 +68,31 @@ class Network(nn.Module):
         )
         self.scores = nn.Linear(width, 6 * 6)  # (face, number of kept dice)
         self.others = nn.Linear(width, game.num_actions - 32)
-        self.bits = th.arange(32)[:, None] >> th.arange(5) & 1  # hold h keeps die i: [h, i]
+        self.bits = th.arange(32)[:, None] >> th.arange(5) & 1  # [h, i]: 1 if hold h keeps die i
 
     def forward(self, observation: th.Tensor) -> th.Tensor:
-        """Return the values of all actions (N, A), from int8 (N, D)."""
+        """Return the values of all actions, (N, A), for observations, int8 (N, D)."""
         x = self.body(observation.float() / 5)
         counts = observation[:, self.dice].long()  # number of dice of each face
-        faces = (counts.cumsum(1)[:, None] <= th.arange(5)[:, None]).sum(2)  # faces, ascending
+        faces = (counts.cumsum(1)[:, None] <= th.arange(5)[:, None]).sum(2)  # the five faces, ascending
         kept = (self.bits[:, :, None] * (faces[:, None, :, None] == th.arange(6))).sum(2)  # (N, hold, face)
         holds = self.scores(x).view(-1, 6, 6).gather(2, kept.transpose(1, 2)).sum(1)
         return th.cat((holds, self.others(x)), 1)
 
     def masked(self, observation: Array, mask: Array) -> th.Tensor:
-        """Return the values of the actions (N, A), -inf for illegal ones."""
+        """Return the values of all actions, (N, A), with -inf for illegal actions."""
         values: th.Tensor = self(th.from_numpy(observation))
         return values.masked_fill(th.from_numpy(mask) == 0, -th.inf)
 
 
 def make_games(opponent: str, games: int) -> Any:
-    """Return the vector environment. The step after the end of a game starts the next one (`NextStep`)."""
+    """Return a vector environment. The step after the end of a game starts the next game (autoreset `NextStep`)."""
     name = "wotd_env:wotd_env/WayOfTheDragon-v0"
     return gymnasium.make_vec(name, num_envs=games, opponents=opponent, encoding="features")
 
 
 class Memory:
-    """The last transitions: decision, action, n-step return, and the decision n steps later."""
+    """The replay buffer. A transition is a decision, its action, the n-step return, and the decision n steps later."""
 
     def __init__(self, size: int, game: Game) -> None:
         self.observation, self.later = np.zeros((2, size, game.observation_size), np.int8)
@@ -103,7 +103,7 @@ class Memory:
         self.size = self.added = 0
 
     def add(self, **rows: Array) -> None:
-        """Add transitions. If the memory is full, they replace the oldest ones."""
+        """Add transitions. In a full memory they replace the oldest transitions."""
         count, size = len(rows["action"]), len(self.action)
         at = (self.added + np.arange(count)) % size
         for name, values in rows.items():
@@ -114,7 +114,7 @@ class Memory:
 
 def train(settings: Settings) -> Network:
     """Train a network, print its progress ten times, and return it."""
-    th.set_num_threads(1)  # equal seeds then give equal weights
+    th.set_num_threads(1)  # with one thread, equal seeds give equal weights
     th.manual_seed(settings.seed)
     rng, started = np.random.default_rng(settings.seed), time.process_time()
     envs = make_games("random", settings.games)
@@ -128,7 +128,7 @@ def train(settings: Settings) -> Network:
     ended = np.zeros(settings.games, np.bool_)
     for step in range(settings.steps):
         share = step / settings.steps
-        if step == settings.steps // 3:  # an untrained network never beats greedy, so it would not learn
+        if step == settings.steps // 3:  # earlier, the network would always lose and learn nothing
             envs = make_games("greedy", settings.games)
             observation, info = envs.reset(seed=settings.seed)
             ended[:] = False
@@ -142,7 +142,7 @@ def train(settings: Settings) -> Network:
         before, started_anew = observation, ended
         observation, reward, terminated, truncated, info = envs.step(action)
         ended = terminated | truncated
-        # The step after the end of a game ignores its action and starts the next game, so it is not stored.
+        # The step after the end of a game only starts the next game and ignores its action, so it is not stored.
         recent.append((before, action, reward, ended, ~started_anew))
         remember(memory, recent, observation, info["action_mask"])
         if memory.size >= settings.batch:
@@ -160,7 +160,7 @@ def train(settings: Settings) -> Network:
 
 
 def remember(memory: Memory, recent: deque[tuple[Array, ...]], later: Array, later_mask: Array) -> None:
-    """Add the transitions that began n steps ago. Their returns end now, or earlier at the end of the game."""
+    """Add the transitions that began n steps ago. Their returns sum the rewards up to now or to the end of the game."""
     if len(recent) < (recent.maxlen or 0):
         return
     observation, action, _, _, valid = recent[0]
@@ -177,7 +177,7 @@ def learn(
     network: Network, target: Network, optimizer: th.optim.Optimizer, memory: Memory, rows: Array
 ) -> None:
     """Take a gradient step on a batch of transitions."""
-    # y = sum of n rewards + Q'(s', argmax over legal a' of Q(s', a')), where Q' is the target network
+    # target y = sum of n rewards + Q'(s', argmax over legal a' of Q(s', a')), where Q' is the target network
     later, mask = memory.later[rows], memory.later_mask[rows]
     with th.no_grad():
         best = network.masked(later, mask).argmax(1, keepdim=True)
@@ -194,7 +194,7 @@ def learn(
 
 
 def win_rate(network: Network, opponent: str, games: int) -> float:
-    """Return the share of games that the best actions win, in a random seat against a named policy."""
+    """Return the win rate of the actions with the highest values, in a random seat against a named policy."""
     envs = make_games(opponent, games)
     observation, info = envs.reset(seed=1 << 40)
     won, running = np.zeros(games, np.bool_), np.ones(games, np.bool_)

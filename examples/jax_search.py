@@ -1,10 +1,10 @@
-"""Tree search in JAX: stochastic MuZero of mctx on the exact rules and the exact dice, without learning.
+"""Tree search in JAX: stochastic MuZero of mctx, with the exact rules and dice instead of learned models.
 
-It teaches how to connect `wotd_env.jax` to a search with chance nodes: `decide` leads to a chance node, `chance_logits`
+It connects `wotd_env.jax` to a search with chance nodes: `decide` leads to a chance node, `chance_logits`
 are its 252 rolls, and `throw` leads to the next decision. A heuristic replaces the networks. It works for two players.
 
-Gumbel MuZero (`mctx.gumbel_muzero_policy`) is the wrong algorithm here. It stores one sampled roll for each action that
-it tries, and returns to the actions whose stored roll was lucky.
+Gumbel MuZero (`mctx.gumbel_muzero_policy`) is unsuitable here. It stores one sampled roll for each action that
+it tries, and then prefers the actions whose stored roll was lucky.
 
     pip install mctx
     python examples/jax_search.py --simulations 32
@@ -32,17 +32,17 @@ layout = env.observation_layout
 
 
 class Node(NamedTuple):
-    """A node of the tree: a state, or an afterstate before the dice."""
+    """A node of the tree: a state at a decision, or an afterstate, whose dice are not thrown yet."""
 
     state: State
-    mover: Array  # seat of the last decision
+    mover: Array  # seat that took the last decision
 
 
 def value(state: State, seat: Array) -> Array:
-    """Return the heuristic value of a state for a seat, in [-1, 1]: its lead in spaces and points, squashed.
+    """Return the heuristic value of a state for a seat, in [-1, 1]: tanh of the seat's lead in spaces and points.
 
-    The player to act expects to move by its most frequent element: by the dice that show it, plus a sixth of the other
-    dice in each roll.
+    The lead includes the expected next move of the player to act. The player keeps the dice of its most frequent
+    element, and each other die shows this element with probability 1/6 per roll.
     """
     seen = env.observe(state, state.current_player)
     pieces = seen[layout["pieces"]].reshape(2, 5, -1).argmax(2)
@@ -57,7 +57,7 @@ def value(state: State, seat: Array) -> Array:
 
 
 def action_logits(state: State) -> Array:
-    """Return heuristic logits, which favor holds of many equal dice and moves that gain."""
+    """Return heuristic logits, which favor holds of many equal dice and moves to states of high value."""
     counts = state.observation[layout["dice"]].reshape(6, 6).argmax(1)
     roll = (jnp.asarray(COUNTS[:252]) == counts).all(1).argmax()
     kept = jnp.asarray(COUNTS)[jnp.asarray(HOLD_KEEP)[roll]][:, :5].astype(jnp.float32)
@@ -78,7 +78,7 @@ def decision(params: None, key: Array, action: Array, node: Node) -> tuple[Any, 
 
 
 def chance(params: None, key: Array, roll: Array, node: Node) -> tuple[Any, Node]:
-    """Throw the dice of a batch of afterstates. The value changes its sign when the other seat is to act."""
+    """Throw the dice of a batch of afterstates. The discount is -1 if the other seat is to act next."""
     state = jax.vmap(env.throw)(node.state, roll)
     over = state.terminated | state.truncated
     same = state.current_player == node.mover
@@ -92,7 +92,7 @@ def chance(params: None, key: Array, roll: Array, node: Node) -> tuple[Any, Node
 
 
 def search(state: State, key: Array, simulations: int) -> Array:
-    """Return the action of each state of a batch."""
+    """Return the action that the search chooses in each state of a batch."""
     root = mctx.RootFnOutput(
         prior_logits=jax.vmap(action_logits)(state),
         value=jax.vmap(value)(state, state.current_player),

@@ -1,7 +1,7 @@
-"""A bot of OpenSpiel as a policy: here its Monte Carlo tree search for two players.
+"""A bot of OpenSpiel as a policy: the Monte Carlo tree search of OpenSpiel, for two players.
 
-Every position becomes the first position of an OpenSpiel game, which the bot then plays for one decision. The class
-works wherever this package takes a policy. On the shortest board, some games and the benchmark take 20 seconds each:
+For each decision, the bot starts an OpenSpiel game at the position and takes one action in it. The class works wherever
+this package takes a policy. On the shortest board, the arena and the benchmark take 20 seconds each:
 
     wotd arena examples.openspiel_bot:Search random --spaces 0 --games 20
     wotd benchmark examples.openspiel_bot:Search --spaces 0 --size 2 --games 4
@@ -25,10 +25,10 @@ EXPLORATION = 2.0
 
 
 class Search:
-    """Plays the decisions of OpenSpiel's tree search. The ends of its simulations are played at random."""
+    """A policy that decides by OpenSpiel's tree search. Random actions finish the games of its simulations."""
 
     def check_rules(self, rules: Rules) -> None:
-        """Raise ValueError for more than two players, whose simulations take seconds for each decision."""
+        """Raise ValueError for more than two players: the search would take seconds for each decision."""
         if rules.players > 2:
             raise ValueError(f"players must be 2, got {rules.players}")
 

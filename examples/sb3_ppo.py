@@ -1,6 +1,6 @@
-"""Stable-Baselines3: MaskablePPO against its current self, measured against greedy and random.
+"""Stable-Baselines3: MaskablePPO in self-play against its current policy, then measured against greedy and random.
 
-Seed 0 reaches 10 % against `greedy` and 98 % against `random` in 1.3 minutes of processor time.
+Seed 0 reaches win rates of 10 % against `greedy` and 98 % against `random` in 1.3 minutes of processor time.
 
     python examples/sb3_ppo.py [DECISIONS]
 """
@@ -14,7 +14,7 @@ from sb3_contrib.common.maskable.evaluation import evaluate_policy
 
 from wotd_env.adapters.sb3 import Learner, SB3VecEnv
 
-ENCODING = "features"  # a few dozen hand-made numbers, which suit small networks
+ENCODING = "features"  # a few dozen handcrafted features, which suit small networks
 
 
 def train(steps: int = 1_000_000, envs: int = 256, evaluation_games: int = 1000) -> MaskablePPO:

@@ -1,4 +1,4 @@
-"""Way of the Dragon: a reinforcement-learning environment of the board game for 2 to 5 players."""
+"""Way of the Dragon: the board game for 2 to 5 players as a reinforcement-learning environment."""
 
 from __future__ import annotations
 
@@ -38,18 +38,18 @@ __all__ = [
     "way_of_the_dragon_v0",
 ]
 
-# Entry points are strings, so that only `make` imports the environments.
+# The entry points are strings, so that `import wotd_env` does not import the environments; `make` does.
 gymnasium.register(
     "wotd_env/WayOfTheDragon-v0",
     entry_point="wotd_env.envs.single:WayOfTheDragonEnv",
     vector_entry_point="wotd_env.envs.vector:WayOfTheDragonVectorEnv",
 )
-if hasattr(pettingzoo, "register"):  # new in PettingZoo 1.27
+if hasattr(pettingzoo, "register"):  # PettingZoo 1.27 or later
     pettingzoo.register(
         "aec", "wotd_env/way_of_the_dragon_v0", entry_point="wotd_env.way_of_the_dragon_v0:env"
     )
 
-# Names that need compiled kernels are imported at first use, so that `import wotd_env` stays cheap.
+# Names from modules with compiled kernels are imported at first use, so that `import wotd_env` stays fast.
 _LAZY = {
     **dict.fromkeys(("Game", "GameSpec", "IllegalActionError"), "wotd_env.core.game"),
     "Policy": "wotd_env.policy",

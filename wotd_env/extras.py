@@ -1,4 +1,4 @@
-"""Optional dependencies: one error for every import that fails, which names the extra to install."""
+"""Raise an error that names the extra to install if an optional dependency is missing."""
 
 from __future__ import annotations
 
@@ -9,16 +9,16 @@ from gymnasium.error import DependencyNotInstalled
 
 
 class MissingExtraError(ModuleNotFoundError, DependencyNotInstalled):
-    """A package of an extra is not installed. Gymnasium's tools expect DependencyNotInstalled."""
+    """Error for a package of an extra that is not installed. Gymnasium's tools expect a DependencyNotInstalled."""
 
 
 @contextmanager
 def needed_for(what: str, extra: str) -> Iterator[None]:
-    """Raise MissingExtraError if an import in the `with` block fails. `what`, a noun, is the feature that needs it."""
+    """Raise MissingExtraError if an import in the `with` block fails. `what`, a noun, names the part that needs it."""
     try:
         yield
     except ImportError as error:
-        # pip reads the extras of an installed package from its metadata, so this works before publication too.
+        # pip reads the extras of an installed package from its metadata, so the command works before publication too.
         raise MissingExtraError(
             f"{what} needs {error.name}, part of the extra {extra}: pip install 'wotd-env[{extra}]', "
             f"or '.[{extra}]' in a checkout",

@@ -1,4 +1,4 @@
-"""Write files so that a reader finds either the old content or the new content, never a part."""
+"""Write files atomically: a reader finds the old content or the complete new content."""
 
 from __future__ import annotations
 
@@ -13,19 +13,19 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 PART = ".part-"
-"""First characters of the names of temporary files. A killed process leaves its temporary file behind."""
+"""Prefix of the names of temporary files. A killed process leaves its temporary file behind."""
 
 
 @contextmanager
 def replacing(file: Path, *, sync: bool = True) -> Iterator[Path]:
-    """Yield a temporary path beside a file; at the end of the `with` block it replaces the file.
+    """Yield a temporary path in the folder of `file`. At the end of the `with` block it replaces `file`.
 
-    The temporary name is unique and has the suffix of the file. After an error the file is as it was, and the temporary
-    file is removed. If the file is a symbolic link, its target is replaced. With `sync` the content is flushed to the
-    disk before the replacement, so that it survives a power failure.
+    The temporary name is unique and has the suffix of `file`. After an error `file` is unchanged, and the temporary
+    file is removed. If `file` is a symbolic link, its target is replaced. With `sync` the content is flushed to the
+    disk before the replacement, so that the content survives a power failure.
 
     Raises:
-        OSError: naming the file, if it cannot be written.
+        OSError: if `file` cannot be written; the error names `file`.
     """
     target = file.resolve()
     part = target.with_name(f"{PART}{uuid.uuid4().hex}-{target.name}")
@@ -44,13 +44,13 @@ def replacing(file: Path, *, sync: bool = True) -> Iterator[Path]:
 
 
 def write(file: Path, content: bytes, *, sync: bool = True) -> None:
-    """Write a file, see `replacing`; raise OSError that names the file if this fails. An old file is then unchanged."""
+    """Write a file with `replacing`. A failure raises OSError that names the file, and leaves an old file unchanged."""
     with replacing(file, sync=sync) as part:
         part.write_bytes(content)
 
 
 def save_figure(figure: Figure, file: str | Path) -> None:
-    """Write a figure of matplotlib in the format of the file's ending. Equal figures give equal files."""
+    """Write a matplotlib figure in the format that the suffix of `file` names. Equal figures give equal files."""
     import matplotlib as mpl
 
     date = {".svg": "Date", ".pdf": "CreationDate"}.get(Path(file).suffix)

@@ -12,9 +12,9 @@ Z = 1.959963984540054  # the quantile of the normal distribution at (1 + LEVEL) 
 
 
 def margin_of_error(sample: NDArray[np.floating]) -> float:
-    """Return half the width of the interval of the mean of independent values (N,), by normal approximation.
+    """Return half the width of the interval around the mean of independent values (N,), with normal approximation.
 
-    The result is infinite for fewer than two values.
+    For fewer than two values the result is infinite.
     """
     if len(sample) < 2:
         return math.inf
@@ -22,20 +22,20 @@ def margin_of_error(sample: NDArray[np.floating]) -> float:
 
 
 def margin_of_ratio(sums: NDArray[np.floating], counts: NDArray[np.number]) -> float:
-    """Return half the width of the interval of sums.sum() / counts.sum(); infinity for fewer than two groups.
+    """Return half the width of the interval around `sums.sum() / counts.sum()`.
 
-    The ratio is the mean of values in independent groups, such as the decisions of games. Values of one group may be
-    dependent. `sums` and `counts`, (N,), are the sum and the number of values of each group. The total count must be at
-    least 1.
+    This ratio is the mean of values in independent groups, for example of the decisions in many games. Values of the
+    same group may be dependent. `sums`, (N,), has the sum of the values of each group; `counts`, (N,), has the number
+    of values of each group. There must be at least one value. For fewer than two groups the result is infinite.
     """
     total = counts.sum()
     return margin_of_error(sums - sums.sum() / total * counts) * len(sums) / float(total)
 
 
 def proportion_confint(count: float, nobs: int) -> tuple[float, float]:
-    """Return the bounds of the Wilson interval of a proportion: `count` successes in `nobs` trials, at least one.
+    """Return the bounds of the Wilson interval of the proportion of `count` successes in `nobs` trials.
 
-    `count` may include ties as halves.
+    There must be at least one trial. In `count`, a tie may be half a success.
     """
     share, spread = count / nobs, Z * Z / nobs
     middle = (share + spread / 2) / (1 + spread)

@@ -16,7 +16,7 @@ from wotd_env.core.state import ROW, STATE, States, take
 
 @runtime_checkable
 class Policy(Protocol):
-    """An object that chooses actions. The other protocols of this module are optional parts of a policy."""
+    """An object that chooses actions. A policy may also implement the other protocols of this module."""
 
     def act(self, game: Game, state: States, rng: np.random.Generator) -> NDArray[np.int64]:
         """Choose an action for the seat to act in every game.
@@ -35,19 +35,19 @@ class Policy(Protocol):
 
 @runtime_checkable
 class RulesBound(Protocol):
-    """A policy or value that fits certain rules only, such as a network. The rules are checked before games begin."""
+    """A policy or value, such as a network, that fits only certain rules. The rules are checked before games begin."""
 
     def check_rules(self, rules: Rules) -> None:
-        """Raise ValueError if the object does not fit `rules`. The error names `rules` and the rules that it fits."""
+        """Raise ValueError if the object does not fit `rules`. The error names both rules."""
         ...
 
 
 @runtime_checkable
 class HasEquity(Protocol):
-    """A policy that knows the value of states. The arena uses these values to measure the luck of the dice."""
+    """A policy that estimates the value of states. The arena uses these values to measure the luck of the dice."""
 
     def equity(self, game: Game, state: States) -> NDArray[np.floating[Any]]:
-        """Return the expected reward of the seat to act, (N,).
+        """Return the expected reward of the seat to act in each game, (N,).
 
         Before a roll (phase CHANCE) the expected reward is the mean over all outcomes of the roll.
         """
@@ -56,7 +56,7 @@ class HasEquity(Protocol):
 
 @runtime_checkable
 class Fingerprinted(Protocol):
-    """A policy with its own version. The arena reuses stored games only if the fingerprint is unchanged."""
+    """A policy with a fingerprint of its version. The arena reuses stored games only of an equal fingerprint."""
 
     def fingerprint(self) -> str:
         """Return a text that changes whenever the policy may play differently, such as a digest of its weights."""
@@ -64,7 +64,7 @@ class Fingerprinted(Protocol):
 
 
 def check_plays(policy: Policy, rules: Rules) -> None:
-    """Raise ValueError if a policy does not play games with these rules, see `RulesBound`."""
+    """Raise ValueError if a policy cannot play games with these rules, see `RulesBound`."""
     if isinstance(policy, RulesBound):
         policy.check_rules(rules)
 
@@ -72,8 +72,8 @@ def check_plays(policy: Policy, rules: Rules) -> None:
 def check_made_for(name: str, own: Rules, rules: Rules) -> None:
     """Raise ValueError if an object made for the rules `own` does not fit games with `rules`.
 
-    The error contains `name`, the name of the object, and both rules. The rules may differ in the starting player, in
-    the turn limit, and in colors without effect. An object made for random colors fits all colors.
+    The error contains both rules and `name`, the name of the object. Rules that differ only in the starting player, the
+    turn limit, or colors without effect do fit. An object made for random colors fits all colors.
     """
     essence, other = _essence(own), _essence(rules)
     if essence.colors == "random":
@@ -83,7 +83,7 @@ def check_made_for(name: str, own: Rules, rules: Rules) -> None:
 
 
 def _essence(rules: Rules) -> Rules:
-    """Return the rules with default values in all fields that do not matter to a learner."""
+    """Return the rules with default values in the fields that may differ in `check_made_for`."""
     colors: Any = None
     if rules.powers == "own" or rules.immunity:
         colors = rules.colors or ELEMENTS[: rules.players]
@@ -91,20 +91,20 @@ def _essence(rules: Rules) -> Rules:
 
 
 def seen_in(encoding: str, game: Game) -> Game:
-    """Return a game with the same rules whose observations have the given encoding."""
+    """Return a game like `game` whose observations have the given encoding."""
     if game.encoding == encoding:
         return game
     return Game(game.rules, game.skip_forced, game.num_threads, encoding)
 
 
 def ask(policy: Policy, game: Game, state: States, rng: np.random.Generator) -> NDArray[np.int64]:
-    """Return the actions that a policy chooses, legal or not, int64 (N,).
+    """Return the actions that a policy chooses, int64 (N,), without a check that they are legal.
 
-    The policy gets a copy of the games with random streams from `rng`, 64 bits per game. So the policy can neither know
-    the future dice nor change a game.
+    The policy gets a copy of the games, in which 64 bits from `rng` replace each random stream. So the policy can
+    neither know the future dice nor change a game.
 
     Raises:
-        ValueError: unless the policy returns an integer for every game.
+        ValueError: if the policy does not return one integer for each game.
     """
     shown = state.view(ROW).copy().view(STATE)
     shown["rng"] = rng.integers(0, 1 << 64, len(shown), dtype=np.uint64)
@@ -130,8 +130,8 @@ def play_out(
             also end some of these games by setting their phase. Actions for ended games are ignored.
 
     Yields:
-        int64 (N,): the legal action of every game, or -1 for games that are over. The games change when the next array
-        is requested.
+        int64 (N,): a legal action for each running game, and -1 for games that are over. The games change when the next
+        array is requested.
 
     Raises:
         IllegalActionError: if an action is illegal; that step changes no game.
@@ -155,7 +155,7 @@ def play_policies(
     policies: Sequence[Policy],
     rng: np.random.Generator,
 ) -> Iterator[NDArray[np.int64]]:
-    """Play games between policies, see `play_out`. `seats` has indices of `policies`, which all draw from `rng`."""
+    """Play games between policies with `play_out`. `seats` has indices in `policies`; all policies draw from `rng`."""
     return play_out(
         game, state, seats, lambda player, games: ask(policies[player], game, take(state, games), rng)
     )

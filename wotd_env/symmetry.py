@@ -1,18 +1,19 @@
 """Symmetries of the game: permutations of the paths and rotations of the seats.
 
 Permuted or rotated games are equivalent: corresponding decisions lead to equivalent positions and to the same rewards.
-Learners can use them to augment data and to test invariance.
+Use the permutations and rotations to augment training data, or to test a learner for invariance.
 
-The functions share these arguments and do not change them:
+Several functions have these arguments, and never change them:
 
 - `rules`: the rules of all games.
 - `states`: STATE (N,), the games before the permutation or rotation.
-- `permutation`: integers (5,), or (N, 5) with one permutation per game; `permutation[e]` is the new path of path e.
+- `permutation`: integers (5,), or (N, 5) with one permutation per game; path e becomes path `permutation[e]`.
 
 Invalid arguments raise `ValueError`.
 
-A rotation of the seats changes only records and arrays with a column per seat, such as rewards
-(`np.roll(rewards, by, 1)`). Observations and actions count seats from the observer or actor and do not change.
+A rotation of the seats changes records. It also changes arrays with a column per seat: rotate rewards with
+`np.roll(rewards, by, 1)`. Observations and actions do not change, because they count seats from the seat that observes
+or acts.
 """
 
 from __future__ import annotations
@@ -39,11 +40,12 @@ __all__ = [
 def permute_states(rules: Rules, states: States, permutation: ArrayLike) -> States:
     """Return the games with permuted paths and permuted elements on the dice, STATE (N,).
 
-    With immunity (R14) the colors of the seats are permuted too; otherwise they stay. With `powers="own"` the
-    powers belong to the colors. So with immunity and `powers="own"` the permutation must fix the paths of the colors in
-    play.
+    With immunity (R14) the colors of the seats are permuted too; otherwise the colors do not change. With
+    `powers="own"` each power belongs to a color. So with immunity and `powers="own"` the permutation must not move the
+    paths of the colors in play.
 
-    The random streams are not permuted: pass permuted dice to `Game.roll` for equal play.
+    The random streams do not change, so future dice are not permuted. For equivalent play, pass permuted dice to
+    `Game.roll`.
     """
     moved_to = _checked(rules, states, permutation)
     permuted = states.copy()
@@ -56,9 +58,9 @@ def permute_states(rules: Rules, states: States, permutation: ArrayLike) -> Stat
 
 
 def permute_dice(dice: ArrayLike, permutation: ArrayLike) -> NDArray[np.int8]:
-    """Return the dice of permuted games: faces in ascending order and then -1, int8 (N, 5).
+    """Return the dice of permuted games, int8 (N, 5): faces in ascending order, then -1 for each unrolled die.
 
-    `dice` are integers (N, 5): faces, and -1 for a die to be rolled.
+    `dice`, integers (N, 5), has the faces of the dice, and -1 for each unrolled die.
     """
     given = check_integers("dice", dice, (*np.shape(dice)[:1], DICE), -1, DRAGON)
     symbols = np.sort(_symbols(given, _permutations(permutation, len(given))), 1)
@@ -70,7 +72,7 @@ def permute_actions(
 ) -> NDArray[np.int64]:
     """Return the actions of permuted games, int64 (N,), that correspond to `actions`, integers (N,).
 
-    Legal actions stay legal. The dice of `states` determine the new numbers of the holds.
+    Legal actions stay legal. The number of a hold depends on the order of the dice, so it changes with the dice.
     """
     given = check_integers("actions", actions, states.shape, 0, num_actions(rules.players) - 1)
     permuted = _permuted_actions(rules, states, _checked(rules, states, permutation))
@@ -78,7 +80,7 @@ def permute_actions(
 
 
 def permute_masks(rules: Rules, states: States, masks: ArrayLike, permutation: ArrayLike) -> NDArray[Any]:
-    """Return action masks, or other arrays with a number per action, of permuted games.
+    """Return the action masks of permuted games, or other arrays with one value per action.
 
     `masks` and the result have the shape (N, A) and any type.
     """
@@ -94,8 +96,8 @@ def permute_observations(
 ) -> NDArray[Any]:
     """Return the observations of the same seats in permuted games.
 
-    `observations` and the result have the shape (N, D) and any type. The permutation is not checked against the colors
-    in play.
+    `observations` and the result have the shape (N, D) and any type. The colors in play are unknown here, so the
+    permutation is not checked against them.
     """
     described = parts(rules, check_choice("encoding", encoding, ENCODINGS))
     slices = layout(rules, encoding)
@@ -121,9 +123,10 @@ def permute_observations(
 
 
 def rotate_seats(rules: Rules, states: States, by: int) -> States:
-    """Return the games with all players moved `by` seats, with their pieces, colors and powers, STATE (N,).
+    """Return the games, STATE (N,), after all players move `by` seats with their pieces, colors and powers.
 
-    Seat k becomes seat `(k + by) % players`. The random streams stay, so the same actions give equivalent games.
+    Seat k becomes seat `(k + by) % players`. The random streams do not change, so equal actions lead to equivalent
+    games.
     """
     check_states(rules, states)
     n = rules.players
@@ -138,7 +141,7 @@ def rotate_seats(rules: Rules, states: States, by: int) -> States:
 
 
 def _permutations(permutation: ArrayLike, games: int) -> NDArray[np.int64]:
-    """Return a permutation for each game, int64 (N, 5)."""
+    """Return a permutation for each game, int64 (N, 5), after checking that it is a permutation."""
     shape = (games, PATHS) if np.ndim(permutation) == 2 else (PATHS,)
     given = check_integers("permutation", permutation, shape)
     wrong = (np.sort(given, -1) != np.arange(PATHS)).any(-1)
@@ -149,7 +152,7 @@ def _permutations(permutation: ArrayLike, games: int) -> NDArray[np.int64]:
 
 
 def _checked(rules: Rules, states: States, permutation: ArrayLike) -> NDArray[np.int64]:
-    """Return a permutation for each game, int64 (N, 5), after checking it against the rules."""
+    """Return a permutation for each game, int64 (N, 5), after checking games and permutations against the rules."""
     check_states(rules, states)
     moved_to = _permutations(permutation, len(states))
     if rules.immunity and rules.powers == "own":
@@ -166,7 +169,7 @@ def _checked(rules: Rules, states: States, permutation: ArrayLike) -> NDArray[np
 
 
 def _moved(array: NDArray[Any], moved_to: NDArray[np.int64], axis: int) -> NDArray[Any]:
-    """Return an array (N, ...) with index i of an axis moved to `moved_to[game, i]`; `moved_to` is (N, k)."""
+    """Return a copy of an array (N, ...) in which index i along `axis` becomes `moved_to[game, i]`, int64 (N, k)."""
     shape = [1] * array.ndim
     shape[0], shape[axis] = moved_to.shape
     moved = np.empty_like(array)
@@ -175,25 +178,25 @@ def _moved(array: NDArray[Any], moved_to: NDArray[np.int64], axis: int) -> NDArr
 
 
 def _faces(moved_to: NDArray[np.int64]) -> NDArray[np.int64]:
-    """Return the permuted faces of a die, int64 (N, 6); dragons stay."""
+    """Return the new face for each face of a die, int64 (N, 6); dragons stay dragons."""
     return np.concatenate([moved_to, np.full((len(moved_to), 1), DRAGON)], 1)
 
 
 def _symbols(dice: NDArray[Any], moved_to: NDArray[np.int64]) -> NDArray[np.int64]:
-    """Return the permuted faces of dice, int64 (N, 5), unsorted; a die to be rolled is UNROLLED."""
+    """Return the new faces of the dice, int64 (N, 5), in the order of `dice`, with UNROLLED for a die to be rolled."""
     symbols = np.concatenate([_faces(moved_to), np.full((len(moved_to), 1), UNROLLED)], 1)
     return np.take_along_axis(symbols, dice.astype(np.int64) % (UNROLLED + 1), 1)
 
 
 def _renamed(names: NDArray[Any], moved_to: NDArray[np.int64]) -> NDArray[np.int64]:
-    """Return the numbers of paths or colors, (N, k), that replace `names` in the permuted games."""
+    """Return the new numbers of the paths or colors `names`, (N, k), in the permuted games."""
     return np.take_along_axis(moved_to, names.astype(np.int64), 1)
 
 
 def _permuted_actions(rules: Rules, states: States, moved_to: NDArray[np.int64]) -> NDArray[np.int64]:
-    """Return the corresponding action in the permuted games for every action, int64 (N, A)."""
-    # A stable sort keeps dice of one face in order. So among the holds that keep the same faces, the smallest number
-    # stays the smallest, which is the legal one.
+    """Return the new number of every action in the permuted games, int64 (N, A)."""
+    # If several holds keep the same faces, only the hold with the smallest number is legal. A stable sort does not
+    # change the order of equal dice, so the legal hold has the smallest number in the permuted games too.
     new_index = np.argsort(np.argsort(_symbols(states["dice"], moved_to), 1, kind="stable"), 1)
     kept = np.arange(NUM_HOLDS)[:, None] >> np.arange(DICE) & 1
     holds = (kept << new_index[:, None]).sum(2)

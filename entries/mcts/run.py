@@ -1,11 +1,11 @@
-"""Enter the tree search `mcts`, a reference without training."""
+"""Enter the tree search `mcts` as an untrained reference."""
 
 from tools import entries
 from wotd_env.policies.mcts import Mcts
 
 
 def load(budget: int = 50, seed: int = 0) -> Mcts:
-    """Return the search with a budget of playouts."""
+    """Return the search with `budget` playouts per decision."""
     return Mcts(budget)
 
 

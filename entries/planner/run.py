@@ -1,4 +1,4 @@
-"""Enter the bundled policy `planner` as a reference without training."""
+"""Enter the bundled policy `planner` as an untrained reference."""
 
 from tools import entries
 from wotd_env import make_policy

@@ -1,4 +1,4 @@
-"""Enter `train.py`, PPO in self-play."""
+"""Enter PPO by self-play, as `train.py` trains it."""
 
 from entries.learners import Learner
 from tools import entries

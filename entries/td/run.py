@@ -1,4 +1,4 @@
-"""Enter `train.py td`."""
+"""Enter the learner of `train.py td`."""
 
 from entries.learners import Learner
 from tools import entries

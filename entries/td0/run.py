@@ -19,13 +19,13 @@ RESULTS = Path(__file__).parent / "results"
 
 
 class Agent:
-    """Plans turns with a learned value."""
+    """A policy that plans its turns with a learned value."""
 
     def __init__(self, network: nn.Module) -> None:
         self.network = network
 
     def check_rules(self, rules: Rules) -> None:
-        """Raise ValueError for other rules than in training."""
+        """Raise ValueError unless the rules are those of the training."""
         check_made_for("the agent", example.game.rules, rules)
 
     def act(self, game: Game, state: States, rng: np.random.Generator) -> NDArray[np.int64]:
@@ -34,7 +34,7 @@ class Agent:
 
 
 def train(budget: int, seed: int) -> None:
-    """Train, and write the weights."""
+    """Train with the settings of the example, and save the weights."""
     network = example.train(turns=1500, seed=seed, evaluation_games=100)
     np.savez(
         RESULTS / f"{budget}-{seed}.npz", *(weights.detach().numpy() for weights in network.parameters())
@@ -47,7 +47,7 @@ def load(budget: int = 1, seed: int = 0) -> Agent:
         w1, b1, w2, b2 = map(th.from_numpy, arrays.values())
     network = nn.Sequential(nn.Linear(w1.shape[1], w1.shape[0]), nn.ReLU(), nn.Linear(w2.shape[1], 1))
     network.load_state_dict({"0.weight": w1, "0.bias": b1, "2.weight": w2, "2.bias": b2})
-    th.set_num_threads(1)  # sums then round the same on any number of cores
+    th.set_num_threads(1)  # so that rounding does not depend on the number of cores
     return Agent(network)
 
 

@@ -1,4 +1,4 @@
-"""Enter the actor-critic of examples/actor_critic_numpy.py. Copy this folder, and put in your own parts."""
+"""Enter the actor-critic of examples/actor_critic_numpy.py. Copy this folder, and replace the agent with your own."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ RESULTS = Path(__file__).parent / "results"
 
 
 class Agent:
-    """Plays the most likely action of a network."""
+    """A policy that plays the most likely action of a network."""
 
     def __init__(self, network: example.Network) -> None:
         self.network = network
 
     def check_rules(self, rules: Rules) -> None:
-        """Raise ValueError for other rules than in training."""
+        """Raise ValueError unless the rules are those of the training."""
         check_made_for("the agent", example.game.rules, rules)
 
     def act(self, game: Game, state: States, rng: np.random.Generator) -> NDArray[np.int64]:
@@ -33,7 +33,7 @@ class Agent:
 
 
 def train(budget: int, seed: int) -> None:
-    """Train with a budget of decisions, and write the weights."""
+    """Train for `budget` decisions, and save the weights."""
     network = example.train(updates=budget // 2048, seed=seed, evaluation_games=100)
     np.savez(RESULTS / f"{budget}-{seed}.npz", *network.weights)
 

@@ -1,1 +1,1 @@
-"""Adapters to other libraries. Each module needs the extra of its name."""
+"""Adapters to other libraries. The docstring of a module names the extra that it needs."""

@@ -1,11 +1,11 @@
-"""Write recorded games as a Minari dataset (extra `minari`). One policy is the learner of the Gymnasium environment.
+"""Write recorded games as a Minari dataset (extra `minari`). One of the policies becomes the learner of the dataset.
 
-    record(["planner", "greedy"], "games.parquet", games=1000)  # of wotd_env.recording
+    record(["planner", "greedy"], "games.parquet", games=1000)  # from wotd_env.recording
     write("games.parquet", "wotd/planner-v0", "planner")
     minari.load_dataset("wotd/planner-v0")
 
-An episode is a game as seen by one seat: observations and masks at its decisions and at the end, actions and rewards,
-as `gymnasium.make("wotd_env:wotd_env/WayOfTheDragon-v0")` gives them.
+An episode is one game of one seat. It contains the seat's observations and masks, at its decisions and at the end, and
+its actions and rewards, as in the environment `gymnasium.make("wotd_env:wotd_env/WayOfTheDragon-v0")`.
 """
 
 from __future__ import annotations
@@ -28,12 +28,12 @@ from wotd_env.policies import POLICIES
 from wotd_env.recording import Decisions, blocks
 
 with needed_for("a Minari dataset", "minari"):
-    import h5py  # noqa: F401 - Minari needs it to write
+    import h5py  # noqa: F401 - Minari needs it to write datasets
     import minari
     from minari.data_collector import EpisodeBuffer
     from minari.dataset.minari_dataset import parse_dataset_id
     from minari.storage.local import get_dataset_path
-    from PIL import Image  # noqa: F401 - Minari needs it for HDF5
+    from PIL import Image  # noqa: F401 - Minari needs it for HDF5 files
 
 __all__ = ["check", "episodes", "write"]
 
@@ -41,7 +41,7 @@ __all__ = ["check", "episodes", "write"]
 def check(
     dataset_id: str, rules: Rules, policies: Sequence[str], policy: str, encoding: str = "one_hot"
 ) -> None:
-    """Raise ValueError if `write` could not write games with these arguments; call this before recording them."""
+    """Raise ValueError if `write` would reject these arguments. Call `check` before recording the games."""
     parse_dataset_id(dataset_id)
     if (path := Path(get_dataset_path(dataset_id))).exists():
         raise ValueError(
@@ -51,12 +51,12 @@ def check(
 
 
 def write(file: str | Path, dataset_id: str, policy: str, encoding: str = "one_hot") -> int:
-    """Write all games of a file as a dataset with one policy as the learner.
+    """Write all games of a file as a Minari dataset in which one policy is the learner.
 
     Args:
         file: a file written by `wotd_env.recording.record`.
         dataset_id: name of a new dataset, such as `"wotd/planner-v0"`.
-        policy: name of the policy.
+        policy: name of the policy that is the learner.
         encoding: the encoding of the observations.
 
     Returns:
@@ -64,7 +64,7 @@ def write(file: str | Path, dataset_id: str, policy: str, encoding: str = "one_h
 
     Raises:
         FileNotFoundError: if there is no such file.
-        ValueError: if it is not a file of recorded games, the policy does not play in it, or the dataset exists.
+        ValueError: if the file has no recorded games, the policy does not play in it, or the dataset exists.
     """
     parts = blocks(file)
     first = next(parts, None)
@@ -74,11 +74,11 @@ def write(file: str | Path, dataset_id: str, policy: str, encoding: str = "one_h
     path = Path(get_dataset_path(dataset_id))
     try:
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore", UserWarning)  # about missing metadata, such as the author
+            warnings.simplefilter("ignore", UserWarning)  # Minari warns of missing metadata
             every = (episodes(part, policy, encoding) for part in itertools.chain([first], parts))
             dataset = minari.create_dataset_from_buffers(
                 dataset_id,
-                itertools.chain.from_iterable(every),  # a generator: the episodes may not fit into memory
+                itertools.chain.from_iterable(every),  # a generator: all episodes may exceed the memory
                 env=_environment(first.rules, first.policies, policy, encoding),
                 algorithm_name=policy,
                 description=f"Way of the Dragon: the decisions of {policy}",
@@ -90,12 +90,12 @@ def write(file: str | Path, dataset_id: str, policy: str, encoding: str = "one_h
 
 
 def episodes(decisions: Decisions, policy: str, encoding: str = "one_hot") -> Iterator[EpisodeBuffer]:
-    """Yield the episodes of a policy, one for each of its seats in each game.
+    """Yield the episodes of a policy: one for each game and each seat that the policy plays in it.
 
-    `decisions` must be all decisions of whole games, as from `wotd_env.recording.blocks`.
+    `decisions` must contain all decisions of each game, as the blocks of `wotd_env.recording.blocks` do.
     """
     game = Game(decisions.rules, encoding=encoding)
-    last = np.flatnonzero(np.diff(decisions.game, append=-1))  # the last row of each game
+    last = np.flatnonzero(np.diff(decisions.game, append=-1))  # the row of each game's last decision
     final = decisions.state[last].copy()
     game.step(final, decisions.action[last])
     seat = decisions.state["player"].astype(np.int64)

@@ -6,7 +6,7 @@
 
 The parameters are the fields of `Rules`, `position` and `encoding`; docs/how-to/openspiel.md describes them. Every
 random event is a chance node. Before the first turn, chance nodes draw the colors of the seats, the dead pieces of each
-path and the starting player, unless the rules fix them. After that every roll is a chance node.
+path and the starting player, unless the rules fix them. During the game every roll is a chance node.
 """
 
 from __future__ import annotations
@@ -37,21 +37,21 @@ with needed_for("the game in OpenSpiel", "openspiel"):
 __all__ = ["NAME", "WayOfTheDragonGame", "WayOfTheDragonState", "position"]
 
 NAME = "way_of_the_dragon"  # name of the game in pyspiel
-ROLLED_OFF = -1  # value of the parameter `start` for the roll-off of R1
+ROLLED_OFF = -1  # value of the parameter `start`: the dice decide who starts (roll-off, R1)
 COLORS, START = "colors", "start"
-"""Chance events before the first turn. The name of an element is the event that draws the dead pieces on its path."""
+"""Names of chance events before the first turn. The draw of the dead pieces on a path has the name of its element."""
 TO_PARAMETER = str.maketrans("=,", ":-")
 FROM_PARAMETER = str.maketrans(":-", "=,")
-"""OpenSpiel splits parameters at `=` and commas, so a line of notation as a parameter contains neither."""
+"""OpenSpiel splits parameters at `=` and commas, so `:` and `-` replace them in a line of notation."""
 
 _FIELDS: Any = STATE.fields
 PHASE_AT, PLAYER_AT = (_FIELDS[name][1] for name in ("phase", "player"))
 DICE_AT = slice(_FIELDS["dice"][1], _FIELDS["dice"][1] + DICE)
-"""Positions of these fields in the bytes of a record. Every node reads them, and bytes are the fastest to read."""
+"""Byte offsets of three fields in a record. Every node reads these fields, and single bytes are fast to read."""
 
 CHANCE, TERMINAL = int(pyspiel.PlayerId.CHANCE), int(pyspiel.PlayerId.TERMINAL)
 NOBODY = {int(Phase.CHANCE): CHANCE, int(Phase.OVER): TERMINAL}
-"""Phase in which no seat acts -> OpenSpiel's number for the player to act."""
+"""Phase in which no seat acts -> OpenSpiel's number of the player to act."""
 
 DEFAULTS = {field.name: field.default for field in fields(Rules)}
 PARAMETERS = {**DEFAULTS, "colors": "", "start": ROLLED_OFF, "position": "", "encoding": ENCODINGS[0]}
@@ -76,12 +76,12 @@ TYPE = pyspiel.GameType(
 class Outcomes(NamedTuple):
     """The outcomes of a chance node."""
 
-    listed: list[tuple[int, float]]  # ascending, with probabilities; shared, so never change them
-    numbers: frozenset[int]  # the outcomes
+    listed: list[tuple[int, float]]  # (outcome, probability), ascending; shared, so never change it
+    numbers: frozenset[int]  # the outcomes without their probabilities
 
 
 class WayOfTheDragonGame(pyspiel.Game):  # type: ignore[misc]  # pyspiel is untyped
-    """The game with the rules of its parameters, made by `pyspiel.load_game`. An invalid parameter raises ValueError.
+    """The game for OpenSpiel. `pyspiel.load_game` makes it from parameters; an invalid parameter raises ValueError.
 
     Attributes:
         game: the rules as a `wotd_env.Game`.
@@ -102,13 +102,13 @@ class WayOfTheDragonGame(pyspiel.Game):  # type: ignore[misc]  # pyspiel is unty
                 self.draws += ELEMENTS
             if rules.start == "dragons":
                 self.draws += (START,)
-            # Before the chance nodes the board shows no random colors, no dead pieces and no starting player.
+            # Colors, dead pieces and the starting player are still unknown before the chance nodes that draw them.
             bare = replace(rules, colors=None if rules.colors == "random" else rules.colors, dead_pieces=0)
             start = Game(bare).new(1, roll=False)
             if rules.start == "dragons":
                 start["player"] = 0
         self.game = Game(rules, encoding=params.get("encoding", ENCODINGS[0]))
-        start["rng"] = 0  # never drawn from; equal positions have equal bytes
+        start["rng"] = 0  # the stream is never used; a constant makes the bytes of equal positions equal
         self._start = start.view(np.uint8)
         spec = self.game.spec
         info = pyspiel.GameInfo(
@@ -123,10 +123,10 @@ class WayOfTheDragonGame(pyspiel.Game):  # type: ignore[misc]  # pyspiel is unty
         super().__init__(TYPE, info, params)
 
     def new_initial_state(self, saved: Mapping[str, Any] | str | None = None) -> WayOfTheDragonState:
-        """Return a new game before its first chance node, or the game of the parameter `position`.
+        """Return a new game at its first chance node, or the position that the parameter `position` describes.
 
-        With `saved`, a dict from `to_dict` or its JSON text, return that state instead; raise ValueError if it is
-        malformed or belongs to other rules.
+        If `saved` is given, return the saved state instead. `saved` is a dict from `to_dict` or its JSON text. If it is
+        malformed or belongs to other rules, raise ValueError.
         """
         state = WayOfTheDragonState(self)
         if saved is not None:
@@ -134,13 +134,13 @@ class WayOfTheDragonGame(pyspiel.Game):  # type: ignore[misc]  # pyspiel is unty
         return state
 
     def max_chance_nodes_in_history(self) -> int:
-        """Return an upper bound: a turn has fewer rolls than it can have decisions."""
+        """Return an upper bound. A turn never has more rolls than the maximum number of its decisions."""
         return len(self.draws) + self.game.spec.max_decisions
 
     def make_py_observer(
         self, iig_obs_type: Any = None, params: dict[str, Any] | None = None
     ) -> _Observer | IIGObserverForPublicInfoGame:
-        """Return an observer of the position, which is public information."""
+        """Return an observer. The whole position is public information."""
         if iig_obs_type is None or iig_obs_type.public_info:
             return _Observer(self.game, params)
         return IIGObserverForPublicInfoGame(iig_obs_type, params)
@@ -149,12 +149,12 @@ class WayOfTheDragonGame(pyspiel.Game):  # type: ignore[misc]  # pyspiel is unty
 class WayOfTheDragonState(pyspiel.State):  # type: ignore[misc]  # pyspiel is untyped
     """A state of a game, made by `new_initial_state`.
 
-    The outcomes of chance nodes are:
+    The outcomes of a chance node depend on the event that it draws:
 
     - a roll: the index of all five dice after the roll (`wotd_env.core.dice`), including the kept dice;
-    - colors: the index of a permutation;
-    - dead pieces of a path: a set of bits, bit t - 1 for space t;
-    - the start: a seat.
+    - colors: the index of an assignment of colors to the seats;
+    - dead pieces of a path: an integer whose bit t - 1 is 1 if space t has a dead piece;
+    - the starting player: a seat.
     """
 
     # OpenSpiel copies, pickles and restores each attribute separately, so the attributes are few and small.
@@ -162,7 +162,7 @@ class WayOfTheDragonState(pyspiel.State):  # type: ignore[misc]  # pyspiel is un
     def __init__(self, game: WayOfTheDragonGame) -> None:
         super().__init__(game)
         self._bytes = game._start.copy()
-        self._draws = game.draws  # the chance events that are still to come before the first turn
+        self._draws = game.draws  # names of the remaining chance events before the first turn
         self._player = self._to_act()
 
     @property
@@ -173,11 +173,11 @@ class WayOfTheDragonState(pyspiel.State):  # type: ignore[misc]  # pyspiel is un
 
     @property
     def record(self) -> States:
-        """The position, STATE (1,), a view of the state's memory. Its field `rng` has no meaning."""
-        return np.frombuffer(self._bytes, STATE)  # faster than a view
+        """The position, STATE (1,), as a view of this state's memory. Its field `rng` has no meaning."""
+        return np.frombuffer(self._bytes, STATE)  # faster than `self._bytes.view(STATE)`
 
     def current_player(self) -> int:
-        """Return the seat to act, or OpenSpiel's number for chance or the end."""
+        """Return the seat to act, or OpenSpiel's number for a chance node or a finished game."""
         return self._player
 
     def is_terminal(self) -> bool:
@@ -185,11 +185,11 @@ class WayOfTheDragonState(pyspiel.State):  # type: ignore[misc]  # pyspiel is un
         return self._player == TERMINAL
 
     def returns(self) -> list[float]:
-        """Return every seat's reward: 0 until the end, then R10."""
+        """Return the rewards of all seats: 0 before the end, the results of R10 after it."""
         return final_rewards(self.game, self.record)[0].tolist()  # type: ignore[no-any-return]
 
     def chance_outcomes(self) -> list[tuple[int, float]]:
-        """Return the outcomes of this chance node and their probabilities; raise ValueError for other nodes."""
+        """Return the outcomes of this chance node with probabilities; raise ValueError if it is not a chance node."""
         return self._outcomes().listed.copy()
 
     def _legal_actions(self, player: int) -> list[int]:
@@ -207,7 +207,7 @@ class WayOfTheDragonState(pyspiel.State):  # type: ignore[misc]  # pyspiel is un
         elif self._player == TERMINAL:
             raise ValueError(f"the game is over, so action {action} is illegal")
         elif batch.step(record, game.config, np.array([action]), True, False) >= 0:
-            game.check(record, [action])  # raises the error
+            game.check(record, [action])  # raises an error that explains why the action is illegal
         self._player = self._to_act()
 
     def _action_to_string(self, player: int, action: int) -> str:
@@ -220,10 +220,10 @@ class WayOfTheDragonState(pyspiel.State):  # type: ignore[misc]  # pyspiel is un
             return describe_action(action, game.rules)
 
     def to_dict(self) -> dict[str, Any]:
-        """Return the state for JSON: `current_player`, `position` in the notation, and `draws`.
+        """Return the state as a dict for JSON with the keys `current_player`, `position` (in the notation) and `draws`.
 
-        `draws` are the names of the chance events that are still to come before the first turn. `new_initial_state` of
-        a game with the same parameters is the inverse.
+        `draws` are the names of the remaining chance events before the first turn. `new_initial_state` of a game with
+        the same parameters converts the dict back.
         """
         return {
             "current_player": self._player,
@@ -236,7 +236,7 @@ class WayOfTheDragonState(pyspiel.State):  # type: ignore[misc]  # pyspiel is un
         return json.dumps(self.to_dict())
 
     def restore(self, saved: Mapping[str, Any]) -> None:
-        """Continue from a state that `to_dict` returned; raise ValueError if it is malformed or of other rules."""
+        """Continue from a state that `to_dict` returned; raise ValueError if it is malformed or has other rules."""
         try:
             line, draws = saved["position"], tuple(saved["draws"])
             rules, record = notation.parse_position(line)
@@ -259,7 +259,7 @@ class WayOfTheDragonState(pyspiel.State):  # type: ignore[misc]  # pyspiel is un
         """Return the position in the notation. States that players cannot distinguish have the same text."""
         record = self.record.copy()
         if self.game.rules.max_turns - record["turn"][0] >= DEADLINE:
-            record["turn"] = 0  # observations do not show the turn either
+            record["turn"] = 0  # observations show the turn only near the limit of R16
         line = self._position(record)
         return f"{line}\nbefore the first turn: {self._draws[0]}" if self._draws else line
 
@@ -296,7 +296,7 @@ class WayOfTheDragonState(pyspiel.State):  # type: ignore[misc]  # pyspiel is un
 
 
 class _Observer:
-    """Observes positions for OpenSpiel: the observation of a seat as a tensor, and `str(state)` as a string."""
+    """OpenSpiel's observer. Its tensor is the observation of a seat, and its string is `str(state)`."""
 
     def __init__(self, game: Game, params: dict[str, Any] | None) -> None:
         if params:
@@ -317,12 +317,12 @@ class _Observer:
 
 
 def position(rules: Rules, state: States) -> str:
-    """Return a game, STATE (1,), as a value of the parameter `position`: in the notation, with `:-` for `=,`."""
+    """Return a game, STATE (1,), as text for the parameter `position`: notation with `:` for `=` and `-` for commas."""
     return notation.position(rules, state).translate(TO_PARAMETER)
 
 
 def _parse_position(params: Mapping[str, Any]) -> tuple[Rules, States]:
-    """Return the rules and the game of the parameter `position`, which contains the rules."""
+    """Return the rules and the game that the parameter `position` contains."""
     rules, start = notation.parse_position(params["position"].translate(FROM_PARAMETER))
     given = _rules(params)
     for name, default in DEFAULTS.items():  # OpenSpiel adds the defaults of omitted parameters
@@ -345,7 +345,7 @@ def _rules(params: Mapping[str, Any]) -> Rules:
 
 @functools.cache
 def _rolls(faces: bytes) -> Outcomes:
-    """Return the possible rolls after the dice of a record, by number."""
+    """Return the numbers of the rolls that can follow the dice of a record, with probabilities."""
     keep = dice.keep_index(np.frombuffer(faces, np.int8).tolist())
     rolls, throws = np.unique(dice.rolls_after(keep), return_counts=True)
     return _listed(dict(zip(rolls.tolist(), throws.tolist(), strict=True)))
@@ -360,7 +360,7 @@ def _dead_pieces(spaces: int, path: int, left: int) -> Outcomes:
     """
     layouts = [bits for bits in range(1 << spaces) if not engine.impassable(np.uint16(bits << 1))]
     sizes = np.bincount([bits.bit_count() for bits in layouts])
-    beyond = np.ones(1, np.int64)  # [pieces] -> number of layouts of the later paths
+    beyond = np.ones(1, np.int64)  # [n]: number of layouts of n pieces on the later paths
     for _ in range(path + 1, PATHS):
         beyond = np.convolve(beyond, sizes)
     rest = {bits: left - bits.bit_count() for bits in layouts}
@@ -368,21 +368,21 @@ def _dead_pieces(spaces: int, path: int, left: int) -> Outcomes:
 
 
 def _listed(ways: dict[int, int]) -> Outcomes:
-    """Return outcomes with probabilities proportional to the numbers in `ways`, outcome -> number."""
+    """Return the outcomes of `ways`, a dict outcome -> weight, with probabilities proportional to the weights."""
     every = sum(ways.values())
     return Outcomes([(outcome, number / every) for outcome, number in ways.items()], frozenset(ways))
 
 
 @functools.lru_cache(1 << 14)
 def _numbers(actions: int, swaps: int) -> list[int]:
-    """Return the numbers of the legal actions, ascending, from bits. The list is shared: never change it."""
+    """Convert the bits of the legal actions to their numbers, ascending. The list is shared: never change it."""
     every = int(actions) | int(swaps) << Action.FIRST_SWAP
     return [number for number in range(every.bit_length()) if every >> number & 1]
 
 
 @functools.cache
 def _colorings(players: int) -> list[tuple[int, ...]]:
-    """Return all colorings of the seats, each followed by the unused colors in order."""
+    """Return all assignments of colors to seats. The unused colors follow in each tuple, ascending."""
     return [
         chosen + tuple(color for color in range(MAX_PLAYERS) if color not in chosen)
         for chosen in itertools.permutations(range(MAX_PLAYERS), players)

@@ -1,10 +1,10 @@
-"""Play tournaments on a Ray cluster (extra `ray`): its nodes play the blocks.
+"""Play tournaments on a Ray cluster (extra `ray`). The nodes of the cluster play the blocks of games.
 
     from wotd_env.adapters.ray import Cluster
     run(tournament, "games.sqlite", pool=Cluster(tournament, address="auto"))
 
-The results equal those of a local run. If a node dies, its block is played again on another node. The nodes make the
-policies from their names, so the files and modules of policies must have the same names on all nodes.
+The results are the same as on one machine. If a node dies, another node repeats its block. Each node makes the policies
+from their names, so every node must have the files and modules of the policies under the same names.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ with needed_for("work on a cluster", "ray"):
 
 __all__ = ["Cluster", "connect", "num_cpus"]
 
-_CONNECT = 30.0  # seconds to wait for an answer of a cluster
+_CONNECT = 30.0  # seconds to wait for the answer of a cluster
 
 
 class Cluster:
@@ -34,9 +34,9 @@ class Cluster:
     Args:
         tournament: the tournament.
         time_limit: seconds that a policy may take for one call.
-        address: address of the cluster; `"auto"` for the cluster on this machine, None for a new cluster on this
-            machine, which ends with the tournament. If this process is already connected to
-            a cluster, that cluster is used.
+        address: address of the cluster; `"auto"` means the running cluster on this machine. None starts a cluster on
+            this machine, which stops after the tournament. If this process is already connected to
+            a cluster, the argument is ignored and that cluster is used.
         trust: see `make_policy`.
 
     Raises:
@@ -80,7 +80,7 @@ class Cluster:
             error = done.exception()
             if error is None:
                 future.set_result(done.result())
-            else:  # the error of the node, without Ray's wrapper
+            else:  # pass on the node's error without Ray's wrapper
                 future.set_exception(getattr(error, "cause", None) or error)
 
         reference.future().add_done_callback(finish)
@@ -88,13 +88,13 @@ class Cluster:
 
 
 def connect(address: str | None) -> bool:
-    """Connect to a Ray cluster, unless this process is connected to one; return whether this call has connected.
+    """Connect to a Ray cluster unless this process is already connected. Return whether this call connected it.
 
-    The address and the error are those of `Cluster`; `"local"` means the same as None.
+    The argument and the possible errors are the same as in `Cluster`. `"local"` means the same as None.
     """
     if ray.is_initialized():
         return False
-    address = address or "local"  # for None, Ray would use any cluster that it finds
+    address = address or "local"  # with None, `ray.init` would connect to any running cluster
     if address != "local":
         _find(address)
     ray.init(address=address, log_to_driver=False)
@@ -108,9 +108,9 @@ def num_cpus() -> int:
 
 
 def _find(address: str) -> None:
-    """Check that a cluster answers, by connecting to it in a separate process.
+    """Connect to a cluster in a separate process; raise ConnectionError if the cluster does not answer.
 
-    Without an answer Ray retries forever, and nothing in the same process can stop it.
+    Without an answer Ray retries forever, and only ending its process can stop it.
     """
     code = "import sys, ray; ray.init(address=sys.argv[1], log_to_driver=False)"
     command = [sys.executable, "-c", code, address]
@@ -131,5 +131,5 @@ def _play_block(
 
 @functools.lru_cache(1)
 def _worker(tournament: Tournament, time_limit: float, trust: bool) -> Worker:
-    """Return the process in which a Ray worker plays. It can be stopped if a policy hangs."""
+    """Return the process in which a Ray worker plays blocks. The process can be stopped if a policy hangs."""
     return Worker(tournament, time_limit, trust=trust)

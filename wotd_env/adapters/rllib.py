@@ -1,12 +1,12 @@
-"""Environments for RLlib (extra `rllib`), for its new API stack.
+"""Environments for the new API stack of RLlib (extra `rllib`).
 
     from ray.tune.registry import register_env
     from wotd_env.adapters.rllib import multi_agent_env
     register_env("wotd", multi_agent_env)
     config = PPOConfig().environment("wotd", env_config={"players": 3})
 
-Observations are `{"observations": float32 (D,), "action_mask": float32 (A,)}`, as RLlib's modules with action masks
-expect.
+Observations are `{"observations": float32 (D,), "action_mask": float32 (A,)}`, the format that RLlib's modules
+with action masks expect.
 """
 
 from __future__ import annotations
@@ -35,18 +35,18 @@ ID = "wotd_env:wotd_env/WayOfTheDragon-v0"
 def multi_agent_env(env_config: Mapping[str, Any]) -> PettingZooEnv:
     """Return a game in which all seats are agents, `"player_0"` and so on.
 
-    `env_config` are arguments of `wotd_env.way_of_the_dragon_v0.env`, such as the fields of `wotd_env.Rules`.
+    `env_config` contains arguments of `wotd_env.way_of_the_dragon_v0.env`, such as the fields of `wotd_env.Rules`.
     """
     return PettingZooEnv(_Renamed(aec.env(**env_config, observation_dtype="float32")))
 
 
 def single_agent_env(env_config: Mapping[str, Any]) -> Any:
-    """Return games in which one seat learns and policies play the others.
+    """Return an environment in which one seat learns and policies play the other seats.
 
     Args:
         env_config: the arguments of the Gymnasium environment, such as `opponents`, `seat` and the fields of
-            `wotd_env.Rules`. With `num_envs` the result is the vector environment. RLlib sets `num_envs` after
-            `env_runners(gym_env_vectorize_mode=gymnasium.VectorizeMode.VECTOR_ENTRY_POINT)`.
+            `wotd_env.Rules`. With `num_envs` the vector environment is returned. RLlib adds `num_envs` if the
+            configuration calls `env_runners(gym_env_vectorize_mode=gymnasium.VectorizeMode.VECTOR_ENTRY_POINT)`.
     """
     arguments = {**env_config, "mask_in": "obs", "observation_dtype": "float32"}
     if "num_envs" not in env_config:
@@ -69,7 +69,7 @@ def _renamed(space: Space[Any]) -> Dict:
 
 
 class _Renamed(BaseWrapper[str, Any, int]):  # type: ignore[misc]  # PettingZoo is untyped
-    """The PettingZoo environment with RLlib's observations."""
+    """The PettingZoo environment with observations in the format of RLlib."""
 
     def __init__(self, env: Any) -> None:
         super().__init__(env)

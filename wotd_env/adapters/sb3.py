@@ -1,4 +1,4 @@
-"""A `VecEnv` of Stable-Baselines3 over the native vector environment (extra `train`).
+"""A Stable-Baselines3 `VecEnv` that wraps the Gymnasium vector environment (extra `train`).
 
     from sb3_contrib import MaskablePPO
     from wotd_env.adapters.sb3 import SB3VecEnv
@@ -37,7 +37,7 @@ __all__ = ["Learner", "SB3VecEnv"]
 
 
 class SharedVecEnv(VecEnv):
-    """A `VecEnv` in which all environments share one object, `env`, and its attributes."""
+    """A `VecEnv` whose environments are all represented by one object, `env`."""
 
     env: Any
 
@@ -55,24 +55,24 @@ class SharedVecEnv(VecEnv):
     def env_method(
         self, method_name: str, *args: Any, indices: VecEnvIndices = None, **kwargs: Any
     ) -> list[Any]:
-        """Call a method that returns a row for each environment, as `action_masks` does."""
+        """Call a method of `env` that returns one row per environment, such as `action_masks`."""
         rows = getattr(self.env, method_name)(*args, **kwargs)
         return [rows[i] for i in self._get_indices(indices)]
 
     def env_is_wrapped(self, wrapper_class: Any, indices: VecEnvIndices = None) -> list[bool]:
-        """No environment is wrapped."""
+        """Return False for each environment, because none is wrapped."""
         return [False for _ in self._get_indices(indices)]
 
 
 class SB3VecEnv(SharedVecEnv):
-    """N games as a `VecEnv`: the results of `DummyVecEnv` over N single environments, in one compiled call per step.
+    """N games as a `VecEnv`. Results equal those of `DummyVecEnv` over N environments, with one compiled call per step.
 
-    The infos of games that end contain `"episode"`, as SB3's `Monitor` writes it: `"r"` is the return, `"l"` the
-    learner's decisions, `"t"` the seconds since the environment was made. The infos do not contain the masks:
-    MaskablePPO calls `action_masks()`, which returns int8 (N, A).
+    The info of a game that ends contains `"episode"`, as with SB3's `Monitor`: `"r"` is the return, `"l"` is the number
+    of the learner's decisions, and `"t"` is the time in seconds since the environment was made. The infos do not
+    contain the masks: MaskablePPO calls `action_masks()`, which returns int8 (N, A).
 
     Args:
-        num_envs: N.
+        num_envs: the number of games, N.
         **options: the arguments of `wotd_env.envs.vector.WayOfTheDragonVectorEnv` without `autoreset_mode`.
 
     Attributes:
@@ -89,13 +89,13 @@ class SB3VecEnv(SharedVecEnv):
         self.env = WayOfTheDragonVectorEnv(num_envs, autoreset_mode=AutoresetMode.SAME_STEP, **options)
         super().__init__(self.env.num_envs, self.env.single_observation_space, self.env.single_action_space)
         self._made = time.perf_counter()
-        self._lengths = np.zeros(self.num_envs, np.int64)  # decisions in the running games
+        self._lengths = np.zeros(self.num_envs, np.int64)  # number of decisions in each running game
 
     def reset(self) -> VecEnvObs:
-        """Start all games again, with the seeds and options given to `seed` and `set_options` before.
+        """Start new games with the seeds and options that `seed` and `set_options` have stored.
 
         Raises:
-            ValueError: if the options differ between games.
+            ValueError: if the options of the environments differ.
         """
         options = self._options[0]
         if any(other != options for other in self._options):
@@ -108,7 +108,7 @@ class SB3VecEnv(SharedVecEnv):
         return observation  # type: ignore[no-any-return]
 
     def step_async(self, actions: NDArray[np.int64]) -> None:
-        """Store the actions, (N,)."""
+        """Store the actions, (N,), for `step_wait`."""
         self._actions = actions
 
     def step_wait(self) -> VecEnvStepReturn:

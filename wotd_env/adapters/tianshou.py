@@ -1,4 +1,4 @@
-"""The Gymnasium environment for Tianshou, with the names and dtypes of observations that its policies expect.
+"""The Gymnasium environment for Tianshou. Observations have the names and dtypes that Tianshou's policies expect.
 
     from tianshou.env import DummyVectorEnv
     from wotd_env.adapters.tianshou import single_agent_env
@@ -19,7 +19,7 @@ __all__ = ["single_agent_env"]
 
 
 def single_agent_env(**arguments: Any) -> gymnasium.Env[Any, Any]:
-    """Return a game in which one seat learns and policies play the others.
+    """Return an environment in which one seat learns and policies play the other seats.
 
     The arguments are those of the Gymnasium environment, such as `opponents` and the fields of `wotd_env.Rules`.
     Observations are `{"obs": float32 (D,), "mask": bool (A,)}`.

@@ -1,1 +1,1 @@
-"""The game: its vocabulary, its rules on one record (`engine`), and batches of records (`game`)."""
+"""The game: its terms (`rules`, `actions`), its rules for one record (`engine`), and batches of records (`game`)."""

@@ -1,4 +1,4 @@
-"""The actions. Only the swaps depend on the number of players."""
+"""The actions and their numbers. Only the swap actions depend on the number of players."""
 
 from __future__ import annotations
 
@@ -10,29 +10,29 @@ import numpy as np
 
 from wotd_env.core.rules import MAX_PLAYERS, PATHS, Power
 
-Bits = Any  # a set of actions, swaps or powers in compiled code, uint64: bit i is set if i is in it
+Bits = Any  # a set in compiled code, uint64: bit i is set if the set contains action, swap or power i
 
 
 class Action(IntEnum):
-    """The actions from 31 on. Actions 0 to 30 re-roll dice: they keep die i if bit i is set.
+    """The actions from number 31 on. Actions 0 to 30 re-roll dice: action a keeps die i if bit i of a is set.
 
-    A name that ends in `_ON` is the action on path 0; add p to get the action on path p. The swap of a pair on a path
-    is `FIRST_SWAP + path * pairs(players) + pair`; `PAIRS` has the relative seats of every pair.
+    A name that ends in `_ON` is the action on path 0; add p to get the action on path p. The action
+    `FIRST_SWAP + path * pairs(players) + pair` swaps two pieces on a path; `PAIRS` lists the two seats of each pair.
     """
 
     STOP_ROLLING = 31  #: keep all five dice
-    MOVE_ON = 32  #: + path: move by the dice that show its element (R3)
-    WOOD_ON = 37  #: + path: move by the dice of its element and all dragons (R12, the dragon)
-    JUMP_ON = 42  #: + path: jump over the pieces in the way (R12, anxiety)
-    EQUILIBRIUM = 47  #: advance every piece that can (R7)
-    WOOD_EQUILIBRIUM = 48  #: advance every piece that can, with a dragon as the missing element (R13)
-    EARTH_EQUILIBRIUM = 49  #: advance every piece that can; blocked pieces jump (R12, anxiety)
-    PASS = 50  #: do nothing, because no power-free move is possible (R5)
+    MOVE_ON = 32  #: + path: move by the number of dice that show the path's element (R3)
+    WOOD_ON = 37  #: + path: move by the dice of the path's element and the dragons (R12, the dragon)
+    JUMP_ON = 42  #: + path: move to the next empty space beyond an occupied destination (R12, anxiety)
+    EQUILIBRIUM = 47  #: advance every own piece that can move by one space (R7)
+    WOOD_EQUILIBRIUM = 48  #: the same as EQUILIBRIUM, with a dragon as the missing element (R13)
+    EARTH_EQUILIBRIUM = 49  #: the same as EQUILIBRIUM, but blocked pieces jump (R12, anxiety)
+    PASS = 50  #: do nothing; legal if no move without a power is possible (R5)
     NO_MOVE_BY_FEAR = 51  #: do not move although a move is possible (R12, fear)
     END_TURN = 52
     PERFECTION_TURN = 53  #: take the extra turn of perfection (R8)
     REBIRTH_TURN = 54  #: take an extra turn (R12, rebirth)
-    FIRST_SWAP = 55  #: + path * pairs + pair: call the dragon (R6)
+    FIRST_SWAP = 55  #: + path * pairs + pair: swap two pieces on a path (R6)
 
 
 def pairs(players: int) -> int:
@@ -51,8 +51,8 @@ MOST_ACTIONS = num_actions(MAX_PLAYERS)  # the size of the action space for five
 def power_of(action: int) -> Power | None:
     """Return the power that an action uses (R12), or None.
 
-    Never return the tiger, because it has no actions of its own: a hold that re-rolls uses it if no other re-roll is
-    left.
+    The result is never the tiger, which has no actions of its own. A hold uses the tiger if it re-rolls dice and no
+    other re-roll is left.
     """
     if Action.WOOD_ON <= action < Action.JUMP_ON or action == Action.WOOD_EQUILIBRIUM:
         return Power.DRAGON
@@ -64,6 +64,6 @@ def power_of(action: int) -> Power | None:
 
 
 PAIRS = np.zeros((MAX_PLAYERS + 1, pairs(MAX_PLAYERS), 2), np.int8)
-"""int8 (6, 10, 2): [players, pair] -> the relative seats of a swap, 0 = the seat to act."""
+"""int8 (6, 10, 2): PAIRS[players, pair] are the two seats of a swap, counted from the seat to act (0)."""
 for _players in range(2, MAX_PLAYERS + 1):
     PAIRS[_players, : pairs(_players)] = list(combinations(range(_players), 2))

@@ -33,7 +33,10 @@ def check_integer(name: str, value: Any, low: int, high: int | None = None, why:
 def check_integers(
     name: str, value: Any, shape: tuple[int, ...], low: float = -np.inf, high: float = np.inf
 ) -> NDArray[np.int64]:
-    """Return integers from `low` to `high` as an int64 array; raise ValueError for another shape or other numbers."""
+    """Return `value` as an int64 array.
+
+    Raise ValueError unless `value` has the given shape and contains only integers from `low` to `high`.
+    """
     given = np.asarray(value)
     if given.shape != shape or (given.size and given.dtype.kind not in "iu"):
         raise ValueError(f"{name} must be an integer array {shape}, got {kind_of(given)}")
@@ -48,7 +51,7 @@ def _readable(limit: int) -> str:
 
 
 def kind_of(value: Any) -> str:
-    """Describe an argument for an error: dtype and shape of an array, otherwise its repr."""
+    """Describe an argument in an error message: an array by dtype and shape, other objects by their repr."""
     return f"{value.dtype} {value.shape}" if isinstance(value, np.ndarray) else repr(value)
 
 

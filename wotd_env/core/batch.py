@@ -1,6 +1,6 @@
-"""Loops over batches: the rules and the encodings, applied to every record of an array.
+"""Loops that apply the rules and the encodings to every record of a batch.
 
-All arrays have one row per game, so that a thread can work on any part of a batch. `config` is CONFIG (1,).
+All arrays have one row per game, so that each thread can work on a part of the batch. `config` is CONFIG (1,).
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ def seed(states: Records, where: Any, first: Any) -> None:
 
 @kernel
 def reset(states: Records, config: Configs, starters: Any, where: Any, to_decision: Any) -> None:
-    """Start the games marked in `where`. Play to the first decision or, without `to_decision`, to the first roll."""
+    """Start the games marked in `where`, up to the first decision or, if not `to_decision`, up to the first roll."""
     rules = config[0]
     for i in range(states.shape[0]):
         if where[i]:
@@ -39,16 +39,17 @@ def reset(states: Records, config: Configs, starters: Any, where: Any, to_decisi
 
 @kernel
 def roll_off_round(states: Records, config: Configs, candidates: Any) -> None:
-    """Roll once for all candidates of each game, bits (N,). Only the seats with the most dragons remain (R1)."""
+    """Roll once for every candidate; reduce `candidates`, bits (N,), to the seats with the most dragons (R1)."""
     for i in range(states.shape[0]):
         candidates[i] = engine.roll_off_round(states[i], candidates[i])
 
 
 @kernel
 def first_wrong(states: Records, config: Configs, actions: Any, shown: Any) -> Any:
-    """Return the index of the first game with an invalid record or an illegal action, -1 if there is none.
+    """Return the index of the first game with an invalid record or an illegal action, or -1 if no game has one.
 
-    In a finished game every action is legal. Write the result of `engine.shown` for each game to `shown`, uint16 (N,).
+    In a finished game every action is legal. Write the index of each game's dice (`engine.shown`) to `shown`,
+    uint16 (N,).
     """
     rules = config[0]
     for i in range(states.shape[0]):
@@ -64,7 +65,7 @@ def first_wrong(states: Records, config: Configs, actions: Any, shown: Any) -> A
 
 @kernel
 def is_legal(s: Record, rules: Config, action: Any) -> Any:
-    """Return whether an action, which may be any integer, is legal. In a finished game every action is legal."""
+    """Return whether an action (any integer) is legal. In a finished game every action is legal."""
     if s.phase == Phase.OVER:
         return True
     actions, swaps = engine.legal(s, rules, engine.shown(s))
@@ -73,9 +74,10 @@ def is_legal(s: Record, rules: Config, action: Any) -> Any:
 
 @kernel
 def step(states: Records, config: Configs, actions: Any, validate: Any, chance: Any) -> Any:
-    """Take each game's action and continue to its next decision. Without `chance`, stop before any roll.
+    """Take each game's action and play to the game's next decision. If `chance` is false, stop before any roll.
 
-    With `validate` return the result of `first_wrong`; unless it is -1, no game has changed. Otherwise return -1.
+    If `validate` is true, call `first_wrong` first; if it finds a game, return the game's index and change no game.
+    In all other cases return -1.
     """
     if validate:
         wrong = first_wrong(states, config, actions, np.empty(states.shape[0], np.uint16))
@@ -91,14 +93,14 @@ def step(states: Records, config: Configs, actions: Any, validate: Any, chance: 
 
 @kernel
 def roll(states: Records, config: Configs) -> None:
-    """Roll in every game in which a roll is due, and continue to its next decision."""
+    """Roll in every game in which a roll is due, and play these games to their next decisions."""
     for i in range(states.shape[0]):
         engine.run(states[i], config[0], engine.shown(states[i]), True)
 
 
 @kernel
 def roll_given(states: Records, config: Configs, rolls: Any) -> None:
-    """Set the given roll in every game in which a roll is due. Continue to its next decision, but do not roll again."""
+    """Set the given roll in every game in which a roll is due; play these games to their next decision or roll."""
     for i in range(states.shape[0]):
         if states[i].phase == Phase.CHANCE:
             engine.rolled(states[i], config[0], rolls[i])
@@ -115,7 +117,7 @@ def legal_actions(states: Records, config: Configs, mask: Any) -> None:
 
 @kernel
 def observe(states: Records, config: Configs, observers: Any, observation: Any) -> None:
-    """Write the observations, int8 (N, D), of the given seats or, if no seats are given, of the seats to act."""
+    """Write the observations, int8 (N, D), of the seats `observers` or, if it is empty, of the seats to act."""
     if config[0].encoding != ONE_HOT:
         observe_integers(states, config, observers, observation)
         return
@@ -127,7 +129,10 @@ def observe(states: Records, config: Configs, observers: Any, observation: Any) 
 
 @kernel
 def observe_integers(states: Records, config: Configs, observers: Any, observation: Any) -> None:
-    """Write observations that are not one-hot. Their encoders would slow down the loop of `observe` by a third."""
+    """Write observations that are not one-hot.
+
+    This is a separate loop, because calls of these encoders would slow down the loop of `observe` by a third.
+    """
     for i in range(states.shape[0]):
         s = states[i]
         observer = observers[i] if observers.size else np.int64(s.player)
@@ -151,7 +156,7 @@ def rewards(states: Records, config: Configs, out: Any) -> None:
 
 @kernel
 def restart(s: Record, rules: Config) -> Any:
-    """Start the record's next game and return the result of `engine.run`."""
+    """Start a new game in a record, play to its first decision, and return the result of `engine.run`."""
     engine.new_game(s, rules, rules.start)
     return engine.run(s, rules, engine.NOTHING_KEPT, True)
 
@@ -167,9 +172,9 @@ def step_autoreset(
     reward: Any,
     done: Any,
 ) -> Any:
-    """Step, write rewards and ends, restart finished games, write observations and masks; return the result of `step`.
+    """Step, write rewards and `done`, restart finished games, and write observations and masks.
 
-    Empty output arrays are skipped.
+    Skip empty output arrays. Return the same number as `step`.
     """
     games = states.shape[0]
     shown = np.empty(games * validate, np.uint16)
@@ -180,8 +185,8 @@ def step_autoreset(
     rules = config[0]
     one_hot = observation.size and rules.encoding == ONE_HOT
     reward[:] = 0
-    # A roll waits for several table lookups in a row. So each iteration rolls for game i and then finishes game i - 1.
-    # The processor works on one of the two games while the other waits. This saves 2 of 60 ns.
+    # A roll needs several table lookups, one after the other. So each iteration rolls for game i and then finishes game
+    # i - 1. The processor works on one of the two games while the other waits. This saves 2 of 60 ns per step.
     rolled = engine.NOTHING_KEPT
     for i in range(games + 1):
         keep = rolled
@@ -235,7 +240,7 @@ def legal_one(states: Records, config: Configs) -> Any:
 def view_one(
     states: Records, config: Configs, observer: Any, ended: Any, observation: Any, mask: Any
 ) -> None:
-    """Write a seat's observation and action mask of the first game, see `view`."""
+    """Call `view` for the first game."""
     view(states[0], config[0], observer, ended, observation, mask)
 
 
@@ -243,7 +248,8 @@ def view_one(
 def view(s: Record, rules: Config, observer: Any, ended: Any, observation: Any, mask: Any) -> None:
     """Write a seat's observation, int8 (D,), and action mask, int8 (A,). An empty observation is skipped.
 
-    The mask is all zeros for a seat that is not to act, and all ones if the game is over or has `ended` for the seat.
+    The mask is all zeros if another seat is to act. It is all ones if the game is over, or if `ended` is true because
+    the game has ended for this seat.
     """
     keep = engine.shown(s)
     if observation.size:

@@ -1,4 +1,4 @@
-"""Checks of records from outside the package. Compiled code trusts the checked records."""
+"""Checks of records that come from outside the package. Compiled code trusts records that pass the checks."""
 
 from __future__ import annotations
 
@@ -34,15 +34,15 @@ CHECKS = (
     ("truncated", "0 or, in a game that is over, 1"),
     ("_reserved", "0"),
 )
-"""The checks: a field, and the condition on its value in the words of the error."""
+"""Each check is a field of STATE, and the condition on the value as the error message states it."""
 (
     PHASE, PLAYER, TURN, FACES, ROLLS_LEFT, TIGER, RANGE, DEAD, ALONE, COLOR, USED, PERFECTION, TRUNCATED, RESERVED,
 ) = range(len(CHECKS))  # fmt: skip
 
 
 def contiguous(state: States) -> States:
-    """Return a batch, or a copy if its memory is read-only or not contiguous; raise ValueError for other objects."""
-    # Not `is STATE`: the dtype of a batch from a pickle or a file is equal but not identical. Kernels accept it.
+    """Return the batch, or a copy if its memory is read-only or not contiguous; raise ValueError for a non-batch."""
+    # Compare dtypes with `!=`: that of a batch from a file equals STATE but is another object. Kernels accept it.
     if not isinstance(state, np.ndarray) or state.dtype != STATE or state.ndim != 1:
         raise ValueError(f"state must be a one-dimensional array of wotd_env.STATE, got {kind_of(state)}")
     return state if state.flags.carray else np.array(state, STATE)
@@ -55,7 +55,7 @@ def check_one(state: States) -> None:
 
 
 def check_states(rules: Rules, states: States) -> None:
-    """Raise ValueError if a record is not a game of these rules; name the first one, and its field."""
+    """Raise ValueError if a record is not a game of these rules. The error names the first such game and the field."""
     work = contiguous(states)
     if (game := first_fault(work, config(rules, True))) >= 0:
         raise describe_fault(rules, work, game)
@@ -80,7 +80,7 @@ def describe_fault(rules: Rules, states: NDArray[np.void], game: int) -> ValueEr
 
 @kernel
 def first_fault(states: Records, config: Configs) -> Any:
-    """Return the index of the first invalid record, -1 if all are valid."""
+    """Return the index of the first invalid record, or -1 if all records are valid."""
     for i in range(states.shape[0]):
         if faults(states[i], config[0]):
             return i
@@ -99,10 +99,10 @@ BYTE = np.uint64(8)
 
 @kernel
 def faults(s: Record, rules: Config) -> Any:
-    """Return the CHECKS that a record fails, as bits: 0 if it is a game of the rules.
+    """Return the checks that a record fails, as bits: bit i is set if the record fails CHECKS[i].
 
-    Five bytes are compared at once (wotd_env.core.lanes). Arithmetic replaces branches that differ between the games of
-    a batch, because a processor mispredicts them.
+    The code compares five bytes at once (see wotd_env.core.lanes). It replaces a branch by arithmetic if its condition
+    differs between the games of a batch, because a processor would mispredict the branch.
     """
     n = rules.players
     phase = np.int64(s.phase)
@@ -117,7 +117,7 @@ def faults(s: Record, rules: Config) -> Any:
     if phase == Phase.CHANCE or over:
         dice, fine = _unrolled_as_dragons(s, dice, over)
         failed |= np.int64(not fine) << FACES
-    ascent = ((dice >> BYTE) | HIGH) - (dice & FOUR)  # high bit 0: a byte is less than the previous byte
+    ascent = ((dice >> BYTE) | HIGH) - (dice & FOUR)  # high bit of byte i is 0: die i + 1 is below die i
     failed |= np.int64((dice | (dice + EACH * (MOST - np.uint64(DRAGON)))) & HIGH != 0) << FACES
     failed |= np.int64(ascent & HIGH & FOUR != HIGH & FOUR) << FACES
     failed |= np.int64((rolls_left < 0) | (rolls_left > REROLLS)) << ROLLS_LEFT
@@ -143,7 +143,7 @@ def faults(s: Record, rules: Config) -> Any:
     colors = np.int64(0)
     for seat in range(MAX_PLAYERS):
         colors |= np.int64(1) << (s.color[seat] & 31)
-        colors |= np.int64(s.color[seat] & -32)  # numbers outside 0 to 31 set other bits
+        colors |= np.int64(s.color[seat] & -32)  # a number outside 0 to 31 sets a bit above these
     failed |= np.int64(colors != (1 << MAX_PLAYERS) - 1) << COLOR
     failed |= np.int64(s.used >> n != 0) << USED
     failed |= np.int64(s.perfection > 1) << PERFECTION
@@ -156,9 +156,9 @@ def faults(s: Record, rules: Config) -> Any:
 def approves(s: Record, rules: Config, roll: Roll, action: Any) -> Any:
     """Return whether a quick check shows that a record passes all CHECKS and that the action is legal.
 
-    `roll` is the result of `engine.shown`. The check takes a fraction of the time of `faults` and `engine.legal`, and
-    accepts nearly all valid decisions. If it returns False, `faults` and `engine.legal` must decide. This happens for
-    dead pieces, random colors, a roll that is due, the tiger, extra turns, swaps and powers.
+    `roll` is the result of `engine.shown`. This check is much faster than `faults` and `engine.legal`, and accepts
+    nearly all valid decisions. If it returns False, `faults` and `engine.legal` must decide. It does not cover dead
+    pieces, random colors, a roll that is due, the tiger, extra turns, swaps and powers.
     """
     wrong = word_at(s, DICE_AT) & FIVE ^ DICE_WORDS[roll]
     wrong |= (word_at(s, COLOR_AT) ^ word_at(rules, COLORS_AT)) & FIVE
@@ -181,15 +181,16 @@ def approves(s: Record, rules: Config, roll: Roll, action: Any) -> Any:
         | (action > 63)
     ):
         return False
-    # Holds and moves have different bits, and the action fits the phase, so the union of both decides. A branch on the
-    # phase, even one that the compiler makes of a product, is mispredicted and adds 2 to 29 ns of a checked step.
+    # Holds and moves use different bits, and the action fits the phase. So the action is legal if its bit is in the
+    # union of holds and moves. A branch on the phase would be mispredicted and add 2 to 29 ns to a checked step. A
+    # product with the phase does not help, because the compiler can turn it into a branch.
     moves = engine.free_moves(engine.open_paths(s, rules, roll), roll)
     return (LEGAL_HOLDS[roll] | moves) >> np.uint64(action) & BIT != 0
 
 
 @kernel
 def _unrolled_as_dragons(s: Record, dice: Any, over: Any) -> Any:
-    """Return the dice with unrolled ones as dragons, and whether the unrolled dice are valid.
+    """Replace unrolled dice by dragons; return all dice, and whether the unrolled dice are valid.
 
     The unrolled dice must come last. If a roll is due, at least one die must be unrolled.
     """
@@ -203,7 +204,7 @@ def _unrolled_as_dragons(s: Record, dice: Any, over: Any) -> Any:
 
 @kernel
 def _dead_pieces(s: Record, rules: Config) -> Any:
-    """Return the faults of dead pieces, as bits of CHECKS (R15)."""
+    """Return the checks that the dead pieces fail, as bits like those of `faults` (R15)."""
     plain = (np.int64(2) << rules.spaces) - 2
     failed = np.int64(0)
     for path in range(PATHS):

@@ -1,14 +1,15 @@
-"""`kernel`: the decorator of all compiled functions, numba's `njit` with a safer cache.
+"""The decorators of all compiled functions, `kernel` and `inlined`: numba's `njit` with a safer cache.
 
 - Kernels release the GIL and start no threads, because numba's threading layers break forked workers. A fork waits
   until no thread compiles, because otherwise the child would inherit a locked compiler.
-- Kernels are cached on disk. numba checks only the file of a kernel for changes. This cache also checks the imported
-  files of the package, whose functions and tables are compiled into the kernel.
+- Kernels are cached on disk. numba would check only the file of a kernel for changes. This cache also checks the files
+  of the package that this file imports, because their functions and tables are compiled into the kernel.
 - A damaged cache file is detected by its checksum and replaced. Without a writable cache folder, or with a full disk,
   every process compiles.
-- Compiling takes seconds, so each process announces it once. `wotd compile` compiles all kernels in advance.
+- Compiling takes seconds, so each process logs a warning once before it compiles. `wotd compile` compiles all kernels
+  in advance.
 
-Importing numba is slow: import this module, and modules with kernels, only when a kernel is needed.
+Importing numba is slow. Therefore import this module and modules with kernels only when a kernel is needed.
 """
 
 import ast
@@ -35,13 +36,14 @@ _Function = TypeVar("_Function", bound=Callable[..., Any])
 _PACKAGE = Path(__file__).parents[1]  # wotd_env
 
 KERNELS: list[Any] = []
-"""All compiled functions that have been imported."""
+"""All compiled functions of the modules imported so far."""
 
 
 def kernel(function: _Function) -> _Function:
     """Compile `function` (nopython mode, `nogil`, cached) at its first call.
 
-    The function keeps its static type. Module-level values that it reads become constants of the compiled code.
+    Type checkers see the type of `function`. Module-level values that `function` reads become constants of the
+    compiled code.
     """
     return _compiled(function, forceinline=False)
 
@@ -49,27 +51,30 @@ def kernel(function: _Function) -> _Function:
 def inlined(function: _Function) -> _Function:
     """Compile `function` into every kernel that calls it.
 
-    Use it for short functions. It avoids the atomic reference counting of a call that passes arrays, but every copy of
-    the function takes time to compile.
+    Use this decorator for short functions. Inlining avoids the atomic reference counting of a call that passes arrays,
+    but compiling every copy of the function takes time.
     """
     return _compiled(function, forceinline=True)
 
 
 def _compiled(function: _Function, forceinline: bool) -> _Function:
-    # Kernels need no C wrapper, because no C code calls them. Without it they compile 3 % faster.
-    # The type annotation is for numba's type stubs, which lack the option `no_cfunc_wrapper`.
+    # Kernels need no C wrapper, because no C code calls them. Without the wrapper they compile 3 % faster.
+    # `options` needs its type annotation, because numba's type stubs lack the option `no_cfunc_wrapper`.
     options: dict[str, Any] = {"nogil": True, "forceinline": forceinline, "no_cfunc_wrapper": True}
     dispatcher: Any = numba.njit(**options)(function)
     try:
         dispatcher._cache = _Cache(function)
-    except (OSError, RuntimeError):  # no writable folder, or no source file
+    except (OSError, RuntimeError):  # no writable cache folder, or no source file
         dispatcher._cache = _NoCache()
     KERNELS.append(dispatcher)
     return dispatcher  # type: ignore[no-any-return]  # callers see the type of the function
 
 
 class _Cache(FunctionCache):
-    """numba's file cache, valid until the file of the function, or a file of the package that it imports, changes."""
+    """numba's file cache for one kernel.
+
+    An entry is valid until the kernel's file changes, or a file of the package that the kernel's file imports.
+    """
 
     def __init__(self, function: Callable[..., Any]) -> None:
         super().__init__(function)  # type: ignore[no-untyped-call]
@@ -97,9 +102,9 @@ class _Cache(FunctionCache):
 
 
 class _Files:
-    """The cache files of a kernel, one for each signature. Each name contains a digest of the kernel's sources.
+    """The cache files of a kernel, one for each signature. File names contain a digest of the kernel's source files.
 
-    numba's own cache files have no checksums, and parallel processes overwrite their common index file.
+    This class replaces numba's own format, which has no checksums and an index file that parallel processes overwrite.
     """
 
     def __init__(self, folder: Path, kernel: str, stamp: str) -> None:
@@ -108,7 +113,7 @@ class _Files:
         self._stamp = hashlib.sha256(f"{stamp} {versions}".encode()).hexdigest()[:16]
 
     def load(self, key: Any) -> Any:
-        """Return the data of a key, or None; raise ValueError if the file is damaged."""
+        """Return the data saved for a key, or None if there is no file; raise ValueError if the file is damaged."""
         file = self._file(key)
         try:
             content = file.read_bytes()
@@ -120,9 +125,9 @@ class _Files:
         return pickle.loads(data)
 
     def save(self, key: Any, data: Any) -> None:
-        """Save the data of a key, and remove files of other sources or versions."""
+        """Save the data of a key; remove the kernel's files that belong to other source files or numba versions."""
         file, content = self._file(key), dumps(data)  # type: ignore[no-untyped-call]
-        # Not flushed to the disk: if the file is lost, the kernel is only compiled again.
+        # The file is not flushed to the disk: if it is lost, the kernel is compiled again.
         files.write(file, hashlib.sha256(content).digest() + content, sync=False)
         for other in self._folder.glob(f"{self._kernel}.*.nbc*"):
             if not other.name.startswith(f"{self._kernel}.{self._stamp}."):
@@ -151,9 +156,9 @@ def _announce(how_often: str) -> None:
     )
 
 
-@functools.cache  # each message once per process
+@functools.cache  # log each message once per process
 def _warn(message: str) -> None:
-    # A warning, because other levels are not shown without a logging setup, and a silent pause looks like a hang.
+    # Log a warning: without a logging setup lower levels are not shown, and a silent pause looks like a hang.
     logging.getLogger("wotd_env").warning(message)
 
 
@@ -181,7 +186,7 @@ def source_digest(file: Path) -> str:
 
 
 def _reach(file: Path, found: set[Path]) -> set[Path]:
-    """Add `file` and all files of this package that it imports, however indirectly, to `found`; return `found`."""
+    """Add `file` and all files of this package that it imports, directly or not, to `found`; return `found`."""
     found.add(file)
     inside = file.is_relative_to(_PACKAGE)
     package = ".".join(file.parent.relative_to(_PACKAGE.parent).parts) if inside else ""
@@ -193,7 +198,7 @@ def _reach(file: Path, found: set[Path]) -> set[Path]:
 
 
 def imports(source: bytes, package: str) -> Iterator[str]:
-    """Yield the modules and names that a module in `package` imports; `from m import x` is `m.x`.
+    """Yield the dotted names that a module in `package` imports; `from m import x` yields `m.x`.
 
     Invalid source raises SyntaxError or ValueError.
     """
@@ -206,7 +211,7 @@ def imports(source: bytes, package: str) -> Iterator[str]:
 
 
 def _source(module: str) -> Path | None:
-    """Return the file of a module of this package, or None."""
+    """Return the file of a module, or None if the module is not in this package."""
     path = _PACKAGE.parent.joinpath(*module.split("."))
     sources = path.with_suffix(".py"), path / "__init__.py"
     return next((file for file in sources if path.is_relative_to(_PACKAGE) and file.is_file()), None)

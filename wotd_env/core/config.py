@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from wotd_env.core.rules import DRAGON, ELEMENTS, MAX_PLAYERS, NUMBERED, POWER_MODES, REROLLS, Phase, Rules
 from wotd_env.core.state import STATE
 
-DRAGONS, LOSER = -1, -2  # values of `start` that are not seats
+DRAGONS, LOSER = -1, -2  # values of the field `start` if it does not name a seat
 
 CONFIG = np.dtype(
     [
@@ -19,19 +19,19 @@ CONFIG = np.dtype(
         ("powers", "i8"),  # index into POWER_MODES
         ("immunity", "i8"),
         ("dead_pieces", "i8"),
-        ("colors", "i1", (MAX_PLAYERS,)),  # a permutation: the colors of the seats, then the unused ones
+        ("colors", "i1", (MAX_PLAYERS,)),  # first the colors of the seats, then the unused colors
         ("random_colors", "i8"),
         ("start", "i8"),  # a seat, DRAGONS or LOSER
         ("max_turns", "i8"),
-        ("skip_forced", "i8"),  # decisions with one legal action are taken at once
-        ("limits", "u1", (STATE.itemsize,)),  # see `_limits`
+        ("skip_forced", "i8"),  # 1: moves with one legal action are taken at once
+        ("limits", "u1", (STATE.itemsize,)),  # highest value of each byte of a record, see `_limits`
         ("encoding", "i8"),  # encoding of observations, an index into wotd_env.core.observation.ENCODINGS
     ],
     align=True,  # so that the engine can be compiled for other targets
 )
 
 _FIELDS: Any = CONFIG.fields
-COLORS_AT, LIMITS_AT = _FIELDS["colors"][1], _FIELDS["limits"][1]  # offsets of fields, in bytes
+COLORS_AT, LIMITS_AT = _FIELDS["colors"][1], _FIELDS["limits"][1]  # offsets of two fields, in bytes
 
 
 class Config(Protocol):
@@ -74,7 +74,7 @@ def config(rules: Rules, skip_forced: bool, encoding: int = 0) -> NDArray[np.voi
 
 
 def _limits(rules: Rules) -> NDArray[np.uint8]:
-    """Return the highest value of each byte of a record at a decision in a game without dead pieces, uint8 (64,)."""
+    """Return the highest valid value of each byte of a record at a decision without dead pieces, uint8 (64,)."""
     limits = np.zeros(1, STATE)
     limits["rng"] = ~np.uint64(0)
     limits["turn"] = ~np.uint16(0)

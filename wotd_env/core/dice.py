@@ -1,8 +1,8 @@
-"""Tables over the 252 rolls and the 462 keeps of five dice.
+"""Tables with one entry for each of the 252 rolls or the 462 keeps of five dice.
 
-A *keep* is the dice on the table: a multiset of five symbols. The symbols are the six faces and "unrolled", which is
-the largest. The index of a keep in the tables is its rank in the combinatorial number system. Rolls are the keeps
-without an unrolled die. They come first: 0..251.
+A *keep* describes the five dice on the table, of which some may still be unrolled. It is a multiset of five symbols:
+the six faces, and "unrolled" as the largest symbol. The index of a keep in the tables is its rank in the combinatorial
+number system. The keeps without an unrolled die are the rolls; they have the indices 0 to 251.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from wotd_env.core.arguments import check_integer
 from wotd_env.core.rules import DICE, DRAGON
 
 Keep = Any  # the index of a keep in compiled code, uint64
-Roll = Any  # the index of a keep without unrolled dice
+Roll = Any  # the index of a roll in compiled code, uint64
 
 FACES = 6
 UNROLLED = 6
@@ -28,11 +28,14 @@ NUM_HOLDS = 1 << DICE
 
 _SYMBOLS = (*range(FACES), UNROLLED, UNROLLED)
 INDEX_PARTS = np.array([[comb(symbol + i, i + 1) for symbol in _SYMBOLS] for i in range(DICE)], np.uint16)
-"""uint16 (5, 8): the index of a keep is the sum of the entries [i, face of die i] over i; column 7 is for face -1."""
+"""uint16 (5, 8): the index of a keep is the sum of its five entries [i, face of die i], one for each die i.
+
+Column 7 is for unrolled dice, which the state shows as -1.
+"""
 
 
 def keep_index(symbols: list[int] | tuple[int, ...]) -> int:
-    """Return the index of a keep, given as ascending symbols (6 or -1: unrolled)."""
+    """Return the index of a keep from its symbols in ascending order; 6 or -1 is an unrolled die."""
     return int(sum(INDEX_PARTS[i, symbol] for i, symbol in enumerate(symbols)))
 
 
@@ -40,22 +43,22 @@ KEEPS = np.array(sorted(combinations_with_replacement(range(FACES + 1), DICE), k
 """int8 (462, 5): the symbols of every keep, ascending, 6 = unrolled."""
 
 KEEP_DICE = np.where(KEEPS == UNROLLED, -1, KEEPS).astype(np.int8)
-"""int8 (462, 5): the dice of every keep as the state shows them."""
+"""int8 (462, 5): the dice of every keep as in the field `dice` of the state, -1 = unrolled."""
 
 COUNTS = (KEEPS[:, :, None] == np.arange(FACES)).sum(1).astype(np.uint8)
-"""uint8 (462, 6): how many dice show each face."""
+"""uint8 (462, 6): for every keep, the number of dice that show each face."""
 
 
 def _words(rows: NDArray[Any]) -> NDArray[np.uint64]:
-    """Return the five bytes of each row as one integer, uint64 (N,), the first byte lowest."""
+    """Return each row of five bytes as one integer, uint64 (N,); the first byte is the lowest."""
     return np.pad(rows.view(np.uint8), ((0, 0), (0, 3))).view("<u8")[:, 0].astype(np.uint64)
 
 
-DICE_WORDS = _words(KEEP_DICE)  # uint64 (462,): the dice of every keep as the bytes of the state
+DICE_WORDS = _words(KEEP_DICE)  # uint64 (462,): KEEP_DICE, five bytes in one integer
 COUNT_WORDS = _words(np.ascontiguousarray(COUNTS[:, :DRAGON]))
-"""uint64 (462,): the counts of the five elements, a byte each."""
+"""uint64 (462,): COUNTS of the five elements, five bytes in one integer."""
 
-UNROLLED_DICE = (KEEPS == UNROLLED).sum(1).astype(np.uint8)  # uint8 (462,): dice still to be rolled
+UNROLLED_DICE = (KEEPS == UNROLLED).sum(1).astype(np.uint8)  # uint8 (462,): the number of unrolled dice
 EQUILIBRIUM = keep_index((0, 1, 2, 3, 4))  # the roll with five different elements
 
 MISSING = np.full(NUM_KEEPS, DRAGON, np.uint8)
@@ -99,7 +102,7 @@ THROW_ROLL = np.array(
 
 
 def rolls_after(keep: int) -> NDArray[np.uint8]:
-    """Return the rolls after all throws of the k unrolled dice of a keep, uint8 (6^k,)."""
+    """Return the roll after each possible throw of the k unrolled dice of a keep, uint8 (6^k,)."""
     return THROW_ROLL[THROW_START[keep] :][: THROW_SIZE[keep]]
 
 

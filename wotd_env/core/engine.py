@@ -1,8 +1,10 @@
 """The rules of Way of the Dragon: compiled functions on one record of `wotd_env.STATE`.
 
+The phases of a game, and the functions that lead to them:
+
     new_game -> CHANCE -- roll --> KEEP, MOVE -- decide --> CHANCE, MOVE, EXTRA, OVER
 
-The rulings, in full in docs/reference/rulings.md:
+The rulings (in full in docs/reference/rulings.md), with the functions that implement them:
 
     R1   who starts: most dragons in a roll-off, the loser of the last game, or a given seat    new_game, roll_off
     R2   five dice, then up to two re-rolls of any of them; keeping all stops the rolling       rolled, hold
@@ -21,12 +23,12 @@ The rulings, in full in docs/reference/rulings.md:
     R15  dead pieces block plain spaces, never five in a row                                    place_dead_pieces
     R16  a game is truncated after max_turns turns                                              end_turn, rewards
 
-`s` is the record of a game, `rules` a record of CONFIG. Functions change `s` in place. They trust that records are
-valid and actions are legal; `wotd_env.core.game` checks input from outside.
+The argument `s` is the record of a game, and `rules` is a record of CONFIG. Functions change `s` in place. They trust
+that records are valid and actions are legal; `wotd_env.core.game` checks records and actions from outside.
 
-Legal actions are two sets of bits: bit a of the first is action a < FIRST_SWAP, bit k of the second is action
-FIRST_SWAP + k. Functions pass the dice on the table to each other as the index of a roll or keep (see `shown` and
-wotd_env.core.dice), so that the index is computed only once.
+Two sets of bits represent the legal actions: bit a of the first set is action a < FIRST_SWAP, and bit k of the second
+set is the swap FIRST_SWAP + k. Functions pass the dice on the table to each other as the index of a roll or keep (see
+`shown` and wotd_env.core.dice), so that the index is computed only once.
 """
 
 from __future__ import annotations
@@ -38,7 +40,7 @@ import numpy as np
 
 from wotd_env.core.actions import MOST_ACTIONS, PAIRS, Action, Bits
 from wotd_env.core.compilation import inlined, kernel
-from wotd_env.core.config import CONFIG as CONFIG  # part of the engine's interface
+from wotd_env.core.config import CONFIG as CONFIG  # re-exported for users of the engine
 from wotd_env.core.config import LOSER, Config
 from wotd_env.core.dice import (
     COUNT_WORDS, COUNTS, DICE_WORDS, EQUILIBRIUM, HOLD_KEEP, INDEX_PARTS, LEGAL_HOLDS, MISSING, NUM_KEEPS,
@@ -84,21 +86,21 @@ def powers_of(s: Record, rules: Config, seat: Any) -> Bits:
     if rules.powers == NO_POWERS:
         return 0
     held = 1 << s.color[seat] if rules.powers == OWN_POWERS else ALL_POWERS
-    return held * (1 - (s.used >> seat & 1))  # arithmetic, because a processor would mispredict a branch
+    return held * (1 - (s.used >> seat & 1))  # no branch, because a processor would mispredict it
 
 
 @kernel
 def occupied(s: Record, rules: Config, path: Any) -> Bits:
-    """Return the spaces of a path with a piece on them, dead or not, as bits; bit 0 has no meaning."""
+    """Return the spaces of a path that hold a piece or a dead piece, as bits; bit 0 has no meaning."""
     spaces = np.uint32(s.dead[path])
-    for seat in range(MAX_PLAYERS):  # pieces of unused seats are off the board
+    for seat in range(MAX_PLAYERS):  # unused seats only set bit 0
         spaces |= np.uint32(1) << np.uint32(s.pieces[seat, path])
     return np.uint64(spaces)
 
 
 @kernel
 def destination(s: Record, rules: Config, path: Any, count: Any) -> Any:
-    """Return the space that the acting seat's piece reaches on a path with `count` dice, 0 if it cannot (R3, R4)."""
+    """Return the space to which `count` dice move the acting seat's piece, or 0 if it cannot move (R3, R4)."""
     space = np.int64(s.pieces[s.player, path])
     goal = space + np.int64(count)
     blocked = occupied(s, rules, path) >> np.uint64(goal) & BIT
@@ -108,7 +110,7 @@ def destination(s: Record, rules: Config, path: Any, count: Any) -> Any:
 
 @kernel
 def jump(s: Record, rules: Config, path: Any, count: Any) -> Any:
-    """Return the next empty space beyond an occupied destination, 0 if there is none (R12, anxiety)."""
+    """Return the next empty space beyond an occupied destination, or 0 if it does not exist (R12, anxiety)."""
     space = np.int64(s.pieces[s.player, path])
     if count == 0 or space > rules.spaces:
         return 0
@@ -141,7 +143,7 @@ def legal(s: Record, rules: Config, keep: Keep) -> tuple[Bits, Bits]:
 
 @kernel
 def contains(actions: Bits, swaps: Bits, action: Any) -> Any:
-    """Return whether an action, which may be any integer, is among the actions and swaps."""
+    """Return whether one of the two sets of legal actions contains an action (any integer)."""
     if action < 0:
         return False
     if action < Action.FIRST_SWAP:
@@ -167,7 +169,10 @@ def legal_moves(s: Record, rules: Config, roll: Roll) -> tuple[Bits, Bits]:
 
 @inlined
 def open_paths(s: Record, rules: Config, roll: Roll) -> Bits:
-    """Return the paths on which the dice can move the acting seat's piece, as bits (`destination` for all paths)."""
+    """Return the paths on which the dice can move the acting seat's piece, as bits.
+
+    This computes `destination` != 0 for all paths at once.
+    """
     counts = COUNT_WORDS[roll]
     pieces = word_at(s, PIECES_AT + PATHS * np.int64(s.player)) & FIVE
     goals = pieces + counts
@@ -186,13 +191,16 @@ def open_paths(s: Record, rules: Config, roll: Roll) -> Bits:
 
 @inlined
 def has_dead_pieces(s: Record) -> Any:
-    """Return whether dead pieces lie on the board; most games have none (R15)."""
+    """Return whether dead pieces lie on the board; most games do not use them (R15)."""
     return word_at(s, DEAD_AT) != 0 or s.dead[PATHS - 1] != 0
 
 
 @inlined
 def free_moves(free: Bits, roll: Roll) -> Bits:
-    """Return the legal actions of phase MOVE without powers and swaps, from the open paths, as bits (R5, R7)."""
+    """Return the legal actions of phase MOVE that are neither swaps nor powers, as bits (R5, R7).
+
+    `free` is the result of `open_paths`.
+    """
     if roll == EQUILIBRIUM and free:
         return np.uint64(1 << Action.EQUILIBRIUM)
     return free << np.uint64(Action.MOVE_ON) | np.uint64(free == 0) << np.uint64(Action.PASS)
@@ -225,7 +233,7 @@ def power_moves(s: Record, rules: Config, roll: Roll, powers: Any, free: Any) ->
 
 @kernel
 def legal_swaps(s: Record, rules: Config, path: Any) -> Bits:
-    """Return the legal swaps on a path, as bits, given that the dice allow swaps there (R6, R14)."""
+    """Return the legal swaps on a path on which the dice allow swaps, as bits (R6, R14)."""
     n = rules.players
     pairs = n * (n - 1) // 2
     swaps = np.uint64(0)
@@ -252,7 +260,7 @@ def finished(s: Record, rules: Config) -> Any:
 
 @kernel
 def score(s: Record, rules: Config, seat: Any) -> Any:
-    """Return the points under a seat's pieces (R10)."""
+    """Return a seat's points: the sum of the numbers under its pieces (R10)."""
     points = 0
     for path in range(PATHS):
         points += max(s.pieces[seat, path] - rules.spaces, 0)
@@ -270,7 +278,7 @@ def numbered(s: Record, rules: Config, seat: Any) -> Any:
 
 @kernel
 def standing(s: Record, rules: Config, seat: Any) -> Any:
-    """Return a number that ranks seats as R10 does: by points, then by pieces on numbered spaces."""
+    """Return a number that orders seats first by points, then by pieces on numbered spaces (R10)."""
     return score(s, rules, seat) * (PATHS + 1) + numbered(s, rules, seat)
 
 
@@ -282,7 +290,7 @@ def loss(rules: Config) -> Any:
 
 @kernel
 def rewards(s: Record, rules: Config, out: Any) -> None:
-    """Write every seat's reward: zero-sum, 0 unless the game has ended by R9 (R10, R16)."""
+    """Write the rewards of all seats: zero-sum, and all 0 unless the game has ended by R9 (R10, R16)."""
     n = rules.players
     if s.phase != Phase.OVER or s.truncated:
         for seat in range(n):
@@ -306,11 +314,11 @@ def rewards(s: Record, rules: Config, out: Any) -> None:
 
 @kernel
 def new_game(s: Record, rules: Config, starter: Any) -> None:
-    """Start the record's next game, up to its first roll; its stream continues (R1, R15).
+    """Start a new game in a record, and stop before the first roll; the random stream continues (R1, R15).
 
-    `starter` is a seat, DRAGONS or LOSER. For LOSER the record must contain the previous game, with the players already
-    in their new seats. A new record is all zeros except the stream, so all its players tie for the last place and
-    take part in the roll-off.
+    `starter` is a seat, DRAGONS or LOSER. For LOSER the record must contain the previous game, with the players' pieces
+    moved to the players' new seats. In a new record all fields but the stream are 0, so all players tie for the last
+    place and take part in the roll-off.
     """
     n = rules.players
     candidates = (1 << n) - 1
@@ -343,7 +351,10 @@ def new_game(s: Record, rules: Config, starter: Any) -> None:
 
 @kernel
 def move_seats(s: Record, rules: Config, by: Any) -> None:
-    """Move all players and their pieces `by` seats, so that the loser of a game starts the next one (R1)."""
+    """Move the pieces of every player `by` seats onward (R1).
+
+    If the players change seats between games, `new_game` then finds the loser of the last game in the new seat.
+    """
     n = rules.players
     for path in range(PATHS):
         for _ in range(by):
@@ -355,7 +366,7 @@ def move_seats(s: Record, rules: Config, by: Any) -> None:
 
 @kernel
 def place_dead_pieces(s: Record, rules: Config) -> None:
-    """Put the dead pieces on distinct plain spaces; five in a row would block a path permanently (R15)."""
+    """Put the dead pieces on random distinct plain spaces, never five in a row on a path (R15)."""
     while True:
         for path in range(PATHS):
             s.dead[path] = 0
@@ -375,13 +386,13 @@ def place_dead_pieces(s: Record, rules: Config) -> None:
 
 @kernel
 def impassable(dead: Bits) -> Any:
-    """Return whether five dead pieces are in a row, which no piece could ever pass (R15)."""
+    """Return whether a path has five dead pieces in a row, which no piece could pass (R15)."""
     return dead & dead >> 1 & dead >> 2 & dead >> 3 & dead >> 4 != 0
 
 
 @kernel
 def roll_off(s: Record, candidates: Any) -> Any:
-    """Return the seat that rolls the most dragons among the candidates (bits); ties roll again (R1)."""
+    """Return the candidate (of a set of bits) that rolls the most dragons; tied seats roll again (R1)."""
     while True:
         candidates = roll_off_round(s, candidates)
         if candidates & (candidates - 1) == 0:
@@ -428,7 +439,7 @@ def throw(s: Record, keep: Keep) -> Roll:
 
 @inlined
 def rolled(s: Record, rules: Config, roll: Roll) -> None:
-    """Set the dice to a roll. The next decision is a hold or, without a re-roll left, a move (R2, R12)."""
+    """Set the dice of the record to a roll. The next phase is KEEP or, if no re-roll is left, MOVE (R2, R12)."""
     show(s, roll)
     tiger = powers_of(s, rules, s.player) >> Power.TIGER & 1
     s.phase = Phase.KEEP if s.rolls_left > 0 or tiger else Phase.MOVE
@@ -436,7 +447,7 @@ def rolled(s: Record, rules: Config, roll: Roll) -> None:
 
 @inlined
 def decide(s: Record, rules: Config, keep: Keep, action: Any) -> Keep:
-    """Take a legal action without rolling. `keep` is the index of the dice. Return their new index."""
+    """Take a legal action without rolling. `keep` is the index of the dice before it; return the index after it."""
     if s.phase == Phase.KEEP:
         return hold(s, rules, keep, action)
     if s.phase == Phase.MOVE:
@@ -454,9 +465,9 @@ def left(s: Record, keep: Keep) -> Keep:
 
 @inlined
 def hold(s: Record, rules: Config, roll: Roll, action: Any) -> Keep:
-    """Take a legal action of phase KEEP; return the index of the keep that it leaves (R2, R12).
+    """Take a legal action of phase KEEP; return the index of the resulting keep (R2, R12).
 
-    The record shows the old dice until `run` rolls, or stops before the roll.
+    The dice in the record do not change until `run` rolls, or stops before the roll.
     """
     keep = np.uint64(HOLD_KEEP[roll, action])
     if action == Action.STOP_ROLLING:
@@ -523,7 +534,7 @@ def move(s: Record, rules: Config, roll: Roll, action: Any) -> None:
 
 @kernel
 def swap(s: Record, rules: Config, k: Any) -> None:
-    """Swap the pieces of a pair of relative seats (R6)."""
+    """Swap two pieces on a path; `k` is the action minus FIRST_SWAP (R6)."""
     n = rules.players
     pairs = n * (n - 1) // 2
     path = k // pairs
@@ -534,7 +545,7 @@ def swap(s: Record, rules: Config, k: Any) -> None:
 
 @kernel
 def advance_all(s: Record, rules: Config, jumps: Any) -> None:
-    """Advance every own piece by one space if it can; with `jumps`, blocked pieces jump (R7, R12)."""
+    """Advance every piece of the seat to act by one space if it can; with `jumps`, blocked pieces jump (R7, R12)."""
     for path in range(PATHS):
         goal = destination(s, rules, path, np.int64(1))
         if jumps and not goal:
@@ -545,7 +556,7 @@ def advance_all(s: Record, rules: Config, jumps: Any) -> None:
 
 @inlined
 def end_turn(s: Record, rules: Config, again: Any) -> None:
-    """Finish the turn. Begin the next turn, of the same seat if `again`, or truncate the game (R8, R16)."""
+    """Finish the turn. Truncate the game, or begin the next turn; with `again` the same seat takes it (R8, R16)."""
     s.turn += np.uint16(1)
     if s.turn >= rules.max_turns:
         s.phase = Phase.OVER
@@ -556,13 +567,13 @@ def end_turn(s: Record, rules: Config, again: Any) -> None:
 
 @inlined
 def step(s: Record, rules: Config, action: Any) -> tuple[Bits, Bits, Keep]:
-    """Take a legal action and roll on to the next decision; return the result of `run`."""
+    """Take a legal action, roll if due, and play to the next decision; return the result of `run`."""
     return run(s, rules, decide(s, rules, shown(s), action), True)
 
 
 @inlined
 def roll_if_due(s: Record, rules: Config, keep: Keep) -> Keep:
-    """Roll in phase CHANCE; return the index of the dice on the table."""
+    """Roll if the phase is CHANCE. Return the index of the dice on the table."""
     if s.phase == Phase.CHANCE:
         keep = throw(s, keep)
         rolled(s, rules, keep)
@@ -571,11 +582,11 @@ def roll_if_due(s: Record, rules: Config, keep: Keep) -> Keep:
 
 @inlined
 def run(s: Record, rules: Config, keep: Keep, chance: Any) -> tuple[Bits, Bits, Keep]:
-    """Continue to the next decision; without `chance`, stop before a roll.
+    """Play to the next decision. If `chance` is false, stop before a roll.
 
-    `keep` is the index of the dice on the table. With `skip_forced` a move with one legal action is taken at once;
-    decisions in other phases always have several legal actions. Return the legal actions, the legal swaps, and the new
-    index of the dice.
+    `keep` is the index of the dice on the table. If `rules.skip_forced` is set, a move with one legal action is taken
+    at once. Decisions in other phases always have several legal actions. Return the legal actions, the legal swaps, and
+    the new index of the dice.
     """
     while True:
         if s.phase == Phase.CHANCE and not chance:

@@ -1,4 +1,4 @@
-"""`Game`: the interface to batches of games. It checks all records and arguments (see `checks`)."""
+"""The class `Game`: the interface to batches of games. Its methods check records and arguments (see `checks`)."""
 
 from __future__ import annotations
 
@@ -25,11 +25,11 @@ _ILLEGAL = 1 << 62
 
 
 class IllegalActionError(ValueError):
-    """An illegal action. No game has been changed.
+    """The error for an illegal action; no game has been changed.
 
     Attributes:
         game: index of the game in its batch.
-        action: the action.
+        action: the illegal action.
         legal: the legal actions, ascending.
     """
 
@@ -43,13 +43,13 @@ class IllegalActionError(ValueError):
 
 @dataclass(frozen=True)
 class GameSpec:
-    """Facts about a game, for libraries that ask for them."""
+    """Facts about a game that other libraries ask for."""
 
     players: int  #: number of seats
     min_reward: float  #: lowest reward of a seat
-    max_turns: int  #: turns of the longest game (R16)
-    max_decisions: int  #: decisions of all seats in the longest game
-    max_decisions_per_turn: int  #: decisions of the longest turn
+    max_turns: int  #: number of turns of the longest game (R16)
+    max_decisions: int  #: number of decisions in the longest game, all seats together
+    max_decisions_per_turn: int  #: number of decisions in the longest turn
     chance: bool = True  #: whether there are chance events (rolls of the dice)
     perfect_information: bool = True  #: whether every seat sees the whole state
     zero_sum: bool = True  #: whether the rewards of a game sum to 0
@@ -60,25 +60,24 @@ class Game:
     """The rules of a game, applied to batches of states.
 
     A batch is a one-dimensional array of `STATE` records. Methods that play change the batch in place. All other
-    methods return new arrays, or fill the array `out`. Shapes: N games, n players, A actions, D entries of an
-    observation.
+    methods return new arrays, or fill the array `out`. In shapes, N is the number of games, n of players, A of actions,
+    and D of entries of an observation.
 
-    All methods check the records and raise `ValueError` for the first invalid one, before any change. With
-    `validate=False` they trust the records and actions: an invalid record or an illegal action may have any result,
-    even a crash.
+    All methods first check all records, and raise `ValueError` for the first invalid record. With `validate=False`
+    methods trust the records and actions: an invalid record or an illegal action may have any result, even a crash.
 
     Args:
         rules: the rules of all games.
-        skip_forced: play moves without an alternative at once, so that players only face real choices.
-        num_threads: threads that share a batch; results do not depend on it.
+        skip_forced: take a move at once if it is the only legal action, so that players only face real choices.
+        num_threads: number of threads that share a batch; results do not depend on it.
         encoding: format of the observations: `"one_hot"`, `"compact"`, `"tokens"` or `"features"`
             (docs/reference/observation.md).
         **fields: fields of `Rules` instead of `rules`, as in `Game(players=3, powers="own")`.
 
     Attributes:
-        num_actions: A.
-        observation_size: D.
-        observation_layout: name -> slice of the observation vector, in order.
+        num_actions: number of actions, A.
+        observation_size: number of entries of an observation, D.
+        observation_layout: the slice of the observation vector for each part, by name and in order.
         spec: facts about the game, a `GameSpec`.
         config: the rules for compiled code, `wotd_env.core.engine.CONFIG` (1,).
     """
@@ -125,11 +124,12 @@ class Game:
 
         Args:
             state: number of new games, or a batch to restart in place.
-            seed: game i gets the random stream of seed + i and starts as a first game (R1). By default new games use
-                seed 0, and restarted games continue their streams.
-            starting_player: a seat for all games, or seats (N,). By default the rules determine it (R1).
-            where: bool (N,), the games to restart; all by default.
-            roll: roll and continue to the first decision; otherwise stop before the first roll.
+            seed: game i gets the random stream of seed + i, and a previous game in the record has no effect (R1). By
+                default new games use seed 0, and restarted games continue their streams.
+            starting_player: one seat for all games, or a seat for each game (N,). By default the rules determine the
+                starting player (R1).
+            where: bool (N,), the games to restart; all games by default.
+            roll: whether to roll and continue to the first decision; otherwise stop before the first roll.
 
         Returns:
             The batch, STATE (N,).
@@ -141,7 +141,7 @@ class Game:
             state = np.zeros(check_integer("batch_size", state, 0), STATE)
         work = self._writable(state)
         starters = self.starters(starting_player, len(work))
-        if fresh or seed is not None:  # with a seed, previous games have no effect
+        if fresh or seed is not None:  # these games have no previous loser
             starters[starters == LOSER] = DRAGONS
         chosen = np.ones(len(work), np.bool_) if where is None else np.array(where)
         if chosen.dtype != np.bool_ or chosen.shape != work.shape:
@@ -162,18 +162,18 @@ class Game:
     def new(
         self, batch_size: int, seed: int = 0, *, starting_player: ArrayLike | None = None, roll: bool = True
     ) -> States:
-        """Return new games, STATE (N,), see `reset`."""
+        """Return new games, STATE (N,); `reset` explains the arguments."""
         return self.reset(batch_size, seed, starting_player=starting_player, roll=roll)
 
     def roll_off(self, seed: int) -> NDArray[np.int8]:
         """Return the roll-off that chose the starting player of the game `reset(1, seed=seed)` (R1).
 
         Returns:
-            Faces, int8 (rounds, n, 5): all dice of each seat, ascending, or -1 if the seat does not roll. The seats
-            with the most dragons roll again, until one seat is left. There are no rounds if the rules name the starting
-            player.
+            Faces, int8 (rounds, n, 5): the dice of each seat in each round, ascending, or -1 if the seat does not roll.
+            The seats with the most dragons roll again, until one seat is left. The array has no rounds if the rules
+            name the starting player.
         """
-        state = self.reset(1, seed=seed, starting_player=0, roll=False)  # the stream before the roll-off
+        state = self.reset(1, seed=seed, starting_player=0, roll=False)  # has the stream before the roll-off
         rolling = np.array([(1 << self.rules.players) - 1])
         rounds = np.empty((0, self.rules.players, DICE), np.int8)
         while not isinstance(self.rules.start, int):
@@ -198,7 +198,7 @@ class Game:
         return over
 
     def describe_action(self, state: States, action: int) -> str:
-        """Return a legal action of a game, STATE (1,), in words, with the kept dice or the destinations of the pieces.
+        """Describe a legal action in a game, STATE (1,), with the kept dice or the destinations of the pieces.
 
         Raises:
             IllegalActionError: if the action is illegal.
@@ -210,7 +210,7 @@ class Game:
         return describe_decision(self.rules, state[0], after[0], action)
 
     def explain_illegal(self, state: States, action: int) -> str:
-        """Return why an action is illegal in a game, STATE (1,), with the legal actions and the position."""
+        """Explain why an action is illegal in a game, STATE (1,), and list the legal actions and the position."""
         record = state[0]
         if record["phase"] == Phase.CHANCE:
             return "a roll is due; call roll() first"
@@ -229,7 +229,7 @@ class Game:
     ) -> NDArray[np.int8]:
         """Return the action masks, int8 (N, A) of 0 and 1.
 
-        All actions are legal in a finished game, where they do nothing. No action is legal if a roll is due.
+        In a finished game all actions are legal and do nothing. If a roll is due, no action is legal.
         """
         state = self._readable(state, validate)
         out = _output("out", out, (len(state), self.num_actions), _INT8)
@@ -243,7 +243,7 @@ class Game:
         out: NDArray[np.int8] | None = None,
         validate: bool = True,
     ) -> NDArray[np.int8]:
-        """Return the observations of the seats to act, int8 (N, D), or of `seat`, an integer or integers (N,)."""
+        """Return the observations, int8 (N, D), of the seats to act, or of `seat` (one seat, or one per game, (N,))."""
         state = self._readable(state, validate)
         observers = _NO_SEATS if seat is None else self._seats("seat", seat, len(state))
         out = _output("out", out, (len(state), self.observation_size), _INT8)
@@ -262,9 +262,10 @@ class Game:
     def rewards(
         self, state: States, out: NDArray[np.float32] | None = None, validate: bool = True
     ) -> NDArray[np.float32]:
-        """Return every seat's reward, float32 (N, n): zero-sum in [-1, 1], all 0 before the end or if truncated.
+        """Return every seat's reward, float32 (N, n), from -1 to 1; the rewards of a game sum to 0 (R10, R16).
 
-        With w winners among n players each winner gets (n / w - 1) / (n - 1), each loser -1 / (n - 1) (R10, R16).
+        With w winners among n players, each winner gets (n / w - 1) / (n - 1), and each loser gets -1 / (n - 1). All
+        rewards are 0 in a game that has not ended, and in a truncated game.
         """
         state = self._readable(state, validate)
         out = _output("out", out, (len(state), self.rules.players), _FLOAT32)
@@ -274,7 +275,7 @@ class Game:
     # ------------------------------------------------------------------------------------------------ play
 
     def step(self, state: States, actions: ArrayLike, validate: bool = True) -> None:
-        """Take each game's action and roll until its next decision, in place. Finished games do not change.
+        """Take each game's action and play to the game's next decision, in place. Finished games do not change.
 
         Args:
             state: STATE (N,).
@@ -291,13 +292,13 @@ class Game:
         self._act(batch.step, state, actions, validate, False)
 
     def roll(self, state: States, dice: ArrayLike | None = None, validate: bool = True) -> None:
-        """Roll, in place, in the games in which a roll is due: the second half of `step`. Other games do not change.
+        """Roll, in place, in every game in which a roll is due: the second half of `step`. Other games do not change.
 
         Args:
             state: STATE (N,).
-            dice: faces (N, 5) of all five dice after the roll, in any order, including the kept dice. The game then
-                continues to its next decision or, after a forced move, its next roll. By default the games roll from
-                their random streams until their next decisions.
+            dice: faces (N, 5) of all five dice after the roll, in any order, including the kept dice. Each game
+                then continues to its next decision or, after a forced move, to its next roll. By default each game
+                rolls from its own random stream until its next decision.
             validate: check all records first.
 
         Raises:
@@ -323,16 +324,16 @@ class Game:
         done: NDArray[np.bool_] | None = None,
         validate: bool = True,
     ) -> None:
-        """Step, restart finished games, and fill the given arrays: the loop of a learner in one pass.
+        """Step, restart finished games, and fill the given arrays, all in one pass over the batch.
 
         Args:
             state: STATE (N,), changed in place.
             actions: integers (N,).
-            observation: int8 (N, D), filled with the observation of the next seat to act. If a game ended, it is the
-                first observation of the next game.
-            mask: int8 (N, A), filled with the legal actions of that seat.
-            rewards: float32 (N, n), filled with the rewards of this step by seat.
-            done: bool (N,), filled with whether the game ended in this step.
+            observation: int8 (N, D), filled with the observation of the next seat to act. After the end of a game this
+                is the first observation of the next game.
+            mask: int8 (N, A), filled with the action mask of the next seat to act.
+            rewards: float32 (N, n), filled with every seat's reward in this step.
+            done: bool (N,), filled with True for every game that ended in this step.
             validate: check all records and actions first.
 
         Raises:
@@ -357,7 +358,7 @@ class Game:
     def _act(
         self, kernel: Callable[..., int], state: States, actions: ArrayLike, validate: bool, *arguments: Any
     ) -> None:
-        """Call a kernel that takes actions, in place. Errors are raised before any change."""
+        """Call a kernel that applies actions to the batch in place; raise errors before any change."""
         work = self._writable(state)
         chosen = self.as_actions(work, actions)
         if len(parallel.slices(len(work), self.num_threads)) == 1:
@@ -366,7 +367,7 @@ class Game:
                 raise self._wrong(work, wrong, actions)
         else:
             if validate:
-                self.check(work, actions)  # all slices before any changes
+                self.check(work, actions)  # check all slices before any of them changes
             self._run(kernel, work, chosen, False, *arguments)
         if work is not state:
             state[...] = work
@@ -389,7 +390,7 @@ class Game:
                 raise self._wrong(state, part.start + first, actions)
 
     def _wrong(self, state: States, game: int, actions: ArrayLike | None) -> Exception:
-        """Return the error for the first game with an invalid record or an illegal action."""
+        """Return the error for a game with an invalid record or an illegal action."""
         one = state[game : game + 1]
         if actions is None or checks.first_fault(one, self.config) >= 0:
             return checks.describe_fault(self.rules, state, game)
@@ -404,13 +405,13 @@ class Game:
     ) -> list[Any]:
         """Call `kernel(states, config, *arguments)` once or, with threads, once per thread for a part of the batch.
 
-        `states` is STATE (M,) and `config` is `self.config`: functions of `wotd_env.core.engine` take `states[i]` and
-        `config[0]`. Arrays among the arguments, also in a NamedTuple, must have a row for every game; they are sliced
-        like the batch. Callable arguments, such as `wotd_env.core.state.scratch`, are called in each thread, and the
-        kernel gets their result, such as memory of the thread.
+        The kernel receives `states`, STATE (M,), and `config`, which is `self.config`. It can pass `states[i]` and
+        `config[0]` to the functions of `wotd_env.core.engine`. Arrays among the arguments, also in a NamedTuple, must
+        have a row for every game; they are sliced like the batch. A callable argument, such as
+        `wotd_env.core.state.scratch`, is called in each thread, and the kernel receives the result of this call.
 
         The kernel may change the records. It need not be compiled by `wotd_env.core.compilation.kernel`. The records
-        are checked first unless `validate` is False. Return the result of each call.
+        are checked first unless `validate` is False. Return a list with the result of each call of the kernel.
         """
         work = checks.contiguous(state)
         if validate:
@@ -425,7 +426,7 @@ class Game:
         return parallel.call(kernel, state, self.config, arguments, self.num_threads)
 
     def _readable(self, state: States, validate: bool) -> States:
-        """Return the batch for kernels that read it."""
+        """Return the batch, or a contiguous copy, for kernels that only read it."""
         state = checks.contiguous(state)
         if validate:
             self.check(state)
@@ -445,7 +446,7 @@ class Game:
         return np.full(games, check_integer(name, seats, 0, last), np.int64)
 
     def as_actions(self, state: States, actions: ArrayLike) -> NDArray[np.int64]:
-        """Return actions for kernels, int64 (N,); raise ValueError unless there is an integer for every game.
+        """Return actions in the form for kernels, int64 (N,); raise ValueError unless each game has one integer.
 
         An integer beyond 64 bits is replaced by an illegal action that fits into 64 bits.
         """
@@ -485,11 +486,11 @@ def _as_array(actions: ArrayLike) -> NDArray[Any]:
     if isinstance(actions, np.ndarray):
         return actions
     given = np.asarray(actions)
-    return given if given.dtype.kind in "iu" else np.asarray(actions, object)  # not rounded to floats
+    return given if given.dtype.kind in "iu" else np.asarray(actions, object)  # keeps large integers exact
 
 
 def check_seed(seed: Any) -> np.uint64:
-    """Return a seed for kernels; raise ValueError for an invalid one."""
+    """Return a seed in the form for kernels; raise ValueError for an invalid seed."""
     return np.uint64(check_integer("seed", seed, 0, 2**64 - 1))
 
 

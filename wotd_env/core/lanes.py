@@ -1,12 +1,12 @@
-"""Operations on several bytes in one instruction. The speed of batches depends on them.
+"""Operations that process several bytes in one instruction, for the speed of batches.
 
-numba's loops over a record's five-byte fields and over an observation's blocks are neither vectorized nor unrolled,
-because their sizes are known only at run time. These operations treat the bytes of a record as lanes of one 64-bit
-word, and write 16 or 32 numbers of a row at once. Without them a checked step of two players takes about 1.4 times as
-long.
+numba neither vectorizes nor unrolls loops over the five-byte fields of a record and the blocks of an observation,
+because the sizes are known only at run time. The operations in this module treat the bytes of a record as lanes of one
+64-bit word, and write 16 or 32 numbers of an observation at once. Without these operations a checked step of a
+two-player game takes about 1.4 times as long.
 
     word & FIVE                          five bytes: the pieces of a seat, the dice, or the colors
-    (word + EACH * (MOST - m)) & HIGH    the high bit of each byte that is above m; all bytes must be below 128
+    (word + EACH * (MOST - m)) & HIGH    the high bit of each byte of `word` above m, if all bytes are below 128
 """
 
 from __future__ import annotations
@@ -39,12 +39,12 @@ trailing_zeros: Any = numbers.trailing_zeros  # the index of the lowest set bit 
 
 
 def _emitted(function: Callable[..., Any]) -> Any:
-    """Return the kernel whose code `function` emits. Callers of the kernel omit the argument `typing`."""
+    """Return an operation for kernels whose code `function` emits. Calls of the operation omit `typing`."""
     return intrinsic(function)
 
 
 def _at(builder: Any, record: Any, offset: Any, kind: Any) -> Any:
-    """Emit the pointer to a value of a type at an offset of a record, in bytes."""
+    """Emit a pointer of type `kind` to the byte `offset` of a record."""
     first = builder.gep(builder.bitcast(record, _I8.as_pointer()), [offset])
     return builder.bitcast(first, kind.as_pointer())
 
@@ -76,10 +76,10 @@ def set_five(typing: Any, record: Any, offset: Any, word: Any) -> Any:
 
 @_emitted
 def copy_game(typing: Any, target: Any, source: Any) -> Any:
-    """Copy a record of STATE.
+    """Copy the record `source`, one game, to the record `target`.
 
-    Assigning to a row of an array has the same effect. But then the kernel needs the array as an argument, and counts
-    references to it.
+    The assignment `states[i] = source` has the same effect. But it needs the array `states` as an argument of the
+    kernel, and the kernel then counts references to the array.
     """
 
     def emit(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
@@ -112,7 +112,8 @@ def above(typing: Any, record: Any, limits: Any, offset: Any) -> Any:
 def put_bits(typing: Any, row: Any, at: Any, bits: Any) -> Any:
     """Write the bits of a number, lowest first, as zeros and ones to `row[at:]`.
 
-    The type of `bits` sets the number of entries: uint16 writes 16, uint32 writes 32. All of them must lie in the row.
+    The type of `bits` sets the number of entries: uint16 writes 16 and uint32 writes 32. All written entries must lie
+    in the row.
     """
 
     def emit(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
@@ -142,7 +143,7 @@ DEFAULT_SPACES = Rules().spaces  # the number of plain spaces for which `put_pie
 
 @_emitted
 def put_pieces(typing: Any, row: Any, at: Any, pieces: Any) -> Any:
-    """Write the spaces of five pieces, the bytes of a number, one-hot to `row[at:]`.
+    """Write the spaces of five pieces one-hot to `row[at:]`; byte p of `pieces` is the space on path p.
 
     Comparing 32 columns at once saves 8 of 95 ns in a checked step of a five-player game, and 3 of 60 ns for two
     players.
@@ -166,7 +167,7 @@ def put_pieces(typing: Any, row: Any, at: Any, pieces: Any) -> Any:
 
 
 def _store(context: Any, builder: Any, row: Any, arguments: Any, lanes: Any, signed: bool) -> None:
-    """Emit the store of a vector of integers to `arguments[0][arguments[1]:]`, as numbers of the row's dtype."""
+    """Emit code that writes a vector of integers to `arguments[0][arguments[1]:]` as numbers of the row's dtype."""
     data = context.make_array(row)(context, builder, arguments[0]).data
     entry = context.get_data_type(row.dtype)
     vector = ir.VectorType(entry, lanes.type.count)
@@ -181,5 +182,5 @@ def _store(context: Any, builder: Any, row: Any, arguments: Any, lanes: Any, sig
 @inlined
 def gather(high: Any) -> Any:
     """Return the high bits of five bytes as five bits; all other bits of the bytes must be 0."""
-    # the product has bit i of the result at 28 + i; its terms do not overlap
+    # bit i of the result is bit 28 + i of the product; the terms of the product do not overlap
     return (high >> np.uint64(7)) * np.uint64(0x10204081) >> np.uint64(28) & np.uint64(31)

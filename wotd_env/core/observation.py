@@ -1,4 +1,4 @@
-"""Observations, which are vectors of small integers in one of four encodings, and action masks."""
+"""Observations (vectors of small integers, in four encodings) and action masks."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ ENCODINGS = ("one_hot", "compact", "tokens", "features")
 """Names of the encodings; docs/reference/observation.md describes their parts."""
 ONE_HOT, COMPACT, TOKENS, _ = range(len(ENCODINGS))
 
-DEADLINE = 127  # the observation counts the turns from this many turns before truncation on
+DEADLINE = 127  # number of turns before truncation that the observation counts
 
 PHASES = len(Phase)
 DICE_BLOCK = FACES * (DICE + 1)
@@ -30,28 +30,28 @@ DICE_BLOCK = FACES * (DICE + 1)
 ONE_HOT_DICE = (COUNTS[:, :, None] == np.arange(DICE + 1)).reshape(NUM_KEEPS, DICE_BLOCK) @ (
     np.uint64(1) << np.arange(DICE_BLOCK, dtype=np.uint64)
 )
-"""uint64 (462,): the one-hot counts of the faces, [face, count], of every roll and keep, as 36 bits."""
+"""uint64 (462,): for every roll and keep, the counts of the faces, one-hot, [face, count], as 36 bits."""
 
 SPACES = np.eye(16, dtype=np.int8)
-"""int8 (16, 16): the one-hot block of a piece on each space, padded with zeros."""
+"""int8 (16, 16): for each space, the one-hot block of a piece on this space, padded with zeros."""
 
 BYTES = ((np.arange(256)[:, None] >> np.arange(8)) & 1).astype(np.int8)
-"""int8 (256, 8): the bits of a byte, lowest first."""
+"""int8 (256, 8): the bits of each byte value, lowest first."""
 
 GAME_TOKEN, DIE_TOKEN, PATH_TOKEN, PIECE_TOKEN = range(4)
-TOKEN_WIDTH = 6  # entries of a token, or 2 + spaces if that is more
+TOKEN_WIDTH = 6  # least number of entries of a token; a token has 2 + spaces entries if that is more
 
 
 class Part(NamedTuple):
-    """A part of an observation: an array, flattened into the vector."""
+    """A part of an observation: an array that is flattened into the observation vector."""
 
     highest: NDArray[np.int8]  # highest value of each entry, flattened, int8 (k,)
-    axes: dict[str, int]  # name and length of each axis; seat 0 is the observer
-    names: dict[int, str]  # index on the last axis -> the kind of the number there: "path", "face" or "color"
+    axes: dict[str, int]  # length of each axis by name; index 0 of the axis "seat" is the observer
+    names: dict[int, str]  # kind of the number at an index of the last axis: "path", "face" or "color"
 
 
 def parts(rules: Rules, encoding: str) -> dict[str, Part]:
-    """Return the parts of an observation in order."""
+    """Return the parts of an observation by name, in the order of the vector."""
     n, last_space = rules.players, rules.spaces + NUMBERED
     if encoding == "one_hot":
         return {
@@ -116,7 +116,7 @@ def _part(highest: int, **axes: int) -> Part:
 
 
 def _tokens(rules: Rules, highest: tuple[int, ...], names: dict[int, str], **axes: int) -> Part:
-    """Return a part of tokens of one kind, each padded with zeros to the common width."""
+    """Return a part that consists of tokens of one kind; zeros pad every token to the common width."""
     width = max(TOKEN_WIDTH, 2 + rules.spaces)
     token = np.array([*highest, *[0] * (width - len(highest))], np.int8)
     return Part(np.tile(token, math.prod(axes.values())), {**axes, "number": width}, names)
@@ -132,7 +132,7 @@ def layout(rules: Rules, encoding: str = "one_hot") -> dict[str, slice]:
 @inlined
 def encode_one_hot(s: Record, rules: Config, observer: Any, keep: Keep, row: Any) -> None:
     """Write the observation of a seat, int8 (D,), one-hot; `keep` is the result of `engine.shown`."""
-    # Constant sizes save 7 of 60 ns of a step of two players, and 5 of 55 ns for five.
+    # Constant sizes save 7 of 60 ns per step in games of two players, and 5 of 55 ns in games of five.
     if rules.players == 2 and rules.spaces == 7:
         write_one_hot(s, rules, observer, keep, row, (np.int64(2), np.int64(7)))
     elif rules.players == 5 and rules.spaces == 7:
@@ -143,9 +143,10 @@ def encode_one_hot(s: Record, rules: Config, observer: Any, keep: Keep, row: Any
 
 @inlined
 def write_one_hot(s: Record, rules: Config, observer: Any, keep: Keep, row: Any, sizes: Any) -> None:
-    """Write the observation; `sizes` are the numbers of seats and of plain spaces."""
+    """Write the one-hot observation; `sizes` are the numbers of seats and of plain spaces."""
     n, spaces = sizes
-    # Each write has 16 or 32 entries. The writes ascend, so each overwrites the excess entries of the previous write.
+    # Each write fills 16 or 32 entries, which can be more than the block needs. Blocks are written in ascending order,
+    # so the next write replaces the excess entries.
     block = spaces + NUMBERED + 1
     at = np.int64(0)
     seat = observer
@@ -174,7 +175,7 @@ def write_one_hot(s: Record, rules: Config, observer: Any, keep: Keep, row: Any,
     at += DICE_BLOCK
 
     relative = s.player - observer
-    # The blocks after the dice have 31 bits for two players and 64 for five.
+    # The blocks from `rolls_left` to `colors` fit into 64 bits: they have 9 + 11 * n bits, 64 for five players.
     rest = BIT << np.uint64(s.rolls_left)
     rest |= BIT << np.uint64(REROLLS + 1 + s.phase)
     powers = REROLLS + 1 + PHASES + n
@@ -211,7 +212,7 @@ def encode_compact(s: Record, rules: Config, observer: Any, keep: Keep, row: Any
     n = rules.players
     dead = n * PATHS
     dice = dead + PATHS * rules.spaces
-    single = dice + FACES  # re-rolls left, phase, seat to act
+    single = dice + FACES  # three entries: re-rolls left, phase, seat to act
     powers = single + 3
     colors = powers + n + 1
     seat = observer
@@ -271,7 +272,7 @@ def encode_tokens(s: Record, rules: Config, observer: Any, keep: Keep, row: Any)
 
 @kernel
 def encode_features(s: Record, rules: Config, observer: Any, keep: Keep, row: Any) -> None:
-    """Write the encoding "features": facts that a person would look at."""
+    """Write the encoding "features": facts that a human player would look at."""
     n = rules.players
     row[:] = 0
     acts = observer == s.player and s.phase in (Phase.KEEP, Phase.MOVE)
@@ -327,7 +328,10 @@ def encode_features(s: Record, rules: Config, observer: Any, keep: Keep, row: An
 
 @inlined
 def next_seat(seat: Any, players: Any) -> Any:
-    """Return the next seat in turn order, without a division, which would take longer than the rest of a loop."""
+    """Return the next seat in turn order.
+
+    The remainder of a division would take longer than the rest of a loop that calls this function.
+    """
     return seat + 1 if seat + 1 < players else 0
 
 

@@ -1,7 +1,7 @@
 """Call a kernel on a batch of games, with threads if the batch is large enough.
 
-Kernels are serial. Each thread works on a slice of the batch; the calling thread takes the first slice. Results do not
-depend on the number of threads.
+Kernels start no threads. Each thread calls the kernel for a slice of the batch; the calling thread takes the first
+slice. Results do not depend on the number of threads.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ _THREAD = _Thread()
 def slices(games: int, threads: int) -> list[slice]:
     """Return the slice of the batch for each thread, or the whole batch as one slice if threads do not pay off.
 
-    A call from a worker thread also gets one slice, because all other workers may be waiting for this thread.
+    A call from a worker thread also gets one slice. With more slices, all workers could wait for each other forever.
     """
     count = 1 if threads == 1 or _THREAD.is_worker else max(1, min(threads, games // MIN_GAMES))
     edges = [games * i // count for i in range(count + 1)]
@@ -46,11 +46,11 @@ def call(
     arguments: tuple[Any, ...],
     threads: int,
 ) -> list[Any]:
-    """Call `kernel(states, config, *arguments)` for each slice of the batch, in threads if there are several.
+    """Call `kernel(states, config, *arguments)` for each slice of the batch, in threads if there are several slices.
 
     `states` is STATE (N,) in one block of memory. Arrays among the arguments must have a row for each game. They are
-    sliced like the batch, also in NamedTuples. Callable arguments are called in each thread and return its scratch
-    memory. Return the result of each call.
+    sliced like the batch, also in NamedTuples. Callable arguments are called in each thread, and return the
+    scratch memory of the thread. Return a list with the result of each call of the kernel.
     """
     parts = slices(len(states), threads)
     if len(parts) == 1:
@@ -64,7 +64,7 @@ def call(
         # Waking an idle core takes up to 0.2 ms, so the calling thread works, too.
         first = _call(kernel, states[parts[0]], config, sliced[0])
         return [first, *(each.result() for each in calls)]
-    except BaseException:  # a call failed, or Ctrl-C: no game may change after the error is raised
+    except BaseException:  # after a failed call or Ctrl-C, wait: no game may change once the error is raised
         wait([each for each in calls if not each.cancel()])
         raise
 
@@ -76,7 +76,7 @@ def _call(
 
 
 def _slice(argument: Any, part: slice) -> Any:
-    """Return the rows of an array, or of all arrays in a NamedTuple."""
+    """Return the rows `part` of an array, or of each array in a NamedTuple; return other arguments unchanged."""
     if isinstance(argument, np.ndarray):
         return argument[part]
     if isinstance(argument, tuple):
@@ -86,5 +86,5 @@ def _slice(argument: Any, part: slice) -> Any:
 
 @functools.lru_cache(maxsize=8)
 def _pool(workers: int, process: int) -> ThreadPoolExecutor:
-    """Return the pool of this process. A forked process has another ID, so it makes a new pool."""
+    """Return the thread pool of a process. A forked process has another ID, so it makes a new pool."""
     return ThreadPoolExecutor(workers, "wotd_env", initializer=setattr, initargs=(_THREAD, "is_worker", True))

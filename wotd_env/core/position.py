@@ -11,14 +11,14 @@ from wotd_env.core.checks import check_one, check_states
 from wotd_env.core.rules import DICE, ELEMENTS, MAX_PLAYERS, MAX_SPACES, NUMBERED, PATHS, Phase, Rules
 from wotd_env.core.state import STATE, States
 
-SEATS = "ABCDE"  # the letters of the seats, and of their pieces
+SEATS = "ABCDE"  # the letters of the seats and of the seats' pieces
 FACES = "wfmeod"
 """The letters of the faces of a die, and of the paths and colors: water, fire, metal, earth, wood, dragon."""
 UNROLLED = "?"
 
 _EMPTY, _DEAD, _NUMBERS_BEGIN = ".#|"
 _PHASES = [phase.name.lower() for phase in Phase]
-_LONGEST = 1000  # characters; the longest position has about 250
+_LONGEST = 1000  # maximum length of a text, in characters; the longest position has about 250
 _FIELDS = ("board", "colors", "turn", "seat", "phase", "re-rolls", "dice")
 _DRAWN = ("players", "spaces")  # the fields of Rules that the board shows
 
@@ -96,12 +96,12 @@ def read_position(text: str) -> tuple[Rules, States, bool]:
 
 
 def letters(faces: Any) -> str:
-    """Return the letters of faces or colors, `?` for -1."""
+    """Return the letters of faces or colors; the letter of -1 is `?`."""
     return "".join((FACES + UNROLLED)[face] for face in faces)
 
 
 def read_dice(what: str, text: str, more: str = "") -> list[int]:
-    """Return the faces of five dice from their letters, ascending; the letter `more` becomes -1 and comes last."""
+    """Return the faces of five dice, given by letters, in ascending order; the letter `more` becomes -1, at the end."""
     if len(text) != DICE or not set(text) <= set(FACES + more):
         symbols = ", ".join(FACES + more)
         raise wrong(what, f"{DICE} letters out of {symbols}", text)
@@ -110,7 +110,7 @@ def read_dice(what: str, text: str, more: str = "") -> list[int]:
 
 
 def wrong(what: str, expected: str, got: str) -> ValueError:
-    """Return the error for a part of a text; long text is cut."""
+    """Return the error for an invalid part of a text. The message shortens a long part."""
     return ValueError(f"{what} must be {expected}, got {got if len(got) <= 60 else got[:57] + '...'!r}")
 
 
@@ -124,7 +124,7 @@ def _draw_path(rules: Rules, record: np.void, path: int) -> str:
 
 
 def _read_board(record: np.void, text: str) -> int:
-    """Put the pieces on the board and return the number of plain spaces."""
+    """Write the pieces of the board into the record, and return the number of plain spaces."""
     paths = text.split("/")
     if len(paths) != PATHS:
         raise wrong("board", f"{PATHS} paths, {', '.join(ELEMENTS)}, with / between them", text)
@@ -148,7 +148,7 @@ def _read_board(record: np.void, text: str) -> int:
 
 
 def _read_colors(record: np.void, text: str) -> int:
-    """Give the seats their colors and return the number of players."""
+    """Write the colors of the seats into the record, and return the number of players."""
     playing, _, rest = text.partition("(")
     players = len(playing)
     unused = rest.removesuffix(")")
@@ -162,7 +162,7 @@ def _read_colors(record: np.void, text: str) -> int:
 
 
 def _read_rest(record: np.void, words: list[str], given: dict[str, Any]) -> bool:
-    """Read the words after the fields into the record and the rules; return whether they include a stream."""
+    """Read the words after the dice into the record and the rules `given`; return whether one is a stream."""
     seen = set()
     for word in words:
         name, _, value = word.partition("=")

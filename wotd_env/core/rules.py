@@ -17,7 +17,7 @@ ELEMENTS = ("water", "fire", "metal", "earth", "wood")
 """Names of the elements; path e, color e and face e belong to element e."""
 
 POWERS = ("fear", "rebirth", "eye of the tiger", "anxiety", "the dragon")
-"""Names of the powers by their colors (R12)."""
+"""Names of the powers; power e belongs to color e (R12)."""
 
 DRAGON = 5
 PATHS = 5
@@ -32,7 +32,7 @@ POWER_MODES = ("none", "own", "any")
 
 
 class Power(IntEnum):
-    """The powers, numbered as their colors (R12)."""
+    """The powers; each power has the number of its color (R12)."""
 
     FEAR = 0  #: water: do not move although a move is possible
     REBIRTH = 1  #: fire: an extra turn
@@ -111,7 +111,7 @@ class Rules:
 
 
 def rules_for(made: type, given: Mapping[str, Any], rules: Rules | None = None) -> Rules:
-    """Return `rules`, or else the rules with the given fields, for the constructor of the class `made`.
+    """Return `rules` or, if it is None, the rules with the fields `given`. Errors name the class `made`.
 
     Raises:
         TypeError: for an unknown field, for fields in addition to `rules`, or if `rules` is not a Rules. The error
@@ -149,7 +149,7 @@ def options_of(rules: Rules) -> list[str]:
 
 
 def _colors(colors: Any, players: int) -> str | tuple[str, ...] | None:
-    """Return `colors` as a hashable value after checking it."""
+    """Check `colors`, and return it as a hashable value."""
     if colors is None or (isinstance(colors, str) and colors == "random"):
         return colors
     names = list(colors) if isinstance(colors, Sequence) and not isinstance(colors, str) else []

@@ -13,17 +13,17 @@ from wotd_env.core.rules import DICE, MAX_PLAYERS, PATHS
 STATE = np.dtype(
     [
         ("rng", "u8"),  # the game's own random stream
-        ("dead", "u2", (PATHS,)),  # bit t set: a dead piece on space t of that path
+        ("dead", "u2", (PATHS,)),  # bit t of dead[p] set: a dead piece on space t of path p
         ("turn", "u2"),  # turns finished so far
         ("player", "i1"),  # seat to act
         ("phase", "i1"),  # a Phase
-        ("rolls_left", "i1"),  # re-rolls left that cost no power
-        ("dice", "i1", (DICE,)),  # faces, ascending; kept dice first, then -1, while a roll is due
+        ("rolls_left", "i1"),  # re-rolls left, without the re-roll of the tiger
+        ("dice", "i1", (DICE,)),  # ascending faces; before a roll, the kept dice, then -1 for the other dice
         ("pieces", "i1", (MAX_PLAYERS, PATHS)),  # [seat, path] -> space
-        ("color", "i1", (MAX_PLAYERS,)),  # a permutation: the colors of the seats, then the unused ones
+        ("color", "i1", (MAX_PLAYERS,)),  # first the colors of the seats, then the unused colors
         ("used", "u1"),  # bit k set: seat k has used its power
         ("perfection", "u1"),  # 1: this turn has earned the extra turn of R8
-        ("truncated", "u1"),  # 1: ended by R16
+        ("truncated", "u1"),  # 1: the game was truncated (R16)
         ("_reserved", "u1", (3,)),  # fills the cache line; always 0
     ]
 )
@@ -57,7 +57,7 @@ ROW = np.dtype((np.void, STATE.itemsize))
 
 
 def take(states: States, games: NDArray[np.integer]) -> States:
-    """Return some games of a batch, by index: `states[games]`, but fast."""
+    """Return the games of a batch with the given indices: a faster `states[games]`."""
     taken: States = states.view(ROW)[games].view(STATE)
     return taken
 

@@ -14,7 +14,7 @@ STEP = np.uint64(0x9E3779B97F4A7C15)  # the increment of SplitMix64
 
 @inlined
 def mix(x: Any) -> Any:
-    """Return 64 well-mixed bits of a 64-bit number (the finalizer of SplitMix64)."""
+    """Return a 64-bit hash of a 64-bit number (the finalizer of SplitMix64)."""
     x = (x ^ (x >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
     x = (x ^ (x >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
     return x ^ (x >> np.uint64(31))

@@ -28,7 +28,7 @@ _SEATS = ("me", "the next seat", "the 2nd next seat", "the 3rd next seat", "the 
 def describe_action(action: int, rules: Rules | None = None) -> str:
     """Return an action in words; raise ValueError for an unknown action.
 
-    Without `rules` the game has two players; the number of players matters only for swaps.
+    Without `rules`, assume two players; the number of players matters only for swaps.
     """
     players = 2 if rules is None else rules.players
     action = check_integer("action", action, 0, num_actions(players) - 1, f"for {players} players")
@@ -52,9 +52,9 @@ def describe_action(action: int, rules: Rules | None = None) -> str:
 
 
 def describe_decision(rules: Rules, before: Any, after: Any, action: int) -> str:
-    """Return a legal action in words, with the kept dice and the destinations of the pieces.
+    """Return a legal action in words, with the kept dice or the destinations of the pieces.
 
-    `before` is the record of the game at the decision, `after` its record after the action but before any roll.
+    `before` is the record of the game at the decision; `after` is the record after the action and before any roll.
     """
     words = describe_action(action, rules)
     if before["phase"] == Phase.KEEP:

@@ -18,10 +18,10 @@ from wotd_env.envs.common import Format, OneGame, as_integer, take_action
 from wotd_env.rendering import FPS, RENDER_MODES, Viewer
 
 
-def env(**arguments: Any) -> _OrderEnforcing:  # not AECEnv, which is untyped and would make it Any
-    """Return the environment with the wrappers of PettingZoo's classic games.
+def env(**arguments: Any) -> _OrderEnforcing:  # AECEnv is untyped, so the type would be Any
+    """Return `raw_env` in the same wrappers as PettingZoo's classic games.
 
-    An illegal action ends the game. Its agent gets -1 and all other agents get 0, so the rewards do not sum to 0.
+    An illegal action ends the game. The acting agent gets -1, the other agents get 0, so the rewards do not sum to 0.
 
     Args:
         **arguments: the arguments of `raw_env`.
@@ -30,19 +30,19 @@ def env(**arguments: Any) -> _OrderEnforcing:  # not AECEnv, which is untyped an
 
 
 class raw_env(OneGame, AECEnv[str, Any, int]):  # type: ignore[misc]  # PettingZoo is untyped; the name is its convention
-    """Way of the Dragon for `players` agents, `"player_0"` in seat 0 and so on.
+    """Way of the Dragon for `players` agents, `"player_0"` in seat 0, `"player_1"` in seat 1, and so on.
 
     An agent may act several times in a row: a turn has several decisions. Decisions with one legal action
     are taken automatically. An illegal action raises `IllegalActionError` and changes nothing.
 
-    The game ends for all agents in the same step. Rewards are 0 before this last step, and sum to 0 in it (R10). If the
-    game is truncated after `max_turns` (R16), all rewards are 0. Copies by `copy.deepcopy` or `pickle` continue the
-    running game with the same dice.
+    The game ends for all agents in the same step. Rewards before this step are 0; its rewards sum to 0 (R10). If
+    the game is truncated after `max_turns` (R16), all rewards are 0. Copies made with `copy.deepcopy` or `pickle`
+    continue the running game with the same dice.
 
     Args:
-        mask_in: `"obs"`: observations are `{"observation": int8 (D,), "action_mask": int8 (A,)}`; `"info"`: they
-            are int8 (D,), and `infos[agent]` contains the mask.
-        observation_dtype: `int8` or `float32`, as NumPy dtype or its name; also used by `state()`.
+        mask_in: the place of the action mask. With `"obs"` observations are `{"observation": int8 (D,), "action_mask":
+            int8 (A,)}`. With `"info"` observations are int8 (D,), and `infos[agent]` contains the mask.
+        observation_dtype: `int8` or `float32`, as NumPy dtype or its name; also the dtype of `state()`.
         mask_dtype: `int8`, which `Discrete.sample` needs, or `bool`, as NumPy dtype or its name.
         encoding: `"one_hot"`, `"compact"`, `"tokens"` or `"features"`, see docs/reference/observation.md.
         render_mode: one of `wotd_env.rendering.RENDER_MODES`, or None. `"human"` shows every step in a window.
@@ -57,8 +57,8 @@ class raw_env(OneGame, AECEnv[str, Any, int]):  # type: ignore[misc]  # PettingZ
         ValueError: for an invalid value.
     """
 
-    # The names `_cumulative_rewards`, `_accumulate_rewards` and `_was_dead_step` are PettingZoo's interface for authors
-    # of environments, documented in "Environment Creation".
+    # The names `_cumulative_rewards`, `_accumulate_rewards` and `_was_dead_step` belong to PettingZoo's interface for
+    # authors of environments, see its page "Environment Creation".
 
     metadata = {  # noqa: RUF012  # as in PettingZoo
         "name": "way_of_the_dragon_v0",
@@ -102,15 +102,15 @@ class raw_env(OneGame, AECEnv[str, Any, int]):  # type: ignore[misc]  # PettingZ
         """Start a game.
 
         Args:
-            seed: the seed of the dice, which are those of `Game.reset(1, seed=seed)`. Without a seed the random stream
-                of the last game continues; the first game gets a random seed.
-            options: `"starting_player"`, a seat; or `"state"`, a record of the game to continue, with its own dice
-                unless `seed` is given.
+            seed: the seed of the dice. The dice are the same as after `Game.reset(1, seed=seed)`. Without a seed the
+                random stream of the last game continues; the first game gets a random seed.
+            options: `"starting_player"`, the seat that starts; or `"state"`, the record of a game to continue. A
+                continued game keeps its future dice unless `seed` is given.
 
         Raises:
             ValueError: for an invalid seed or option; the running game continues.
         """
-        # `_next_game` expects one learner. Here all seats learn, so it matters only which seat lost illegally (R1).
+        # `_next_game` expects one learner. All seats learn here; only the seat of an illegal loss matters (R1).
         seat = self._loser or 0
         self._state, _ = self._next_game(seed, options, seat, seat, self._loser is not None)
         self._loser = None
@@ -124,7 +124,7 @@ class raw_env(OneGame, AECEnv[str, Any, int]):  # type: ignore[misc]  # PettingZ
         self._select(len(self.agents) if over else int(self._state["player"][0]))
 
     def step(self, action: Any) -> None:
-        """Take the action of `agent_selection`; if this agent is terminated or truncated, the action must be None.
+        """Take the action of the agent `agent_selection`. After the end of the game the action must be None.
 
         Raises:
             IllegalActionError: if the action is illegal; nothing has changed.
@@ -139,15 +139,15 @@ class raw_env(OneGame, AECEnv[str, Any, int]):  # type: ignore[misc]  # PettingZ
             return
         player = take_action(self.game, self._state, action)
         if player < 0:
-            self.game.check(self._state, [as_integer(action)])  # raises the error
+            self.game.check(self._state, [as_integer(action)])  # raises IllegalActionError with the reason
         self.infos[agent] = self._info(0)
         self._select(player)
 
     def forfeit(self) -> None:
         """End the running game because of an illegal action of `agent_selection`, as `env()` does.
 
-        This agent gets -1 and all other agents get 0. All agents are terminated and truncated, as with PettingZoo's
-        `TerminateIllegalWrapper`. With `start="loser"` this agent starts the next game (R1).
+        This agent gets -1 and all other agents get 0. All agents are terminated and truncated, as after
+        PettingZoo's `TerminateIllegalWrapper`. With `start="loser"` this agent starts the next game (R1).
 
         Raises:
             ResetNeeded: if no game is running.
@@ -160,7 +160,7 @@ class raw_env(OneGame, AECEnv[str, Any, int]):  # type: ignore[misc]  # PettingZ
         self._end(dict.fromkeys(self.agents, True), dict.fromkeys(self.agents, 0.0) | {agent: -1.0})
 
     def _select(self, player: int) -> None:
-        """Select the agent of the seat `player`. The number of players as `player` means that the game is over."""
+        """Select the agent of the seat `player`, or end the game if `player` equals the number of players."""
         if player < len(self.possible_agents):
             self.agent_selection = self.possible_agents[player]
             if self._format.mask_in == "info":
@@ -174,7 +174,7 @@ class raw_env(OneGame, AECEnv[str, Any, int]):  # type: ignore[misc]  # PettingZ
         self._render_for_human()
 
     def _end(self, terminations: dict[str, bool], rewards: dict[str, float]) -> None:
-        """End the game for all agents. The first agent takes the first step after the end."""
+        """End the game for all agents, and select the first agent for the first step after the end."""
         self.terminations = terminations
         self.rewards = rewards
         self._accumulate_rewards()
@@ -182,21 +182,21 @@ class raw_env(OneGame, AECEnv[str, Any, int]):  # type: ignore[misc]  # PettingZ
         self.agent_selection = self.agents[0]
 
     def _info(self, legal: int) -> dict[str, Any]:
-        """Return an agent's info; with masks in the infos, all entries of its mask are `legal`, 0 or 1."""
+        """Return an agent's info. A mask in the info has the value `legal`, 0 or 1, in all entries."""
         if self._format.mask_in == "obs":
             return {}
         return self._format.info(np.full(self.game.num_actions, legal, np.int8))
 
     def observe(self, agent: str) -> Any:
-        """Return an agent's observation, at any time after the first reset, even if another agent is to act.
+        """Return an agent's observation. After the first reset this works at any time, even if another agent is to act.
 
-        The action mask is all zeros for an agent that is not to act, and all ones after the end.
+        The action mask of an agent that is not to act is all zeros. After the end all masks are all ones.
         """
         return self._format.show(*self._seen_by(agent))
 
     def _seen_by(self, agent: str) -> tuple[NDArray[np.int8], NDArray[np.int8]]:
         self._started("observe")
-        ended = bool(self.terminations.get(agent, True))  # a wrapper may end a game that is not over
+        ended = bool(self.terminations.get(agent, True))  # also True after `forfeit`
         return self._view(self._seats[agent], ended)
 
     def action_masks(self) -> NDArray[Any]:
@@ -210,11 +210,11 @@ class raw_env(OneGame, AECEnv[str, Any, int]):  # type: ignore[misc]  # PettingZ
 
 
 class _Direct(BaseWrapper[str, Any, int]):  # type: ignore[misc]  # PettingZoo is untyped
-    """Gives direct access to the attributes that every agent loop needs.
+    """Base class of the wrappers, with direct access to the attributes that every agent loop needs.
 
     PettingZoo's wrappers look up each attribute by name in the wrapped environment, which takes three times as long as
-    the game itself. Before the first reset the properties raise AttributeError. Python then calls `__getattr__` of the
-    wrapper, which raises PettingZoo's error.
+    the game itself. Before the first reset the properties of this class raise AttributeError. Python then calls
+    PettingZoo's `__getattr__`, which raises the usual error.
     """
 
     def __init__(self, env: AECEnv[str, Any, int], **arguments: Any) -> None:
@@ -234,13 +234,13 @@ class _Direct(BaseWrapper[str, Any, int]):  # type: ignore[misc]  # PettingZoo i
 
 
 class _TerminateIllegal(_Direct):
-    """Ends the game at an illegal action, as PettingZoo's `TerminateIllegalWrapper` does.
+    """A wrapper that ends the game at an illegal action, like PettingZoo's `TerminateIllegalWrapper`.
 
-    PettingZoo's own wrapper observes before every step and changes private attributes of the environment.
+    PettingZoo's own wrapper is unsuitable: it observes before every step and changes private attributes.
     """
 
     def step(self, action: Any) -> None:
-        """Take an action; an illegal one ends the game."""
+        """Take an action. An illegal action ends the game."""
         try:
             super().step(action)
         except IllegalActionError:

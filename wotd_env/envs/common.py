@@ -1,4 +1,4 @@
-"""The shared parts of the environments: arguments, the format of observations, and a single game."""
+"""Shared parts of the environments: argument checks, the format of observations, the base class for single games."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from wotd_env.rendering import Viewer
 class Format:
     """The format in which an environment returns observations and action masks.
 
-    With `mask_in="obs"` observations are dicts that contain the mask; with `"info"` the infos contain the mask.
+    With `mask_in="obs"` an observation is a dict that contains the mask; with `"info"` the info contains the mask.
     """
 
     def __init__(self, game: Game, mask_in: str, observation_dtype: DTypeLike, mask_dtype: DTypeLike) -> None:
@@ -34,9 +34,9 @@ class Format:
         self._game = game
 
     def flat_space(self) -> Box:
-        """Return a new space of observations without a mask, `observation_dtype` (D,)."""
+        """Return a new space of observations without masks: arrays (D,) of type `observation_dtype`."""
         layout = parts(self._game.rules, self._game.encoding).values()
-        # Some numbers of tokens are always 0, and Gymnasium warns about empty ranges.
+        # Some numbers of the encoding "tokens" are always 0, and Gymnasium warns about ranges from 0 to 0.
         high = np.maximum(np.concatenate([part.highest for part in layout]), 1).astype(self.dtype)
         return Box(np.zeros_like(high), high, dtype=high.dtype.type)
 
@@ -48,7 +48,7 @@ class Format:
         return Dict({"observation": self.flat_space(), "action_mask": mask})
 
     def show(self, observation: NDArray[np.int8], mask: NDArray[np.int8]) -> Any:
-        """Return observations as `reset` and `step` return them, from int8 (..., D) and int8 (..., A)."""
+        """Return observations, int8 (..., D), and masks, int8 (..., A), as `reset` and `step` return them."""
         if self.dtype != np.int8:
             observation = observation.astype(self.dtype)
         if self.mask_in == "info":
@@ -56,12 +56,12 @@ class Format:
         return {"observation": observation, "action_mask": mask.view(self.mask_dtype)}
 
     def info(self, mask: NDArray[np.int8]) -> dict[str, NDArray[Any]]:
-        """Return the info that contains the masks, int8 (..., A), or an empty one with `mask_in="obs"`."""
+        """Return an info that contains the masks, int8 (..., A). With `mask_in="obs"` the info is empty."""
         return {"action_mask": mask.view(self.mask_dtype)} if self.mask_in == "info" else {}
 
 
 def check_dtype(name: str, value: DTypeLike, allowed: Sequence[str]) -> np.dtype[Any]:
-    """Return a NumPy dtype or its name as a dtype; raise ValueError unless the name is allowed."""
+    """Return a dtype, given as a NumPy dtype or its name. Raise ValueError unless its name is in `allowed`."""
     try:
         dtype: np.dtype[Any] = np.dtype(check_choice(name, np.dtype(value).name, allowed))
         return dtype
@@ -70,7 +70,7 @@ def check_dtype(name: str, value: DTypeLike, allowed: Sequence[str]) -> np.dtype
 
 
 class OneGame:
-    """The shared part of environments with a single game: its start, its record and its pictures."""
+    """Base class of the environments with a single game, which it starts, copies and draws."""
 
     game: Game
     render_mode: str | None
@@ -79,11 +79,11 @@ class OneGame:
 
     @property
     def record(self) -> States:
-        """A copy of the game, STATE (1,), including the future dice. The reset option `state` continues from it."""
+        """A copy of the game, STATE (1,), including the future dice. The reset option `state` continues a copy."""
         return self._started("record").copy()
 
     def _started(self, what: str) -> States:
-        """Return the game, STATE (1,)."""
+        """Return the game, STATE (1,). Before the first reset raise ResetNeeded; the error contains `what`."""
         if self._state is None:
             raise ResetNeeded(f"no game has started: call reset() before {what}")
         return self._state
@@ -93,8 +93,8 @@ class OneGame:
     ) -> tuple[States, int]:
         """Return the next game at its first decision, STATE (1,), and the learner's seat in it.
 
-        `learner` is the learner's seat in the last game, and `lost` whether the learner lost that game by an illegal
-        action. `seat` is the setting for the next game, see `fixed_seat`.
+        `learner` is the learner's seat in the last game. `lost` is true if the learner lost the last game by an illegal
+        action. `seat` is the learner's seat in the next game, as `fixed_seat` returns it.
         """
         learners = np.zeros(1, LEARNER)
         learners["seat"], learners["lost"] = learner, lost
@@ -104,14 +104,14 @@ class OneGame:
         return state, int(learners["seat"][0])
 
     def _view(self, seat: int, ended: bool) -> tuple[NDArray[np.int8], NDArray[np.int8]]:
-        """Return a seat's observation and action mask, new arrays; the mask is all ones if the game has `ended`."""
+        """Return a seat's observation and action mask as new arrays. The mask is all ones if `ended` is true."""
         observation = np.empty(self.game.observation_size, np.int8)
         mask = np.empty(self.game.num_actions, np.int8)
         batch.view_one(self._started("observe"), self.game.config, seat, ended, observation, mask)
         return observation, mask
 
     def render(self) -> Any:
-        """Return a picture of the position, or show it. Without a render mode, warn and return None."""
+        """Return a picture of the position, or show it in mode `"human"`. Without a mode, warn and return None."""
         pictures = self._viewer.render(self._started("render"))
         return None if pictures is None else pictures[0]
 
@@ -125,13 +125,13 @@ class OneGame:
 
 
 def take_action(game: Game, state: States, action: Any) -> int:
-    """Take an action in a game, STATE (1,), and play to the next decision. Return the result of `batch.step_one`."""
+    """Take an action in a game, STATE (1,), with `batch.step_one`. Return the result of that function."""
     player: int = batch.step_one(state, game.config, max(-1, min(as_integer(action), game.num_actions)))
     return player
 
 
 def as_integer(action: Any) -> int:
-    """Return an action, an integer or an array of one, as an int; raise TypeError for other types."""
+    """Return an action, given as an integer or an array with one integer, as an int. Other types raise TypeError."""
     one = action.item() if isinstance(action, np.ndarray) and action.size == 1 else action
     try:
         if not isinstance(one, bool):

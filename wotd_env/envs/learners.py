@@ -1,7 +1,7 @@
 """The compiled part of the vector environment: one learner in each game, policies in the other seats.
 
-A step calls `advance` until no learner is waiting. Between two calls, policies outside of compiled code decide in the
-waiting games.
+A step of the environment calls `advance` until no game is waiting. Between two calls, policies outside of compiled code
+act in the waiting games.
 """
 
 from __future__ import annotations
@@ -22,20 +22,20 @@ from wotd_env.envs.starts import restart
 
 
 class Settings(NamedTuple):
-    """Settings that all environments share."""
+    """Settings that are equal in all games of a vector environment."""
 
     scripts: int  # the scripts of the other seats, see Opponents
     seat: int  # the learner's seat in every game, or ANY_SEAT
-    step_limit: int  # 0: no limit
-    same_step: bool  # the step that ends a game starts the next one
+    step_limit: int  # maximum number of the learner's actions in a game; 0: no limit
+    same_step: bool  # whether the step that ends a game also starts the next game
 
 
 class Step(NamedTuple):
-    """The arrays of a step. `final_observation` and `final_mask` show the games that ended in it, with `same_step`."""
+    """The arrays of a step. With `same_step`, `final_observation` and `final_mask` show the games that ended."""
 
-    acting: bool  # whether to take the actions before the waiting games are played
+    acting: bool  # whether `advance` takes the actions before it plays the waiting games
     actions: NDArray[np.int64]  # (N,)
-    illegal: NDArray[np.bool_]  # (N,): the masks forbid the action
+    illegal: NDArray[np.bool_]  # (N,): whether the mask forbids the action
     observation: NDArray[np.int8]  # (N, D)
     mask: NDArray[np.int8]  # (N, A)
     reward: NDArray[np.float64]  # (N,)
@@ -64,10 +64,10 @@ def find_illegal(states: Records, learners: Any, mask: Any, actions: Any, illega
 def advance(
     states: Records, config: Configs, learners: Any, step: Step, settings: Settings, scratch: Records
 ) -> None:
-    """Take the learners' actions and play the waiting games. Write the results of the games that stop waiting.
+    """Take the learners' actions and play the waiting games. Write the results of games that stop waiting to `step`.
 
-    A game waits until its learner is to decide or the game has ended. It still waits after the call if a policy outside
-    of compiled code is to decide.
+    A game is waiting until its learner is to decide or the game has ended. A game in which a policy outside of compiled
+    code is to decide is still waiting after the call.
     """
     rules = config[0]
     rewards = np.empty(MAX_PLAYERS)

@@ -4,10 +4,10 @@ The policies `random` and `greedy` are scripts: compiled loops play them. The dr
 game's random stream without advancing it. So a game has the same moves in any batch, process or interface, and its dice
 do not depend on the policies.
 
-Other policies are asked in batches outside of compiled code, and draw from a given generator. They see games with
-replaced random streams, so they cannot know the future dice.
+All other policies run outside of compiled code. They act in batches of games and draw from a generator that the
+environment passes. The random streams of their games are replaced, so these policies cannot know the future dice.
 
-Relative seats count from the learner's seat: 1 is the next seat in turn order.
+Relative seats are counted from the learner's seat in turn order: 1 is the seat after the learner.
 """
 
 from __future__ import annotations
@@ -39,8 +39,8 @@ class Opponents:
 
     Attributes:
         policies: the policies of the relative seats 1 to n - 1.
-        scripts: the scripts of these policies for compiled loops, see `script_in`.
-        outside: whether any of these policies is not a script.
+        scripts: the scripts of the policies as one integer for compiled loops, see `script_in`.
+        outside: whether at least one policy is not a script.
     """
 
     def __init__(self, game: Game, opponents: str | Policy | Sequence[str | Policy]) -> None:
@@ -57,9 +57,9 @@ class Opponents:
         scripts = [script_of(policy) for policy in self.policies]
         self.scripts = sum(script << SCRIPT_BITS * seat for seat, script in enumerate(scripts, 1))
         self.outside = Script.OUTSIDE in scripts
-        # A policy object in several seats is asked once for all of them.
+        # A policy object that plays several seats acts once for all its seats.
         self._players = list({id(policy): policy for policy in self.policies}.values())
-        # [relative seat] -> index into _players; -1 for the learner
+        # For each relative seat, the index of its policy in _players; -1 for the learner.
         self._player = np.array([-1, *(self._players.index(policy) for policy in self.policies)])
 
     def play(self, state: States, learner: int, rng: np.random.Generator) -> None:
@@ -73,10 +73,10 @@ class Opponents:
     def decide(
         self, state: States, learners: NDArray[np.int8], waiting: NDArray[np.int64], rng: np.random.Generator
     ) -> None:
-        """Take one decision of the policies that are not scripts, in the games with the given indices.
+        """Take an action in each game with an index in `waiting`, where policies that are not scripts are to act.
 
         Raises:
-            ValueError: if a policy plays an illegal action; some games have changed.
+            ValueError: if a policy plays an illegal action. Games in which other policies were to act may have changed.
         """
         rows = state.view(ROW)
         relative = (state["player"].take(waiting) - learners.take(waiting)) % self.game.rules.players
@@ -96,15 +96,15 @@ class Opponents:
 def play_scripts_in_one(
     states: Records, config: Configs, learner: Any, scripts: Any, scratch: Records
 ) -> Any:
-    """Call `play_scripts` for the first game."""
+    """Return the result of `play_scripts` for one game, STATE (1,)."""
     return play_scripts(states[0], config[0], learner, scripts, scratch[0])
 
 
 @kernel
 def play_scripts(s: Record, rules: Config, learner: Any, scripts: Any, after: Record) -> Any:
-    """Play the scripted seats until another seat is to decide or the game is over; `after` is working memory.
+    """Play the seats that have scripts until another seat is to decide or the game is over.
 
-    Return whether the game is ready: over, or at the learner's decision.
+    Return True if the game is over or the learner is to decide. `after` is working memory.
     """
     while s.phase != Phase.OVER and s.player != learner:
         relative = s.player - learner
@@ -120,7 +120,8 @@ def play_scripts(s: Record, rules: Config, learner: Any, scripts: Any, after: Re
 def choose(script: Any, s: Record, rules: Config, after: Record, bits: Any) -> Any:
     """Return the action of a compiled `Script` for the seat to act; `after` is working memory.
 
-    Compiled code has no table of functions, so each script has a branch here. `bits` are 64 random bits, uint64.
+    Compiled code cannot look up a function in a table, so each script has a branch here.
+    `bits` are 64 random bits, uint64.
     """
     if script == Script.GREEDY:
         return greedy.choose(s, rules, after)
@@ -131,16 +132,17 @@ def choose(script: Any, s: Record, rules: Config, after: Record, bits: Any) -> A
 def script_in(scripts: Any, relative: Any) -> Any:
     """Return the `Script` of a relative seat.
 
-    All scripts are packed into one integer, SCRIPT_BITS for each seat, because passing an integer to a kernel is 2 us
-    faster than passing a tuple or a record. That is a tenth of the time of a step of a single environment.
+    `scripts` is one integer with SCRIPT_BITS bits for each seat, because an integer is passed to a kernel 2 us faster
+    than a tuple or a record. A step of a single environment takes ten times as long as these 2 us.
     """
     return scripts >> SCRIPT_BITS * relative & (1 << SCRIPT_BITS) - 1
 
 
 @kernel
 def draw(s: Record, phase: Any) -> Any:
-    """Return 64 random bits for a decision, derived from the game's stream.
+    """Return 64 random bits for a decision, derived from the game's random stream and the phase.
 
-    The bits never repeat, because each phase occurs at most once between two rolls. `starts.choose_seat` uses phase 0.
+    Every decision gets other bits, because a roll advances the stream and each phase occurs at most once between two
+    rolls. `starts.choose_seat` draws in the same way with 0, the number of the phase without a decision.
     """
     return stream.mix(~s.rng ^ np.uint64(phase))

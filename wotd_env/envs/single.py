@@ -1,4 +1,4 @@
-"""The Gymnasium environment: one seat learns, policies play the others."""
+"""The Gymnasium environment: a learner plays one seat, policies play the other seats."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from wotd_env.envs.starts import fixed_seat
 from wotd_env.policy import Policy
 from wotd_env.rendering import FPS, RENDER_MODES, Viewer
 
-# An int, because a comparison with an enumeration takes a tenth of the time of a step.
+# The phase as an int, because a comparison with an enumeration member takes a tenth of the time of a step.
 _OVER = int(Phase.OVER)
 
 
@@ -28,9 +28,9 @@ class WayOfTheDragonEnv(OneGame, gymnasium.Env[Any, Any]):
     """Way of the Dragon for one learner: `gymnasium.make("wotd_env:wotd_env/WayOfTheDragon-v0")`.
 
     A step is one decision of the learner, followed by the decisions of the other seats until the learner decides again
-    or the game ends. The reward is 0 before the last step, which gives the result of the learner's seat (R10). A game
-    that reaches `max_turns` is truncated (R16). Copies by `copy.deepcopy` or `pickle` continue the running game with
-    the same dice.
+    or the game ends. The reward of the last step is the result of the learner's seat (R10); all earlier rewards are 0.
+    A game that reaches `max_turns` is truncated (R16). Copies by `copy.deepcopy` or `pickle` continue the running game
+    with the same dice.
 
     Observations are int8 (D,), and `info["action_mask"]` is int8 (A,) at every reset and step. With `mask_in="obs"`
     observations are `{"observation": int8 (D,), "action_mask": int8 (A,)}`. The mask is all ones after the end.
@@ -39,16 +39,17 @@ class WayOfTheDragonEnv(OneGame, gymnasium.Env[Any, Any]):
     ignores its action and returns the result.
 
     Args:
-        opponents: a policy or its name for all other seats, or a list of policies, in turn order after the learner.
-            Random policies draw from `np_random`; no policy can foresee the dice.
+        opponents: a policy or its name for all other seats, or a list with a policy for each other seat, in turn order
+            after the learner. Policies other than `random` and `greedy` draw from `np_random`. No policy can foresee
+            the dice.
         seat: the learner's seat, or `"random"` to draw it for every game.
-        mask_in: `"info"` or `"obs"`.
+        mask_in: the place of the action mask, `"info"` or `"obs"`.
         observation_dtype: `int8` or `float32`, as NumPy dtype or its name.
         mask_dtype: `int8`, which `Discrete.sample` needs, or `bool`, as NumPy dtype or its name.
         encoding: `"one_hot"`, `"compact"`, `"tokens"` or `"features"`, see docs/reference/observation.md.
         illegal: the effect of an illegal action. `"lose"`: the game ends with the reward of a loss,
             `info["illegal_action"]` contains the action, and the first illegal action is explained in a warning.
-            `"raise"`: `IllegalActionError` is raised, and nothing changes.
+            `"raise"`: `IllegalActionError` is raised, and the game does not change.
         render_mode: one of `wotd_env.rendering.RENDER_MODES`, or None. `"human"` shows every reset and step in a
             window.
         **rules: the fields of `wotd_env.Rules`.
@@ -88,8 +89,8 @@ class WayOfTheDragonEnv(OneGame, gymnasium.Env[Any, Any]):
         self._seat = 0
         self._state: States | None = None
         self._ended = True
-        self._lost = False  # whether the learner lost by an illegal action
-        self._warned = False  # whether a warning explained an illegal action
+        self._lost = False  # whether the learner lost the game by an illegal action
+        self._warned = False  # whether the warning about illegal actions was given
 
     @property
     def seat(self) -> int:
@@ -103,10 +104,11 @@ class WayOfTheDragonEnv(OneGame, gymnasium.Env[Any, Any]):
         """Start a game and let the other seats play up to the learner's first decision.
 
         Args:
-            seed: the seed of the dice and of the opponents' draws. The dice are those of `Game.reset(1, seed=seed)`.
-                Without a seed, the random streams of the last game continue; the first game gets a random seed.
-            options: `"starting_player"`, a seat; or `"state"`, a record of the game to continue, with its own dice
-                unless `seed` is given.
+            seed: the seed of the dice and of the opponents' draws. The dice are the same as after
+                `Game.reset(1, seed=seed)`. Without a seed, dice and draws continue the random streams of the last game;
+                the first game gets a random seed.
+            options: `"starting_player"`, the seat that starts; or `"state"`, the record of a game to continue. A
+                continued game keeps its future dice unless `seed` is given.
 
         Returns:
             The observation and the info.
@@ -140,7 +142,7 @@ class WayOfTheDragonEnv(OneGame, gymnasium.Env[Any, Any]):
         reward, terminated, truncated = 0.0, False, False
         if player < 0:
             if self.illegal == "raise":
-                self.game.check(state, [as_integer(action)])  # raises the error
+                self.game.check(state, [as_integer(action)])  # raises IllegalActionError
             if not self._warned:
                 self._warned = True
                 warn_of_illegal(self.game.explain_illegal(state, as_integer(action)))
@@ -162,12 +164,12 @@ class WayOfTheDragonEnv(OneGame, gymnasium.Env[Any, Any]):
     def _let_others_play(self, state: States) -> None:
         try:
             self.opponents.play(state, self._seat, self.np_random)
-        except BaseException:  # a policy failed, or Ctrl-C: only some of the opponents have played
+        except BaseException:  # an error or Ctrl-C: only some of the opponents have played
             self._ended = True
             raise
 
     def _look(self) -> tuple[Any, dict[str, Any]]:
-        """Return the learner's observation and the info, new arrays."""
+        """Return the learner's observation and the info, both with new arrays."""
         observation, mask = self._view(self._seat, self._lost)
         return self._format.show(observation, mask), self._format.info(mask)
 

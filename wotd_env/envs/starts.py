@@ -1,4 +1,4 @@
-"""Start the next games of environments: the seeds, the options of `reset`, and the learners' seats."""
+"""Start the next games of environments, with the seeds, the options of `reset`, and the learners' seats."""
 
 from __future__ import annotations
 
@@ -19,19 +19,19 @@ from wotd_env.core.game import Game, check_seed
 from wotd_env.core.rules import Phase, Rules
 from wotd_env.core.state import ROW, STATE, Record, Records, States
 
-ANY_SEAT = -1  # value of the setting `seat`: the learner's seat is drawn for every game
-CONTINUE = -3  # a value beside those of `engine.new_game`'s `starter`: continue the game in the record
+ANY_SEAT = -1  # a value of the setting `seat`: draw the learner's seat for every game
+CONTINUE = -3  # passed instead of the `starter` of `engine.new_game`: continue the game in the record
 
 LEARNER = np.dtype(
     [
         ("seat", "i1"),
-        ("steps", "i4"),  # actions in this game
+        ("steps", "i4"),  # number of the learner's actions in this game
         ("waiting", "?"),  # within a step: other seats must play before the learner decides
         ("ended", "?"),  # the game has ended, so the next step starts another game
         ("lost", "?"),  # the learner lost the game by an illegal action
     ]
 )
-"""The learner of one environment."""
+"""The seat and the progress of one environment's learner."""
 
 
 def fixed_seat(rules: Rules, seat: int | str) -> int:
@@ -44,7 +44,7 @@ def fixed_seat(rules: Rules, seat: int | str) -> int:
 class Seeds(NamedTuple):
     """The seeds of N environments, some of which may have no seed."""
 
-    number: NDArray[np.uint64]  # (N,)
+    number: NDArray[np.uint64]  # (N,): 0 for an environment without a seed
     given: NDArray[np.bool_]  # (N,): whether the environment has a seed
 
     @property
@@ -54,7 +54,7 @@ class Seeds(NamedTuple):
 
 
 def read_seeds(seed: Any, num_envs: int) -> Seeds:
-    """Return the seeds of environments: `seed + i`, or the items of a list of N; raise ValueError if one is invalid."""
+    """Return the seeds: `seed + i` for environment i, or the items of a list. Raise ValueError for an invalid seed."""
     if seed is None:
         return Seeds(np.zeros(num_envs, np.uint64), np.zeros(num_envs, np.bool_))
     if isinstance(seed, str) or not (isinstance(seed, Sequence) or np.ndim(seed)):
@@ -69,12 +69,12 @@ def read_seeds(seed: Any, num_envs: int) -> Seeds:
 
 
 def read_options(rules: Rules, options: Mapping[str, Any] | None, *more: str) -> tuple[Any, States | None]:
-    """Return the options `"starting_player"` and `"state"` of a reset, the state as a copy, STATE (1,).
+    """Return the options `"starting_player"` and `"state"` of a reset. The state is a copy, STATE (1,).
 
-    The caller reads the options in `more`. Unknown keys get a warning.
+    A missing option is None. `more` names further options, which the caller reads. Unknown options cause a warning.
 
     Raises:
-        ValueError: if the state is not a running game of these rules, or if both keys are given.
+        ValueError: if the state is not a running game of these rules, or if both options are given.
     """
     options = options or {}
     known = ("starting_player", "state", *more)
@@ -111,13 +111,14 @@ def next_games(
 ) -> States:
     """Return the next games of N environments at their first decisions, STATE (N,).
 
-    A seed gives the dice of `Game.reset(1, seed=seed)`. Without a seed the random stream of the last game continues;
-    first games get random seeds. A state from the options keeps its random stream unless there is a seed.
+    A game with a seed has the same dice as after `Game.reset(1, seed=seed)`. A game without a seed continues the random
+    stream of the last game; first games get random seeds. A state from the options keeps its own random stream unless
+    there is a seed.
 
     Args:
         game: the rules.
         last: the last games, STATE (N,), which are not changed; None before the first games.
-        learners: LEARNER (N,), the learners of the last games; changed to those of the next games.
+        learners: LEARNER (N,), the learners of the last games; overwritten with the learners of the next games.
         seat: the learner's seat, or ANY_SEAT.
         seeds: the seeds of the environments.
         options: the result of `read_options`.
@@ -136,7 +137,8 @@ def next_games(
         seeds = Seeds(np.where(seeds.given, seeds.number, random), np.ones(n, np.bool_))
     else:
         state = last.view(ROW).copy().view(STATE)
-        state.view(ROW)[seeds.given] = np.zeros(1, STATE).view(ROW)  # a first game, see `engine.new_game`
+        # `engine.new_game` takes a record of zeros for a first game.
+        state.view(ROW)[seeds.given] = np.zeros(1, STATE).view(ROW)
     game.apply(_start, state, learners, starters, seeds, seat, validate=False)
     return state
 
@@ -147,16 +149,16 @@ def _start(states: Records, config: Configs, learners: Any, starters: Any, seeds
     for i in range(states.shape[0]):
         batch.seed(states[i : i + 1], seeds.given[i : i + 1], seeds.number[i])
         if seeds.given[i]:
-            learners[i].lost = False  # the game of a seed does not depend on the last game
+            learners[i].lost = False  # a game with a seed does not depend on the last game
         restart(states[i], config[0], learners[i], starters[i], seat)
 
 
 @kernel
 def restart(s: Record, rules: Config, learner: Any, starter: Any, seat: Any) -> None:
-    """Start a learner's next game in the record of the last game, up to the first decision of any seat.
+    """Start a learner's next game in the record of the last game, and play to the first decision of any seat.
 
-    `starter` is an argument of `engine.new_game`, or CONTINUE. The order of the other players does not change. A
-    learner that lost the last game by an illegal action counts as the loser of that game (R1).
+    `starter` is an argument of `engine.new_game`, or CONTINUE. A new seat of the learner does not change the order of
+    the other players. A learner that lost the last game by an illegal action counts as its loser (R1).
     """
     chosen = choose_seat(s, rules, seat)
     if starter != CONTINUE:
@@ -175,5 +177,5 @@ def restart(s: Record, rules: Config, learner: Any, starter: Any, seat: Any) -> 
 
 @kernel
 def choose_seat(s: Record, rules: Config, seat: Any) -> Any:
-    """Return a learner's seat: the given one, or one drawn from the game's stream without advancing it."""
+    """Return `seat` or, for ANY_SEAT, a seat drawn from the game's random stream without advancing the stream."""
     return np.int64(stream.mix(~s.rng) % np.uint64(rules.players)) if seat == ANY_SEAT else np.int64(seat)

@@ -7,7 +7,7 @@
     state = jax.vmap(env.init)(jax.random.split(jax.random.key(0), 1024))
     step = jax.jit(jax.vmap(auto_reset(env.step, env.init)))
 
-docs/how-to/jax.md says when to use it, and how it differs from `wotd_env.Game`.
+docs/how-to/jax.md explains when to use the game in JAX, and how it differs from `wotd_env.Game`.
 """
 
 from __future__ import annotations

@@ -32,17 +32,17 @@ def _chance_logits() -> NDArray[np.float32]:
 CHANCE_LOGITS = _chance_logits()
 
 INTEGERS = ("dead", "turn", "phase", "rolls_left", "used")
-"""Fields that have the same integers in a STATE record and, with an underscore before the name, in a `State`."""
+"""Fields of a STATE record that have equal integers in a `State`, where an underscore precedes the name."""
 
 
 class WayOfTheDragon:
     """Way of the Dragon with the interface of pgx's environments. All methods work under `jax.jit` and `jax.vmap`.
 
-    `step` plays moves without an alternative at once, as `wotd_env.Game` does.
+    If a move is the only legal action, `step` plays it at once, as `wotd_env.Game` does.
 
     Args:
         rules: the rules; `start="loser"` is not supported, because a state does not know the previous game.
-        **fields: fields of `Rules` instead of `rules`.
+        **fields: the fields of `Rules`, if `rules` is not given.
 
     Raises:
         ValueError: for an invalid or an unsupported field.
@@ -52,7 +52,7 @@ class WayOfTheDragon:
         num_players: n.
         num_actions: A.
         observation_shape: (D,).
-        observation_layout: name -> slice of the observation, in order.
+        observation_layout: a dict from the name of each part of an observation to its slice, in order.
     """
 
     id = "way_of_the_dragon"
@@ -71,31 +71,32 @@ class WayOfTheDragon:
     def init(self, key: Array) -> State:
         """Return a new game at its first decision (R1, R15).
 
-        The starting player is uniformly random, as after a roll-off.
+        The starting player is the seat `start` of the rules or, with `start="dragons"`, uniformly random.
         """
         return self._complete(play.new_game(self.rules, key), play.no_moves(self.rules))
 
     def step(self, state: State, action: Array, key: Array) -> State:
-        """Take an action and roll on to the next decision.
+        """Take an action, roll the dice if a roll is due, and continue to the next decision.
 
-        An illegal action ends the game: the seat to act gets -1, the other seats share 1. A game that is over does not
-        change, and its rewards are 0.
+        An illegal action ends the game: the seat to act gets -1, and the other seats get equal shares of 1. A
+        game that is over does not change, and its rewards are 0.
         """
         bits = jax.random.bits(key, (2,))
         return self._after(state, action, *play.advance(self.rules, state, action, bits))
 
     def decide(self, state: State, action: Array) -> State:
-        """Take an action without a roll: the first half of `step`, for search.
+        """Take an action, but do not roll: the first half of `step`, for tree search.
 
-        The new state may be before a roll (then call `throw`), at another decision or over. Illegal actions end the
-        game as in `step`.
+        The new state is before a roll, at another decision or over. Before a roll, call `throw` next. Illegal actions
+        end the game as in `step`.
         """
         return self._after(state, action, *play.decide(self.rules, state, action))
 
     def throw(self, state: State, roll: Array) -> State:
-        """Set the dice of a game before a roll to one of the 252 outcomes of `chance_logits`.
+        """Set the dice of a game before a roll to the faces of roll `roll`, 0 to 251 as in `chance_logits`.
 
-        This is the second half of `step`, without forced moves. If no roll is due, it only sets the rewards to 0.
+        This method is the second half of `step`, but takes no forced moves. If no roll is due, it only sets the rewards
+        to 0.
         """
         state = play.throw(self.rules, state, roll).replace(rewards=jnp.zeros_like(state.rewards))
         return self._complete(state, play.moves_of(self.rules, state))
@@ -103,13 +104,13 @@ class WayOfTheDragon:
     def chance_logits(self, state: State) -> Array:
         """Return the log-probabilities of the 252 rolls, float32 (252,).
 
-        Row `wotd_env.core.dice.KEEPS[i]` has the faces of roll i. If no roll is due, the dice on the table have
+        The faces of roll i are `wotd_env.core.dice.KEEPS[i]`. If no roll is due, the roll that is on the table has
         probability 1.
         """
         return jnp.asarray(CHANCE_LOGITS)[state._keep]
 
     def observe(self, state: State, player: Array | int | None = None) -> Array:
-        """Return the game as a seat sees it, int8 (D,): by default as the player to act."""
+        """Return the observation of the seat `player`, int8 (D,); without `player`, of the seat to act."""
         return play.observe(self.rules, state, player)
 
     def from_records(self, records: States) -> State:
@@ -152,8 +153,8 @@ class WayOfTheDragon:
     def to_records(self, state: State, seed: int = 0) -> States:
         """Return states as games of the engine, STATE (N,); a state without a batch axis is one game.
 
-        After an illegal action the record has the position before that action, because records cannot represent an
-        illegal end. The random streams are those of `seed`, as in `wotd_env.Game.reset`.
+        After an illegal action the record has the position before that action, because a record cannot
+        represent an illegal action. `seed` gives the random streams, as in `wotd_env.Game.reset`.
         """
         axes = np.ndim(state.current_player)
         every: Any = jax.tree.map(lambda leaf: np.asarray(leaf).reshape(-1, *leaf.shape[axes:]), state)
@@ -171,7 +172,7 @@ class WayOfTheDragon:
         return records
 
     def _after(self, state: State, action: Array, new: State, moves: Moves) -> State:
-        """Return the state after an action: `new`, or the old position if it is over or `action` is illegal."""
+        """Return the state after an action: `new`, or the position of `state` if it is over or `action` is illegal."""
         over = state.terminated | state.truncated
         illegal = ~over & ~play.is_legal(self.rules, state._legal, action)
         refused = over | illegal
@@ -188,7 +189,7 @@ class WayOfTheDragon:
         return self._complete(new, moves)
 
     def _complete(self, state: State, moves: Moves) -> State:
-        """Return a state with its observation and its legal actions."""
+        """Return the state after computing its observation and its legal actions."""
         legal = play.legal_actions(self.rules, state, moves)
         return state.replace(
             _legal=legal,
@@ -200,9 +201,9 @@ class WayOfTheDragon:
 def auto_reset(
     step: Callable[[State, Array, Array], State], init: Callable[[Array], State]
 ) -> Callable[[State, Array, Array], State]:
-    """Return a step function that starts a new game after the end, like pgx's function of this name.
+    """Return a step function that starts a new game when a game ends, like `auto_reset` of pgx.
 
-    The returned state belongs to the new game, but its `rewards`, `terminated` and `truncated` to the finished game.
+    The state then belongs to the new game; its `rewards`, `terminated` and `truncated` belong to the finished game.
     """
 
     def stepped(state: State, action: Array, key: Array) -> State:

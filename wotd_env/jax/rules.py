@@ -1,13 +1,13 @@
-"""The rules as functions of JAX arrays: for one game, without loops and branches. `jax.vmap` maps them over games.
+"""The rules as functions of JAX arrays. Each function is for one game; `jax.vmap` maps it over games.
 
-Under `vmap` both sides of a branch are computed. So every function computes its change for all games, and applies it
-to the games that meet a condition. Seats are relative to the player to act, which is seat 0. So functions need no
-look-up of seats.
+Under `vmap` JAX computes both sides of a branch, so the functions have no branches. Every function computes its change
+for all games, and applies the change only to the games that meet a condition. Pieces are stored by relative seat: row 0
+belongs to the player to act. So no function has to look up the row of this player.
 
     decide: hold | move | end of an extra turn  ->  throw  ->  decide ...
 
-Action numbers and the tables of the dice are those of `wotd_env.core`. tests/jax compares every state, mask,
-observation and reward with the engine's, for the same dice.
+The action numbers and the dice tables come from `wotd_env.core`. With equal dice, tests/jax compares every state, mask,
+observation and reward of this module and of the engine.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ NOTHING_KEPT = dice.NUM_KEEPS - 1
 ALL_PATHS = np.arange(PATHS, dtype=np.int32)
 
 COLORS = np.array(list(permutations(range(MAX_PLAYERS))), np.int32)
-"""int32 (120, 5): all permutations of the colors. The first n are the colors of the seats, the rest are unused."""
+"""int32 (120, 5): all permutations of the colors. The first n colors of a row belong to the seats."""
 
 _COUNTS = dice.COUNTS.astype(np.int32)
 _HOLD_KEEP = dice.HOLD_KEEP.astype(np.int32)
@@ -43,25 +43,25 @@ _THROW_START, _THROW_SIZE = dice.THROW_START.astype(np.int32), dice.THROW_SIZE.a
 @jax.tree_util.register_dataclass
 @dataclass(frozen=True)
 class State:
-    """A game at a decision, with the public fields of pgx's states; `jax.vmap` adds axes in front."""
+    """The state of a game, with the public fields of pgx's states; `jax.vmap` adds batch axes in front."""
 
     current_player: Array  #: seat to act, int32
-    observation: Array  #: the game as this seat sees it, int8 (D,), the encoding "one_hot"
+    observation: Array  #: observation of the seat to act, int8 (D,), in the encoding "one_hot"
     rewards: Array  #: rewards of the last step, by seat, float32 (n,)
     terminated: Array  #: whether the game has ended by R9 or by an illegal action
     truncated: Array  #: whether the game has ended by R16
-    legal_action_mask: Array  #: the legal actions, bool (A,); all of them after the end
+    legal_action_mask: Array  #: whether each action is legal, bool (A,); all true after the end
     _step_count: Array
     _pieces: Array  # int32 (n, 5): [relative seat, path] -> space
     _dead: Array  # int32 (5,): bit t set: a dead piece on space t of that path
-    _colors: Array  # int32: row of COLORS
+    _colors: Array  # int32: index of a row of COLORS
     _used: Array  # int32: bit k set: seat k has used its power
-    _keep: Array  # int32: index of the keep on the table
+    _keep: Array  # int32: index of the dice on the table in dice.KEEPS
     _rolls_left: Array
     _phase: Array
     _perfection: Array  # bool
     _turn: Array
-    _legal: Array  # uint32 (W,): `legal_action_mask` as bits; a field, so that XLA computes it only once
+    _legal: Array  # uint32 (W,): `legal_action_mask` as bits, stored so that XLA computes it only once
 
     def replace(self, **changes: Any) -> State:
         """Return a copy with some fields changed."""
@@ -69,10 +69,10 @@ class State:
 
 
 class Moves(NamedTuple):
-    """The moves of a state in phase MOVE. Destinations are the spaces that the pieces reach, 0 if they cannot."""
+    """The moves of a state in phase MOVE. A destination is the space that a piece reaches, or 0 if it cannot move."""
 
-    legal: Array  # uint32: bit i set: action MOVE_ON + i is legal, up to NO_MOVE_BY_FEAR
-    swaps: Array  # uint32 (5,): bit i set: the i-th pair can be swapped on that path
+    legal: Array  # uint32: bit i set: action MOVE_ON + i is legal; the last one is NO_MOVE_BY_FEAR
+    swaps: Array  # uint32 (5,), by path: bit i set: the i-th pair of seats can swap pieces there
     jumps: Array  # int32 (5,): destinations of jumps over pieces (anxiety)
     ones: Array  # int32 (5,): destinations one space ahead
 
@@ -96,7 +96,7 @@ def colors(rules: Rules, s: State) -> Array:
 
 
 def occupied(rules: Rules, s: State) -> Array:
-    """Return the spaces of each path with a piece on them, as bits, int32 (5,); bit 0 has no meaning."""
+    """Return the occupied spaces of each path as bits, int32 (5,): bit t for space t; bit 0 has no meaning."""
     spaces = s._dead
     for seat in range(rules.players):
         spaces = spaces | 1 << s._pieces[seat]
@@ -104,7 +104,7 @@ def occupied(rules: Rules, s: State) -> Array:
 
 
 def destinations(rules: Rules, s: State, counts: Array | int) -> Array:
-    """Return the space that each piece of the seat to act reaches, 0 if it cannot move by its dice (R3, R4)."""
+    """Return the space that each piece of the seat to act reaches with `counts` dice, 0 if it cannot move (R3, R4)."""
     mine = s._pieces[0]
     goals = mine + counts
     free = (occupied(rules, s) >> goals & 1) == 0
@@ -112,11 +112,14 @@ def destinations(rules: Rules, s: State, counts: Array | int) -> Array:
 
 
 def jump_destinations(rules: Rules, s: State, counts: Array) -> Array:
-    """Return the next empty space beyond each occupied destination, 0 if there is none (R12, anxiety)."""
+    """Return the space that each piece of the seat to act reaches by a jump, 0 if it cannot jump (R12, anxiety).
+
+    A jump goes from an occupied destination on to the next empty space.
+    """
     mine = s._pieces[0]
     goals = mine + counts
     blocked = occupied(rules, s) >> goals
-    run = jax.lax.population_count(blocked & ~(blocked + 1))  # pieces in a row from the destination on
+    run = jax.lax.population_count(blocked & ~(blocked + 1))  # pieces in a row from the goal on
     goals = goals + run
     legal = (run > 0) & (counts > 0) & (mine <= rules.spaces) & (goals <= rules.spaces + NUMBERED)
     return jnp.where(legal, goals, 0)
@@ -147,7 +150,7 @@ def moves_of(rules: Rules, s: State) -> Moves:
 
 
 def bits(first: int, legal: Array) -> Array:
-    """Return the actions from `first` on as bits of a word, uint32, whose lowest bit is MOVE_ON."""
+    """Return whether the actions `first`, `first + 1`, ... are legal as bits, uint32; the lowest bit is MOVE_ON."""
     places = np.arange(first, first + legal.size, dtype=np.uint32) - np.uint32(Action.MOVE_ON)
     return (legal.astype(jnp.uint32).reshape(-1) << places).sum(dtype=jnp.uint32)
 
@@ -159,7 +162,7 @@ def no_moves(rules: Rules) -> Moves:
 
 
 def legal_swaps(rules: Rules, s: State, elements: Array, dragons: Array) -> Array:
-    """Return the legal pairs of each path as bits, uint32 (5,) (R6, R14)."""
+    """Return the pairs of seats that can swap pieces on each path, as bits, uint32 (5,) (R6, R14)."""
     on_board = s._pieces > 0
     if rules.immunity:
         on_board = on_board & (colors(rules, s)[:, None] != ALL_PATHS)
@@ -171,7 +174,7 @@ def legal_swaps(rules: Rules, s: State, elements: Array, dragons: Array) -> Arra
 
 
 def legal_actions(rules: Rules, s: State, moves: Moves) -> Array:
-    """Return the legal actions as bits, 32 to a word, uint32 (W,); none before a roll, all after the end."""
+    """Return the legal actions as bits, 32 in a word, uint32 (W,). None is legal before a roll, all after the end."""
     none = jnp.zeros((), jnp.uint32)
     choose = s._phase == Phase.MOVE
     extra = bits(
@@ -190,7 +193,7 @@ def legal_actions(rules: Rules, s: State, moves: Moves) -> Array:
 
 
 def num_words(rules: Rules) -> int:
-    """Return the number of words for one bit per action."""
+    """Return the number of 32-bit words that hold one bit per action."""
     return -(-num_actions(rules.players) // 32)
 
 
@@ -208,7 +211,7 @@ def is_legal(rules: Rules, legal: Array, action: Array) -> Array:
 
 
 def rewards(rules: Rules, s: State) -> Array:
-    """Return the result of a game that has ended by R9, by seat, float32 (n,) (R10)."""
+    """Return the rewards (R10) of a game that has ended by R9, float32 (n,), in the order of the seats."""
     n = rules.players
     points = jnp.maximum(s._pieces - rules.spaces, 0).sum(1)
     standing = points * (PATHS + 1) + (s._pieces > rules.spaces).sum(1)
@@ -219,9 +222,10 @@ def rewards(rules: Rules, s: State) -> Array:
 
 
 def observe(rules: Rules, s: State, seat: Array | int | None = None) -> Array:
-    """Return the game as a seat sees it, int8 (D,): by default as the seat to act."""
+    """Return the observation of `seat`, int8 (D,); without `seat`, of the seat to act."""
     n, spaces = rules.players, rules.spaces
-    ahead = 0 if seat is None else (seat - s.current_player) % n  # the number of seats after the seat to act
+    # `seat` comes `ahead` seats after the seat to act.
+    ahead = 0 if seat is None else (seat - s.current_player) % n
     pieces, hues, actor = s._pieces, colors(rules, s), jnp.asarray(-ahead % n)
     seats = (s.current_player + ahead + np.arange(n)) % n
     if seat is not None:
@@ -261,7 +265,7 @@ def new_game(rules: Rules, key: Array) -> State:
     starter_bits, color_bits, dice_bits = jax.random.bits(key, (3,))
     n = rules.players
     fixed_colors = (config(rules, True)["colors"][0] == COLORS).all(1).argmax()
-    # The seats of a roll-off are equally likely to win it, so one draw replaces the rolls (R1).
+    # All seats are equally likely to win a roll-off, so one draw replaces its rolls (R1).
     starter = rules.start if isinstance(rules.start, int) else starter_bits % n
     drawn = rules.colors == "random"
     zero, no = jnp.zeros((), jnp.int32), jnp.zeros((), bool)
@@ -290,7 +294,7 @@ def new_game(rules: Rules, key: Array) -> State:
 
 
 def dead_pieces(rules: Rules, key: Array) -> Array:
-    """Draw the dead pieces of each path, as bits; draw again if five are in a row (R15)."""
+    """Draw the dead pieces, int32 (5,): the bits of each path. Draw again if five are in a row on a path (R15)."""
     if rules.dead_pieces == 0:
         return jnp.zeros(PATHS, jnp.int32)
     room = PATHS * rules.spaces
@@ -312,9 +316,9 @@ def dead_pieces(rules: Rules, key: Array) -> Array:
 
 
 def thrown(keep: Array, bits: Array) -> Array:
-    """Return the roll after the unrolled dice of a keep are rolled with random bits, uint32.
+    """Return the roll after the unrolled dice of `keep` are rolled. `bits`, uint32, is random.
 
-    The relative error of the probabilities is less than 2e-6, because 6 ** 5 does not divide 2 ** 32.
+    6 ** 5 does not divide 2 ** 32, so the probabilities of the rolls have a relative error, which is below 2e-6.
     """
     throw = (bits % jnp.asarray(_THROW_SIZE)[keep]).astype(jnp.int32)
     return jnp.asarray(dice.THROW_ROLL)[jnp.asarray(_THROW_START)[keep] + throw].astype(jnp.int32)
@@ -342,12 +346,12 @@ def hold(rules: Rules, s: State, action: Array) -> State:
 
 
 def use_power(s: State, where: Array) -> State:
-    """Mark the power of the seat to act as used (R11)."""
+    """Mark the power of the seat to act as used, if `where` (R11)."""
     return s.replace(_used=s._used | where.astype(jnp.int32) << s.current_player)
 
 
 def move(rules: Rules, s: State, moves: Moves, action: Array, where: Array) -> tuple[State, Array]:
-    """Take an action of phase MOVE; also return whether the turn has ended (R3..R9, R12, R13)."""
+    """Take an action of phase MOVE if `where`; also return whether the turn has ended (R3..R9, R12, R13)."""
     counts = jnp.asarray(_COUNTS)[s._keep]
     elements, dragons = counts[:PATHS], counts[DRAGON]
     mine = s._pieces[0]
@@ -355,7 +359,7 @@ def move(rules: Rules, s: State, moves: Moves, action: Array, where: Array) -> t
     wood = action == Action.WOOD_ON + ALL_PATHS
     jump = action == Action.JUMP_ON + ALL_PATHS
     moved_by = jnp.where(plain | jump, elements, 0) + jnp.where(wood, elements + dragons, 0)
-    advance = destinations(rules, s, elements)  # in an equilibrium each piece has one die
+    advance = destinations(rules, s, elements)  # in an equilibrium there is one die for each piece
     goals = jnp.where(plain | wood, mine + moved_by, mine)
     goals = jnp.where((action == Action.EQUILIBRIUM) & (advance > 0), advance, goals)
     used = jnp.zeros((), bool)
@@ -384,7 +388,7 @@ def move(rules: Rules, s: State, moves: Moves, action: Array, where: Array) -> t
 
 
 def swap(rules: Rules, pieces: list[Array], action: Array) -> Array:
-    """Return the pieces, int32 (n, 5), after an action, which may be a swap (R6)."""
+    """Return the pieces, int32 (n, 5), after swapping two of them if the action is a swap (R6)."""
     number = pairs(rules.players)
     before = list(pieces)
     for pair, (one, other) in enumerate(PAIRS[rules.players, :number].tolist()):
@@ -413,7 +417,7 @@ def end_turn(rules: Rules, s: State, ended: Array, again: Array) -> State:
 
 
 def finish(rules: Rules, s: State, moves: Moves, action: Array, where: Array, extra: Array) -> State:
-    """Take a move if `where`, or an action of phase EXTRA if `extra` (R8, R12)."""
+    """Take an action of phase MOVE if `where`, or of phase EXTRA if `extra`, and finish the turn (R8, R12)."""
     s = use_power(s, extra & (action == Action.REBIRTH_TURN))
     s, ended = move(rules, s, moves, action, where)
     return end_turn(rules, s, ended | extra, extra & (action != Action.END_TURN))
@@ -428,10 +432,10 @@ def decide(rules: Rules, s: State, action: Array) -> tuple[State, Moves]:
 
 
 def advance(rules: Rules, s: State, action: Array, bits: Array) -> tuple[State, Moves]:
-    """Take an action, roll, and take a forced move; also return the moves of the new state.
+    """Take an action, roll if a roll is due, and take a forced move. Also return the moves of the new state.
 
-    The action, int32, is assumed legal. The random bits, uint32 (2,), are for the roll after a hold and for the first
-    roll of the next turn.
+    The action, int32, must be legal. `bits`, uint32 (2,), are random: the first for the roll after a hold, the second
+    for the first roll of the next turn.
     """
     choosing, extra = s._phase == Phase.MOVE, s._phase == Phase.EXTRA
     s = hold(rules, s, action)
