@@ -1,1 +1,4 @@
-"""Plan a turn exactly, with any value function of the positions after it; hand-made and learned value functions."""
+"""Plan a turn exactly, with any value function for the positions after the turn.
+
+The package contains a hand-made value function and learned ones.
+"""

@@ -1,4 +1,4 @@
-"""A value that looks one turn further: it plans the next turn exactly, with another value."""
+"""A value function that looks one turn further: it plans the next turn exactly, with another value function."""
 
 from __future__ import annotations
 
@@ -14,20 +14,20 @@ from wotd_env.planning.playing import play_turns
 
 
 class Deeper:
-    """A value that makes `plan` and `Planner` plan two turns: it plans the next turn for every afterstate.
+    """A value function that plans the next turn for every afterstate, so `plan` and `Planner` look two turns ahead.
 
     Args:
-        value: the value of the positions after the next turn, zero-sum.
+        value: the zero-sum value function for the positions after the next turn.
     """
 
     def __init__(self, value: Value) -> None:
         self.value = value
 
     def __call__(self, game: Game, afterstates: States) -> NDArray[np.float32]:
-        """Return the value of every state for each seat, float32 (M, n), 0 for ended games.
+        """Return the value of every state for each seat, float32 (M, n). Values of ended games are 0.
 
         Raises:
-            ValueError: if a running game is not before the first roll of a turn, or for an invalid result of the value.
+            ValueError: if a running game is not before the first roll of a turn, or `value` returns an invalid array.
         """
         given = contiguous(afterstates)
         values = np.zeros((len(given), game.rules.players), np.float32)

@@ -1,20 +1,24 @@
-"""A learned value of positions before a turn: a small compiled network, and its file.
+"""A learned value function for positions before a turn: a small compiled network and its file format.
 
-The network sees a position from the seat to act, as a set of *features*. Every feature has a row of weights:
+The input is a set of *features* of the position, as the seat to act sees it. Every feature has a row of weights. The
+features of a position are:
 
 - for each path and pair of players, the spaces of their two pieces (with `immunity`, also whether they are immune);
-- for each player (in a two-player game only for the seat to act) a *standing*: the number of its pieces on numbered
-  spaces, the largest such number of any other player, and its lead in points;
-- with `powers`, for each player: the power it still holds;
-- with `dead_pieces`, for each path and player: the space of its piece, and the dead pieces on the next five spaces.
+- for each player, its *standing*: the number of its pieces on numbered spaces, the largest number of pieces that any
+  other player has on numbered spaces, and its lead in points. In games of two players only the seat to act has a
+  standing;
+- with `powers`, for each player: the power that the player still holds;
+- with `dead_pieces`, for each path and player: the space of its piece, and which of the next five spaces have
+  dead pieces.
 
     x = relu(sum of the rows of the position's features)                                                     (width,)
     y = relu(x @ hidden + hidden_bias)                                                                       (HIDDEN,)
-    probabilities to win = softmax(concatenate(x, y) @ output + output_bias), from the seat to act on             (n,)
+    probabilities to win = softmax(concatenate(x, y) @ output + output_bias)                                      (n,)
 
-All paths share the same rows, so the order of the paths does not change a value. The sum of rows needs no matrix
-product, so one core values millions of positions a second. The number of the turn is not an input, so the value ignores
-the turn limit (R16).
+The probabilities are in turn order, starting with the seat to act. All paths share the same rows of weights, so the
+order of the paths does not change a value. The first layer only adds rows and needs no matrix product, so one core
+computes the values of millions of positions a second. The number of the turn is not an input, so the value ignores the
+turn limit (R16).
 """
 
 from __future__ import annotations
@@ -43,26 +47,25 @@ from wotd_env.policy import check_made_for
 
 HIDDEN = BLOCK  # units of the second layer
 
-LEAD = 8  # points; the network does not distinguish larger leads
+LEAD = 8  # largest lead in points that the network distinguishes
 AHEAD = np.uint64(31)  # a mask of the next five spaces
 FORMAT = "wotd-env value 1"
-MOST_BYTES = (
-    256_000_000  # limit of an unpacked file, about 5,000 columns: a small file cannot fill the memory
-)
+# Limit of the unpacked size of a file, for a width of about 5,000. It prevents a small file from filling the memory.
+MOST_BYTES = 256_000_000
 
 
 class Features(NamedTuple):
-    """The indices of the features for some rules; the features of pairs of pieces come first."""
+    """The numbers and indices of the features for given rules. The features of pairs of pieces come first."""
 
     total: int  # R, the number of all features
     active: int  # K, the number of features of a position
-    standing: int  # index of the first feature of a standing
-    power: int  # index of the first feature of a power
-    dead: int  # index of the first feature of dead pieces
+    standing: int  # index of the first feature for standings
+    power: int  # index of the first feature for powers
+    dead: int  # index of the first feature for dead pieces
 
     @classmethod
     def of(cls, rules: Rules) -> Features:
-        """Return the features of games with these rules."""
+        """Return the numbers and indices of the features for these rules."""
         n, spaces = rules.players, rules.spaces + NUMBERED + 1
         pairs = n * (n - 1) // 2
         seats = 1 if n == 2 else n
@@ -74,14 +77,14 @@ class Features(NamedTuple):
         return cls(total, active, standing, power, dead)
 
     def write(self, game: Game, state: States) -> NDArray[np.int64]:
-        """Return the features of every position, int64 (N, K)."""
+        """Return the indices of the features of every position, int64 (N, K)."""
         out = np.empty((len(state), self.active), np.int64)
         game.apply(_write_features, state, self, out)
         return out
 
 
 class Network(NamedTuple):
-    """The weights, all float32; R features, n players."""
+    """The weights of the network for R features and n players, all float32."""
 
     rows: NDArray[np.float32]  # (R, width), where width is a multiple of 32
     hidden: NDArray[np.float32]  # (width, HIDDEN)
@@ -91,7 +94,7 @@ class Network(NamedTuple):
 
 
 def shapes(rules: Rules, width: int) -> dict[str, tuple[int, ...]]:
-    """Return the shapes of a network's weights."""
+    """Return the shapes of the weights of a network with `width` units in its first layer."""
     n = rules.players
     return {
         "rows": (Features.of(rules).total, width),
@@ -117,23 +120,23 @@ class LearnedValue(CheckedValue):
         self.network = Network(*map(np.ascontiguousarray, network))
 
     def unchecked(self, game: Game, afterstates: States) -> NDArray[np.float32]:
-        """Return the values without the check of the records; raise ValueError for other rules."""
+        """Return the values without checking the records; raise ValueError if the game has other rules."""
         self.check_rules(game.rules)
         values = np.empty((len(afterstates), game.rules.players), np.float32)
         write_values(afterstates, game.config, self.features, self.network, values)
         return values
 
     def check_rules(self, rules: Rules) -> None:
-        """Raise ValueError unless the network fits games with these rules, see `wotd_env.policy.check_made_for`."""
+        """Raise ValueError if the network does not fit these rules (see `wotd_env.policy.check_made_for`)."""
         if rules is not self.rules:
             check_made_for("the learned value", self.rules, rules)
 
 
 def save(value: LearnedValue, dtype: type[np.floating[Any]] = np.float32) -> bytes:
-    """Return the content of a file: a NumPy archive (`.npz`) of the weights, the rules and the format.
+    """Return the bytes of a file: a NumPy archive (`.npz`) of the weights, the rules and the format.
 
     Args:
-        value: the learned value.
+        value: the value function to save.
         dtype: float32, or float16 for a file of half the size.
     """
     buffer = io.BytesIO()
@@ -144,11 +147,11 @@ def save(value: LearnedValue, dtype: type[np.floating[Any]] = np.float32) -> byt
 
 
 def load(file: str | Path) -> LearnedValue:
-    """Read a learned value. No code in the file is run.
+    """Read a learned value function from a file. Loading runs no code from the file.
 
     Raises:
         FileNotFoundError: if there is no such file.
-        ValueError: if the file is damaged or contains something else.
+        ValueError: if the file is damaged or is not a file of a learned value function.
     """
     file = Path(file)
     if not file.is_file():
@@ -168,13 +171,13 @@ def load(file: str | Path) -> LearnedValue:
             weights = [content[name] for name in Network._fields]
             halved = [w.astype(np.float32) if w.dtype == np.float16 else w for w in weights]
             return LearnedValue(rules, Network(*halved))
-    except Exception as error:  # a damaged file raises almost anything
+    except Exception as error:  # a damaged file can raise almost any exception
         raise ValueError(f"{file} contains no valid learned value: {error}") from error
 
 
 @inlined
 def _features(s: Record, rules: Config, features: Features, out: Any) -> None:
-    """Write the indices of the features of a position, int64 (K,)."""
+    """Write the indices of the features of a position to `out`, int64 (K,)."""
     n = rules.players
     spaces = rules.spaces + NUMBERED + 1
     at = 0
@@ -227,14 +230,14 @@ def _features(s: Record, rules: Config, features: Features, out: Any) -> None:
 
 @kernel
 def _write_features(states: Records, config: Configs, features: Features, out: Any) -> None:
-    """Write the features of a batch, int64 (N, K)."""
+    """Write the indices of the features of every position of a batch to `out`, int64 (N, K)."""
     for i in range(states.shape[0]):
         _features(states[i], config[0], features, out[i])
 
 
 @kernel
 def write_values(states: Records, config: Configs, features: Features, network: Network, values: Any) -> None:
-    """Write the values of a batch, (N, n)."""
+    """Write the values of every position of a batch to `values`, (N, n)."""
     width = network.rows.shape[1]
     active = np.empty(features.active, np.int64)
     x = np.zeros((ABREAST, width), np.float32)
@@ -252,7 +255,7 @@ def write_values(states: Records, config: Configs, features: Features, network: 
 
 @inlined
 def _write_value(s: Record, network: Network, x: Any, y: Any, j: Any, values: Any) -> None:
-    """Write the values of a position, (n,), from row j of the layers' outputs."""
+    """Write the values of a position to `values`, (n,). Row j of `x` and `y` has the outputs of the two layers."""
     n = values.shape[0]
     width = network.rows.shape[1]
     largest = np.float32(-np.inf)
@@ -265,7 +268,7 @@ def _write_value(s: Record, network: Network, x: Any, y: Any, j: Any, values: An
         largest = max(largest, logit)
         seat = next_seat(seat, n)
     total = np.float32(0)
-    for _ in range(n):  # in turn order, so that the rounding does not depend on the seats
+    for _ in range(n):  # add in turn order, so that the rounding does not depend on the seats
         values[seat] = math.exp(values[seat] - largest)
         total += values[seat]
         seat = next_seat(seat, n)

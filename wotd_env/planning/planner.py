@@ -1,9 +1,9 @@
-"""The turn planner: the exact best holds and moves of a turn, given a value of the positions after it.
+"""The turn planner: find the exact best holds and moves of a turn, given a value function for the positions after it.
 
-`plan` computes the values of actions from the plans of `slots`; policies choose actions by these values. Only the seat
-to act decides within a turn, so it maximizes its own value, with any number of players. The plan includes extra turns
-and all powers: the tiger is one more re-roll, moves by other powers are slots. A plan depends only on the state and
-reads no random stream.
+`plan` computes the value of each action with the module `slots`. Policies choose actions with these values. Only the
+seat to act decides within a turn. So with any number of players it maximizes its own value. The plan includes extra
+turns and all powers: the tiger allows one more re-roll, and the moves with other powers are slots (see `slots`). A
+plan depends only on the state and reads no random stream.
 """
 
 from __future__ import annotations
@@ -29,21 +29,21 @@ __all__ = ["Value", "plan"]
 
 
 def plan(game: Game, state: States, value: Value) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
-    """Return the value of every action and of every state for the seat to act.
+    """Return the value of every action, and of every state, to the seat to act.
 
     Args:
         game: the rules.
-        state: STATE (N,), in any phase; not changed.
-        value: the value of the afterstates.
+        state: STATE (N,), in any phase. It is not changed.
+        value: the value function for the afterstates.
 
     Returns:
         float32 (N, A): the values of the actions, -inf for illegal actions. All actions are illegal if a roll is due or
         the game is over.
-        float32 (N,): the value of the best action; if a roll is due, the mean over its outcomes; in an ended game, the
-        reward.
+        float32 (N,): the values of the states. The value of a state is the value of its best action. If a roll is due,
+        it is the mean value over the outcomes. If the game is over, it is the reward of the seat to act.
 
     Raises:
-        ValueError: if `value` returns a wrong shape, or non-finite numbers for running games.
+        ValueError: if `value` returns an array of a wrong shape, or non-finite numbers for running games.
     """
     action_values = np.full((len(state), game.num_actions), -np.inf, np.float32)
     values = np.zeros(len(state), np.float32)
@@ -54,7 +54,7 @@ def plan(game: Game, state: States, value: Value) -> tuple[NDArray[np.float32], 
 def _plan_part(
     game: Game, value: Value, states: Records, config: Configs, action_values: Any, values: Any
 ) -> None:
-    """Plan for a part of a batch. The states of a group are planned side by side in SIMD lanes."""
+    """Plan a part of a batch. The states of a group (see `slots.Group`) are planned side by side in SIMD lanes."""
     for group in slots.group_states(states, config):
         games, batch = group.games, states[group.games]
         if group.rolls == slots.ENDED:
@@ -70,7 +70,7 @@ def _plan_part(
 
 @kernel
 def _write_plan(plan: TurnPlan, states: Records, games: Any, action_values: Any, values: Any) -> None:
-    """Write the values of states and of their holds to the rows `games` of `values` and `action_values`."""
+    """Write the values of the states to `values[games]`, and the values of their holds to `action_values[games]`."""
     for first in range(0, states.shape[0], turn.LANES):
         slots.expect_rolls(plan, states, first)
         for lane in range(min(turn.LANES, states.shape[0] - first)):

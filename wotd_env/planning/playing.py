@@ -1,7 +1,7 @@
-"""Play whole turns with one plan per turn, made before its first roll.
+"""Play whole turns with one plan per turn. The plan is made before the first roll.
 
-The policy `Planner` plans at every decision. The first plan of a turn already contains the values of all later
-decisions, so self-play and the value `Deeper` need no other plan.
+The policy `Planner` makes a new plan at every decision. But the first plan of a turn already contains the values of all
+later decisions in the turn. Therefore self-play and the value function `Deeper` use only the first plan.
 """
 
 from __future__ import annotations
@@ -27,23 +27,23 @@ from wotd_env.planning.turn import NOTHING
 
 
 class Turns(NamedTuple):
-    """The values of N turns to n seats."""
+    """The values of N positions to n seats, before and after the turn."""
 
-    before: NDArray[np.float32]  # (N, n): the values before the first roll, as the mean over all rolls
+    before: NDArray[np.float32]  # (N, n): the values before the first roll: the means over all rolls
     after: NDArray[np.float32]  # (N, n): the values after the turn; the rewards if the game is over
 
 
 def play_turns(game: Game, state: States, value: Value, at_random: NDArray[np.bool_] | None = None) -> Turns:
-    """Play one turn in every game, in place, as `Planner(value)` does; the dice come from the games' own streams.
+    """Play one turn in every game, in place, as `Planner(value)` does. Each game rolls with its own random stream.
 
     Args:
         game: the rules.
         state: STATE (N,), games before the first roll of a turn.
-        value: the value of the afterstates, zero-sum.
-        at_random: bool (N,), games in which the last action of the turn is a random legal one; none by default.
+        value: the zero-sum value function for the afterstates.
+        at_random: bool (N,): whether the last action of the turn is a random legal action. The default is False.
 
     Raises:
-        ValueError: if a game is in another phase, or for an invalid `at_random` or result of `value`.
+        ValueError: if a game is not before the first roll of a turn, or `at_random` or a result of `value` is invalid.
     """
     given = contiguous(state)
     if (given["phase"] != Phase.CHANCE).any() or (given["dice"] >= 0).any():
@@ -60,8 +60,8 @@ def play_turns(game: Game, state: States, value: Value, at_random: NDArray[np.bo
 def _play_part(
     game: Game, value: Value, states: Records, config: Configs, at_random: Any, turns: Turns
 ) -> None:
-    """Play a turn in a part of a batch. The states of a group are planned side by side in SIMD lanes."""
-    # With two players one value suffices (zero-sum).
+    """Play one turn in every game of a part of a batch."""
+    # With two players the game is zero-sum, so the values of one seat suffice.
     seats = game.rules.players if game.rules.players > 2 else 1
     for group in slots.group_states(states, config):
         games, batch = group.games, states[group.games]
@@ -73,7 +73,7 @@ def _play_part(
 
 @kernel
 def _play(plan: TurnPlan, states: Records, at_random: Any, turns: Turns) -> None:
-    """Plan and play turns: change the states and fill `turns`."""
+    """Plan and play one turn in every state, in place; write the values to `turns`."""
     rows, stride = plan.rows, slots.stride_of(plan.slots)
     candidates = np.empty(plan.slots.action.size, np.int64)
     n = turns.before.shape[1]
@@ -104,7 +104,7 @@ def _play(plan: TurnPlan, states: Records, at_random: Any, turns: Turns) -> None
 
 @kernel
 def _roll_and_hold(s: Record, plan: TurnPlan, lane: Any) -> tuple[Any, Any]:
-    """Roll and hold by the plan; return whether the tiger was used, and the last roll."""
+    """Roll and hold as planned; return whether the tiger was used, and the last roll."""
     used = False
     roll: Any = np.int64(engine.throw(s, engine.NOTHING_KEPT))
     for level in range(plan.rolls - 2, -1, -1):

@@ -1,15 +1,16 @@
-"""The parts of a turn plan, for `planner` and `playing`.
+"""Compute the plan of a turn for `planner` and `playing`.
 
-An *afterstate* is a state at the end of a turn: before the next roll, or with the game over. The effect of an action
-depends on the roll only through the number of dice that show its element. So the 252 rolls lead to few afterstates
-(about 33 in the basic two-player game), one for each *slot*. A slot is an action together with the number of dice on
-which its effect depends. A slot that earns extra turns has up to two more afterstates.
+An *afterstate* is a state at the end of a turn: the game is over, or the next turn starts with a roll. The effect of
+an action depends on the roll only through the number of dice that show the action's element. A *slot* is an action
+together with this number of dice. Each slot leads to one afterstate, or to up to three if it can earn extra turns. So
+the 252 rolls lead to few afterstates, about 33 in the basic two-player game. The steps of a plan are:
 
-    group_states   group states by the number of rolls to come
+    group_states   group states by the number of rolls left
     plan_turns     write the afterstates of all slots and value them in one call
-    expect_rolls   value every roll and keep, for the next roll and all re-rolls after it
+    expect_rolls   compute the values of all rolls and keeps, for the next roll and all re-rolls after it
 
-The engine decides which actions are legal and what they do. Code that assumes a rule names its ruling.
+The engine decides which actions are legal and what they do. If the code here assumes a rule, a comment names the
+ruling.
 """
 
 from __future__ import annotations
@@ -34,33 +35,35 @@ from wotd_env.planning.turn import STOPS
 from wotd_env.planning.values import CheckedValue
 
 Value = Callable[[Game, NDArray[np.void]], NDArray[np.floating[Any]]]
-"""Expected rewards of every seat, float (M, n), in afterstates, STATE (M,). Values of ended games are ignored."""
+"""A value function: return the expected reward of every seat, float (M, n), in afterstates, STATE (M,).
 
-CHUNK = 128  # states whose afterstates are valued in one call
-MOST_ENDS = 3  # afterstates of an action: without an extra turn, after perfection (R8), after rebirth (R12)
+The values of ended games are ignored."""
+
+CHUNK = 128  # number of states whose afterstates are valued in one call of the value function
+MOST_ENDS = 3  # afterstates of an action: no extra turn, one from perfection (R8), one from rebirth (R12)
 PASSING = (Action.PASS, Action.NO_MOVE_BY_FEAR)
-"""The actions of the first slots. They move no piece (R5, R12), so the dice earn no extra turn (R8)."""
+"""The actions of the first slots. These actions move no piece (R5, R12), so they earn no extra turn (R8)."""
 
 
 class Slots(NamedTuple):
-    """The K slots: first the actions PASSING, then all other slots, grouped by `roll`."""
+    """The K slots: first the slots of the actions in PASSING, then all other slots, grouped by `roll`."""
 
-    action: NDArray[np.int64]  # (K,)
-    roll: NDArray[np.int64]  # (K,): a roll that offers the slot, its representative
-    offered: NDArray[np.int64]  # the slots of each roll: power-free moves, then moves with powers and swaps
+    action: NDArray[np.int64]  # (K,): the action of the slot
+    roll: NDArray[np.int64]  # (K,): the representative roll of the slot: a roll that offers it
+    offered: NDArray[np.int64]  # slots that each roll offers: power-free moves, then power moves and swaps
     start: NDArray[np.int64]  # (253,): the slots of roll r are offered[start[r]:start[r + 1]]
     other: NDArray[np.int64]  # (252,): the power-free moves of roll r are offered[start[r]:other[r]]
 
 
-@functools.cache  # eight entries at most
+@functools.cache  # the cache has at most eight entries
 def slots_of(players: int, powers: bool) -> Slots:
-    """Return the slots of games with this number of players, with or without powers."""
+    """Return the slots of games with this number of players. `powers` says whether the game has powers."""
     actions = _offers(players, powers)
     offers = [[(action, _dice_of(action, roll)) for action in actions[roll]] for roll in range(NUM_ROLLS)]
     index: dict[tuple[int, int], int] = {}
     rolls = [0] * len(PASSING)
     missing = {slot for offered in offers for slot in offered}
-    # Legal moves are computed once for each representative roll, so choose rolls that offer many slots.
+    # Legal moves are computed once for each representative roll, so use few rolls that offer many slots.
     while missing:
         roll = max(range(NUM_ROLLS), key=lambda r: len(missing.intersection(offers[r])))
         found = sorted(missing.intersection(offers[roll]))
@@ -78,10 +81,10 @@ def slots_of(players: int, powers: bool) -> Slots:
 
 
 def _offers(players: int, powers: bool) -> list[list[int]]:
-    """Return the actions of phase MOVE, except PASSING, that each roll allows in some position; power-free ones first.
+    """Return for each roll the actions of phase MOVE that are legal in some position, power-free moves first.
 
-    Three positions suffice: one in which all pieces can move, one in which all entering pieces are blocked and can
-    jump, and one in which all pieces can be swapped.
+    The actions in PASSING are left out. Three positions suffice: one in which all pieces can move, one in which all
+    entering pieces are blocked and can jump, and one in which all pieces can be swapped.
     """
     probes = np.zeros(3, STATE)
     probes["phase"] = Phase.MOVE
@@ -98,7 +101,10 @@ def _offers(players: int, powers: bool) -> list[list[int]]:
 
 
 def _dice_of(action: int, roll: int) -> int:
-    """Return the number of dice that determines an action's effect (R3, R8, R12, R13), or 0 (R6, R7)."""
+    """Return the number of dice on which the action's effect depends (R3, R8, R12, R13).
+
+    Return 0 if the effect does not depend on the dice (R6, R7).
+    """
     if action >= Action.EQUILIBRIUM:
         return 0
     dragons = COUNTS[roll, DRAGON] if Action.WOOD_ON <= action < Action.JUMP_ON else 0
@@ -106,23 +112,23 @@ def _dice_of(action: int, roll: int) -> int:
 
 
 def _is_free(action: int) -> bool:
-    """Return whether an action is a power-free move (R3, R7). Such a move makes passing illegal (R5)."""
+    """Return whether an action is a power-free move (R3, R7). If such a move is legal, passing is illegal (R5)."""
     return Action.MOVE_ON <= action < Action.WOOD_ON or action == Action.EQUILIBRIUM
 
 
-ENDED, LAST = -1, 0  # `Group.rolls` of ended games, and of phases MOVE and EXTRA
+ENDED, LAST = -1, 0  # values of `Group.rolls`: for ended games, and for phases MOVE and EXTRA
 
 
 class Group(NamedTuple):
-    """States with the same number of rolls to come in their turns."""
+    """States with the same number of rolls left in the turn and the same `tiger`."""
 
     games: NDArray[np.int64]  # indices of the states, at most CHUNK
-    rolls: int  # rolls to come, including the roll of the tiger
+    rolls: int  # rolls left, including the re-roll by the tiger
     tiger: bool  # whether the last of these rolls uses the tiger (R12)
 
 
 def group_states(states: Records, config: Configs) -> Iterator[Group]:
-    """Yield the groups of a batch."""
+    """Yield the groups of the states of a batch."""
     rolls, tiger = np.empty(len(states), np.int64), np.empty(len(states), np.bool_)
     _write_groups(states, config, rolls, tiger)
     for held in (False, True):
@@ -148,16 +154,20 @@ def _write_groups(states: Records, config: Configs, rolls: Any, tiger: Any) -> N
 
 
 class Ends(NamedTuple):
-    """The possible ends of the turns of N states: M afterstates after K choices (slots or actions), n players."""
+    """The possible ends of the turns of N states, with K choices (slots or actions), M afterstates and n players.
+
+    `choice_values` has the largest value, to the seat to act, among the afterstates of each choice. `best` has the
+    index of the afterstate with this value.
+    """
 
     afterstates: States  # STATE (M,)
-    values: NDArray[np.float32]  # (M, n): values of the afterstates, or rewards of ended games
-    choice_values: NDArray[np.float32]  # (K, N): best value to the seat to act, -inf if illegal
-    best: NDArray[np.int64]  # (K, N): index of the afterstate with this value
+    values: NDArray[np.float32]  # (M, n): values of the afterstates; rewards if the game is over
+    choice_values: NDArray[np.float32]  # (K, N): -inf for illegal choices
+    best: NDArray[np.int64]  # (K, N)
 
 
 class _Afterstates(NamedTuple):
-    """Afterstates, and the indices of the states and choices that lead to them, (M,) each."""
+    """M afterstates, with the index of the state and of the choice that lead to each of them, all (M,)."""
 
     states: States
     state: NDArray[np.int64]
@@ -167,10 +177,10 @@ class _Afterstates(NamedTuple):
 def value_ends(
     game: Game, value: Value, states: States, write: Callable[..., int], choices: int, *arguments: Any
 ) -> Ends:
-    """Write afterstates with `write`, value them, and find the best one of each choice.
+    """Write afterstates with `write`, compute their values, and find the best afterstate of each choice.
 
     Raises:
-        ValueError: if `value` returns a wrong shape, or non-finite numbers for running games.
+        ValueError: if `value` returns an array of a wrong shape, or non-finite numbers for running games.
     """
     most = len(states) * choices * MOST_ENDS
     written = _Afterstates(np.empty(most, STATE), np.empty(most, np.int64), np.empty(most, np.int64))
@@ -243,7 +253,10 @@ def write_actions(states: Records, config: Configs, scratch: Records, out: _Afte
 
 @kernel
 def _append_ends(s: Record, rules: Config, source: Any, out: _Afterstates, count: Any) -> Any:
-    """Append the afterstates of `s` and of its extra turns, with their state and choice; return the new count."""
+    """Append `s`, or in phase EXTRA the afterstate of each choice of an extra turn; return the new count.
+
+    `source` is the index of the state and of the choice that lead to `s`.
+    """
     if s.phase != Phase.EXTRA:
         out.states[count] = s
         out.state[count], out.choice[count] = source
@@ -277,7 +290,8 @@ def _find_best(states: Records, config: Configs, written: _Afterstates, ends: En
     return -1
 
 
-# The rows of one seat: the rows of `turn`, then the values of rolls if the rolling stops, then the slots.
+# The rows of one seat are, in this order: the rows of the module `turn`, the values of stopping with each roll, and
+# the values of the slots.
 _SLOTS = STOPS + NUM_ROLLS
 _PASS, _FEAR = range(_SLOTS, _SLOTS + len(PASSING))
 
@@ -287,15 +301,18 @@ class TurnPlan(NamedTuple):
 
     slots: Slots
     ends: Ends
-    ends_after_tiger: Ends  # the ends after the tiger was used, if `tiger`
+    ends_after_tiger: Ends  # the ends if the turn used the tiger; the same as `ends` if `tiger` is False
     rolls: int
     tiger: bool
-    rows: turn.Rows  # the rows of LANES states for each planned seat, from the seat to act on
+    rows: turn.Rows  # the rows of LANES states for each planned seat, starting with the seat to act
     expected: NDArray[np.float32]  # (rolls - 1, 462, LANES) or empty: see `expect_rolls`
 
 
 def plan_turns(game: Game, value: Value, states: States, group: Group, seats: int, keeps: bool) -> TurnPlan:
-    """Plan for `seats` seats in a group with at least one roll to come; with `keeps` store `TurnPlan.expected`."""
+    """Value the ends of the turns of a group, and return a plan for `expect_rolls`, with memory for `seats` seats.
+
+    The group must have at least one roll left. `keeps` says whether `expect_rolls` stores `TurnPlan.expected`.
+    """
     slots = slots_of(game.rules.players, game.rules.powers != "none")
 
     def ends(tiger_used: bool) -> Ends:
@@ -310,16 +327,16 @@ def plan_turns(game: Game, value: Value, states: States, group: Group, seats: in
 
 @kernel
 def stride_of(slots: Slots) -> Any:
-    """Return the number of rows of one seat."""
+    """Return the number of rows in `TurnPlan.rows` for one seat."""
     return _SLOTS + slots.action.size
 
 
 @kernel
 def expect_rolls(plan: TurnPlan, states: Records, first: Any) -> None:
-    """Value every roll and keep for the LANES states from `first` on.
+    """Compute the values of all rolls and keeps for LANES states, starting with state `first`.
 
-    Afterwards `plan.rows` has the values for the next roll. `plan.expected[k]` has the values for the later roll after
-    which k re-rolls remain.
+    Afterwards `plan.rows` has the values for the next roll. `plan.expected[k]` has the values of the keeps before
+    the re-roll after which k more re-rolls remain.
     """
     rows, stride = plan.rows, stride_of(plan.slots)
     if plan.tiger:
@@ -327,13 +344,12 @@ def expect_rolls(plan: TurnPlan, states: Records, first: Any) -> None:
         _stop_rolling(rows, stride)
     _fill_stops(plan.slots, plan.ends, rows, states, first)
     for level in range(plan.rolls):
-        if level or not plan.tiger:  # the last roll uses the tiger (R12)
+        if level or not plan.tiger:  # the last roll with the tiger (R12) is set above
             _stop_rolling(rows, stride)
         if level:
             turn.best(rows)
-            for at in range(
-                stride, rows.shape[0], stride
-            ):  # the seat to act chooses also for the other seats
+            # The other seats get the values of the keep that the seat to act chooses.
+            for at in range(stride, rows.shape[0], stride):
                 for i in range(NUM_KEEPS):
                     keep = turn.NOTHING - i
                     for k in range(turn.FACES_SHOWN[keep]):
@@ -347,9 +363,9 @@ def expect_rolls(plan: TurnPlan, states: Records, first: Any) -> None:
 
 @kernel
 def _fill_stops(slots: Slots, ends: Ends, rows: turn.Rows, states: Records, first: Any) -> None:
-    """Fill the rows of the slots, and of the rolls if the rolling stops, for the LANES states from `first` on.
+    """Write the values of the slots, and of stopping with each roll, for LANES states, starting with state `first`.
 
-    The seat to act chooses. The other seats get the values that its choice has for them.
+    The seat to act chooses its best slot. The rows of another seat get the value of this slot to that seat.
     """
     values, stride = ends.choice_values, stride_of(slots)
     lanes = min(turn.LANES, values.shape[1] - first)
@@ -361,7 +377,8 @@ def _fill_stops(slots: Slots, ends: Ends, rows: turn.Rows, states: Records, firs
         rows[row] = -np.inf
         for k in range(slots.start[roll], slots.other[roll]):
             turn.largest(rows, row, (row, _SLOTS + slots.offered[k]))
-        # Passing is legal only without a power-free move (R5); fear needs one (R12). `open_slots` repeats this.
+        # Passing is legal only without a power-free move (R5). Fear needs a power-free move (R12). `open_slots`
+        # repeats both rules.
         for lane in range(turn.LANES):
             best = rows[row, lane]
             rows[row, lane] = rows[_PASS, lane] if best == -np.inf else max(best, rows[_FEAR, lane])
@@ -385,7 +402,7 @@ def _fill_stops(slots: Slots, ends: Ends, rows: turn.Rows, states: Records, firs
 
 @kernel
 def _stop_rolling(rows: turn.Rows, stride: Any) -> None:
-    """Set the row of every roll to its value if the rolling stops."""
+    """Set the row of every roll to the value of stopping with this roll."""
     for at in range(0, rows.shape[0], stride):
         for roll in range(NUM_ROLLS):
             turn.largest(rows, at + roll, (at + roll + STOPS,))
@@ -397,12 +414,13 @@ def _emit_follow(builder: Any, rows: list[Any]) -> Any:
 
 
 _follow = turn.row_operation(_emit_follow)
-"""Kernel `_follow(rows, out, sources)`: write source 1 to the lanes where sources 2 and 3 are equal, else source 0."""
+"""Kernel `_follow(rows, out, sources)`: write row `sources[1]` in lanes where rows `sources[2]` and `sources[3]` are
+equal, and row `sources[0]` in the other lanes."""
 
 
 @kernel
 def open_slots(slots: Slots, ends: Ends, state: Any, roll: Any, out: Any) -> Any:
-    """Write the legal slots of a state after its last roll, int64 (K,); return their number."""
+    """Write the legal slots of a state after its last roll to `out`, int64 (K,); return their number."""
     values = ends.choice_values
     count = np.int64(0)
     for k in range(slots.start[roll], slots.other[roll]):
@@ -423,7 +441,7 @@ def open_slots(slots: Slots, ends: Ends, state: Any, roll: Any, out: Any) -> Any
 
 @kernel
 def best_slot(slots: Slots, ends: Ends, state: Any, candidates: Any) -> Any:
-    """Return the candidate with the highest value; ties go to the lowest action."""
+    """Return the candidate slot with the highest value; among equal values, the slot with the lowest action."""
     values = ends.choice_values
     best = candidates[0]
     for slot in candidates[1:]:

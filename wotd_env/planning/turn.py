@@ -1,16 +1,17 @@
-"""The arithmetic of one turn: from the values of rolls to the values of keeps, for LANES positions side by side.
+"""Compute the values of keeps in a turn from the values of rolls, for LANES positions side by side.
 
-`rows` is a C-contiguous float array (462 or more, LANES): one row for each keep of `core.dice`, one column (a *lane*)
-for each position. Rows 0 to 251 are the rolls. First the caller sets each of these rows to the value of its roll if
-the player stops there.
+`rows` is a C-contiguous float array (462 or more, LANES): one row for each keep of `core.dice`, and one column (a
+*lane*) for each position. Rows 0 to 251 are the rolls. First the caller sets the row of each roll to the value of
+stopping with this roll.
 
-- `expect(rows)` sets the row of every partial keep to its mean over the dice to be rolled
+- `expect(rows)` sets the row of every partial keep to the mean value over the dice to be rolled
   (W in docs/explanation/solver.md).
-- `best(rows)` sets the row of every keep to the largest value of the keep and all keeps that it contains (U there).
+- `best(rows)` sets the row of every keep to the largest value among the keep and all keeps that it contains
+  (U in docs/explanation/solver.md).
 
-`reroll` does both, for one re-roll. A turn is two re-rolls (three with the tiger) and one more `expect`. Row NOTHING,
-the keep without dice, then has the value before the first roll. Between `expect` and `best`, row HOLD_KEEP[roll, hold]
-has the value of that hold. The planner and the solver share this module.
+`reroll` calls `expect` and `best`, for one re-roll. A turn takes two calls of `reroll` (three with the tiger) and one
+more call of `expect`. Then row NOTHING, the keep without dice, has the value before the first roll. After `expect` and
+before `best`, row HOLD_KEEP[roll, hold] has the value of this hold. The planner and the solver share this module.
 """
 
 from __future__ import annotations
@@ -30,22 +31,25 @@ from wotd_env.core.compilation import kernel
 from wotd_env.core.dice import FACES, KEEPS, NUM_KEEPS, NUM_ROLLS
 from wotd_env.core.rules import DICE
 
-LANES = 16  # positions side by side: 16 float32 fill an AVX-512 register; the rows of a turn fit into the L1 cache
+LANES = 16  # positions side by side; 16 float32 fill an AVX-512 register, and the rows fit into the L1 cache
 NOTHING = NUM_KEEPS - 1  # the row of the keep without dice
-STOPS = NUM_KEEPS  # the first of 252 more rows, for `best_keep`: the values of the rolls if the rolling stops
+STOPS = NUM_KEEPS  # first of 252 more rows, used by `best_keep`: the values of stopping with each roll
 
 Rows = Any  # float (462 or more, LANES), in kernels
 
 
 def _more() -> np.ndarray:
-    """Return uint16 (210, 6), [i, face]: the row of partial keep 252 + i with one more die."""
+    """Return uint16 (210, 6), [i, face]: the row of the keep that adds a die with this face to partial keep 252 + i."""
     partial = KEEPS[NUM_ROLLS:].tolist()
     rows = [[dice.keep_index(sorted([*keep[:-1], face])) for face in range(FACES)] for keep in partial]
     return np.array(rows, np.uint16)
 
 
 def _fewer() -> np.ndarray:
-    """Return uint16 (462, 5): for every keep the rows of the keeps with one die less; the last row is repeated."""
+    """Return uint16 (462, 5): for every keep, the rows of the keeps with one die less.
+
+    If a keep has fewer than five such rows, the last row is repeated.
+    """
     table = np.zeros((NUM_KEEPS, DICE), np.uint16)
     for i, keep in enumerate(KEEPS.tolist()):
         less = {
@@ -64,7 +68,7 @@ FACES_SHOWN = (dice.COUNTS > 0).sum(1).astype(np.uint8)
 
 
 def new_rows(count: int = NUM_KEEPS, dtype: Any = np.float32) -> np.ndarray:
-    """Return empty rows (count, LANES), aligned to cache lines; this halves the time of `expect` and `best`."""
+    """Return uninitialized rows (count, LANES). Alignment to cache lines halves the time of `expect` and `best`."""
     itemsize = np.dtype(dtype).itemsize
     memory = np.empty(count * LANES + 64 // itemsize, dtype)
     skip = -memory.ctypes.data % 64 // itemsize
@@ -72,7 +76,7 @@ def new_rows(count: int = NUM_KEEPS, dtype: Any = np.float32) -> np.ndarray:
 
 
 def row_operation(reduce: Callable[[Any, list[Any]], Any]) -> Any:
-    """Return the kernel `f(rows, out, sources)`, which writes the reduction of the rows in `sources` to row `out`.
+    """Return a kernel `f(rows, out, sources)`, which applies `reduce` to the rows in `sources` and writes row `out`.
 
     `reduce` takes an LLVM builder and the rows as vectors, and returns a vector. A loop over lanes would take six times
     as long, because LLVM checks before each loop whether the rows overlap.
@@ -103,7 +107,7 @@ def _emit_mean(builder: Any, rows: list[Any]) -> Any:
     if total.type.element != ir.FloatType():
         return builder.fmul(total, ir.Constant(total.type, [sixth] * LANES))
     # The rounding error of 1/6 in single precision would add up over the means of a game. Therefore the mean is
-    # total * rounded + total * rest, with a fused operation if the machine has one.
+    # total * rounded + total * rest, as a fused multiply-add if the machine has this instruction.
     rounded = float(np.float32(sixth))
     rest = builder.fmul(total, ir.Constant(total.type, [float(np.float32(sixth - rounded))] * LANES))
     main = builder.fmul(total, ir.Constant(total.type, [rounded] * LANES), flags=("contract",))
@@ -111,7 +115,7 @@ def _emit_mean(builder: Any, rows: list[Any]) -> Any:
 
 
 def emit_largest(builder: Any, rows: list[Any]) -> Any:
-    """Return the largest of rows, see `row_operation`."""
+    """Return the elementwise maximum of the rows; an argument `reduce` of `row_operation`."""
     while len(rows) > 1:
         a, b = rows.pop(0), rows.pop(0)
         rows.append(builder.select(builder.fcmp_ordered(">", a, b), a, b))
@@ -120,13 +124,13 @@ def emit_largest(builder: Any, rows: list[Any]) -> Any:
 
 _mean = row_operation(_emit_mean)
 largest = row_operation(emit_largest)
-"""Kernel `largest(rows, out, sources)`: write the largest of the rows in the tuple `sources` to row `out`."""
+"""Kernel `largest(rows, out, sources)`: write the elementwise maximum of the rows `sources`, a tuple, to row `out`."""
 
 
 @kernel
 def expect(rows: Rows) -> None:
-    """Set the row of every partial keep to its mean over the dice to be rolled."""
-    # A keep with one more die has a lower index, so its row is ready.
+    """Set the row of every partial keep to the mean value over the dice to be rolled."""
+    # A keep with one more die has a lower index, so its row is computed first.
     for i in range(NUM_KEEPS - NUM_ROLLS):
         more = MORE[i]
         _mean(rows, NUM_ROLLS + i, (more[0], more[1], more[2], more[3], more[4], more[5]))
@@ -134,7 +138,10 @@ def expect(rows: Rows) -> None:
 
 @kernel
 def best(rows: Rows) -> None:
-    """Set the row of every keep to the maximum over itself and all keeps that it contains. Call `expect` first."""
+    """Set the row of every keep to the largest value among the keep and all keeps that it contains.
+
+    Call `expect` first.
+    """
     for i in range(NUM_KEEPS):
         row = NOTHING - i  # from the fewest dice to the most
         fewer = FEWER[row]
@@ -151,16 +158,16 @@ def best(rows: Rows) -> None:
 
 @kernel
 def reroll(rows: Rows) -> None:
-    """Replace the values of the rolls by their values if one more re-roll is allowed."""
+    """Replace the value of every roll with its value if one more re-roll is allowed."""
     expect(rows)
     best(rows)
 
 
 @kernel
 def best_keep(rows: Rows, expected: Any, roll: Any, lane: Any) -> Any:
-    """Return the best keep of a roll, or the roll itself to stop rolling; ties go to the lowest action.
+    """Return the best keep of a roll, or the roll itself to stop rolling. Among equal values the lowest action wins.
 
-    From row STOPS on, `rows` has the values of the rolls if the rolling stops. `expected`, float (462 or more, LANES),
+    Starting with row STOPS, `rows` has the values of stopping with each roll. `expected`, float (462 or more, LANES),
     has the values of the keeps after `expect`.
     """
     best, most = np.int64(roll), -np.inf

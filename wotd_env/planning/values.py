@@ -1,16 +1,18 @@
-"""Values of positions: an interface, and the hand-made value of the policy `planner`.
+"""Value functions for positions: an interface, and the hand-made value function of the policy `planner`.
 
-The hand-made value gives every seat a strength, a sum in units of one plain space:
+The hand-made value function gives every seat a strength. One unit of strength is one plain space. The strength is the
+sum of these terms, where S is the number of plain spaces:
 
 - *progress*: a piece on plain space t has the value t;
-- *points*: a piece on number k has the value S - 1 + NUMBER * k, so number 1 is hardly better than the space before it;
+- *points*: a piece on number k has the value S - 1 + NUMBER * k. So number 1 is hardly better than plain space S;
 - *tempo*: the seat to act gets TEMPO;
-- *blocking*: a piece loses BLOCKED[c - 1] for every occupied space among the next five, at distance c;
+- *blocking*: a piece loses BLOCKED[c - 1] for every occupied space at distance c = 1 to 5 ahead of it;
 - *power*: an unused power has the value POWER, or ANY_POWER if the seat may choose which power it uses;
-- *lead*: a seat with four numbered pieces can soon end the game; it gets CLOSING[d] if it is d points behind.
+- *lead*: a seat with four numbered pieces can soon end the game; it gets CLOSING[d] if it is d points behind
+  the best other seat.
 
-A space has more weight towards the end of the game (WEIGHT). The probabilities to win are the softmax of the weighted
-strengths. The value is the expected reward.
+The strengths are multiplied by WEIGHT, which grows towards the end of the game. The softmax of the products gives the
+probabilities to win. The value of a seat is its expected reward with these probabilities.
 """
 
 from __future__ import annotations
@@ -27,25 +29,25 @@ from wotd_env.core.game import Game
 from wotd_env.core.rules import DICE, PATHS
 from wotd_env.core.state import Record, Records, States
 
-# Weight of a space, by the largest number of pieces that any seat has on numbered spaces
+# Weight of one unit of strength. Index: the largest number of pieces that any seat has on numbered spaces.
 WEIGHT = np.array([0.17, 0.21, 0.24, 0.31, 0.42])
 NUMBER = 1.25
 TEMPO = 1.4
-BLOCKED = np.array([0.1, 0.35, 0.6, 0.35, 0.15])  # by the distance to the occupied space, minus one
-POWER = np.array([0.3, 2.0, 0.8, 1.5, 1.6])  # by color
+BLOCKED = np.array([0.1, 0.35, 0.6, 0.35, 0.15])  # index: distance to the occupied space, minus one
+POWER = np.array([0.3, 2.0, 0.8, 1.5, 1.6])  # index: color of the seat
 ANY_POWER = 4.0
-CLOSING = np.array([1.5, 2.6, 0.8, -1.2])  # by the number of points behind the best other seat, at most three
+CLOSING = np.array([1.5, 2.6, 0.8, -1.2])  # index: points behind the best other seat, at most three
 
 NEXT_FIVE = np.uint64((1 << DICE) - 1)
-# Loss of a piece, by the occupied spaces among its next five, as bits.
+# Loss of strength of a piece. Index: a mask of the occupied spaces among the next five spaces.
 BLOCKED_BY = (np.arange(1 << DICE)[:, None] >> np.arange(DICE) & 1) @ BLOCKED
 
 
 @runtime_checkable
 class CheckedValue(Protocol):
-    """A value that checks the records. The planner skips the check for its own records.
+    """A value function that checks the records. The planner skips the check for the records that it writes itself.
 
-    Any other function `value(game, afterstates)` is a value too, see `wotd_env.planning.planner.plan`.
+    `wotd_env.planning.planner.plan` also takes any other function `value(game, afterstates)`.
     """
 
     def __call__(self, game: Game, afterstates: States) -> NDArray[np.float32]:
@@ -58,34 +60,34 @@ class CheckedValue(Protocol):
         return self.unchecked(game, afterstates)
 
     def unchecked(self, game: Game, afterstates: States) -> NDArray[np.float32]:
-        """Return the values without the check of the records."""
+        """Return the values without checking the records."""
         ...
 
 
 class HandMade(CheckedValue):
-    """The hand-made value; `hand_made` is its only instance."""
+    """The class of the hand-made value function; `hand_made` is its only instance."""
 
     def unchecked(self, game: Game, afterstates: States) -> NDArray[np.float32]:
-        """Return the values without the check of the records."""
+        """Return the values without checking the records."""
         values = np.empty((len(afterstates), game.rules.players), np.float32)
         _hand_made(afterstates, game.config, values)
         return values
 
 
 hand_made = HandMade()
-"""The hand-made value: a function `hand_made(game, afterstates)`, see `CheckedValue`."""
+"""The hand-made value function, called as `hand_made(game, afterstates)`; see `CheckedValue`."""
 
 
 @kernel
 def _hand_made(states: Records, config: Configs, values: Any) -> None:
-    """Write the values of a batch, (N, n)."""
+    """Write the hand-made values of a batch to `values`, (N, n)."""
     for i in range(states.shape[0]):
         write_value(states[i], config[0], values[i])
 
 
 @kernel
 def write_value(s: Record, rules: Config, out: Any) -> None:
-    """Write the value of a state for each seat. The dice do not matter."""
+    """Write the hand-made value of a state for each seat to `out`, (n,). The value does not depend on the dice."""
     n = rules.players
     most_numbered = 0
     for seat in range(n):

@@ -1,6 +1,7 @@
-"""The three operations of a small network in kernels, on C-contiguous float32 arrays, BLOCK entries at a time.
+"""The three operations of a small network, for use in kernels.
 
-They are written with LLVM's vectors. Loops take twice as long, because LLVM keeps their sums in memory.
+The operations work on C-contiguous float32 arrays, BLOCK entries at a time. They use LLVM's vector type. Plain loops
+would take twice as long, because LLVM keeps the sums of plain loops in memory.
 """
 
 from __future__ import annotations
@@ -14,16 +15,16 @@ from numba.core import cgutils
 from numba.extending import intrinsic
 
 BLOCK = 32
-ABREAST = 2  # vectors multiplied by a matrix at once; with one vector, each addition would wait for the previous one
+ABREAST = 2  # vectors multiplied by a matrix at once, so that an addition need not wait for the previous one
 
 _FLOAT = ir.FloatType()
 _VECTOR = ir.VectorType(_FLOAT, BLOCK)
 _ZERO = ir.Constant(_VECTOR, [0.0] * BLOCK)
-_FUSED = ("contract",)  # one rounding for a product and a sum, if the machine has a fused operation
+_FUSED = ("contract",)  # allow a fused multiply-add, which rounds only once
 
 
 class _Array:
-    """An array in LLVM."""
+    """An array argument of a kernel, as LLVM values."""
 
     def __init__(self, context: Any, builder: Any, kind: Any, value: Any) -> None:
         array = context.make_array(kind)(context, builder, value)
@@ -38,21 +39,21 @@ class _Array:
         return self.builder.gep(self.data, [offset])
 
     def block(self, *index: Any) -> Any:
-        """Return a pointer to the block from an element on."""
+        """Return a pointer to the block that starts at an element."""
         return self.builder.bitcast(self.pointer(*index), _VECTOR.as_pointer())
 
     def load(self, *index: Any) -> Any:
-        """Return the block from an element on."""
+        """Load the block that starts at an element."""
         return self.builder.load(self.block(*index), align=4)
 
 
 def _compiled(define: Callable[..., Any]) -> Any:
-    """Return an intrinsic of numba without a static type, for kernels."""
+    """Return `define` as a numba intrinsic for kernels, with the static type Any."""
     return intrinsic(define)
 
 
 def _arrays(context: Any, builder: Any, signature: Any, arguments: Any) -> list[Any]:
-    """Return the arguments, with arrays as `_Array`."""
+    """Return the arguments, with every array converted to `_Array`."""
     return [
         _Array(context, builder, kind, value) if isinstance(kind, types.Array) else value
         for kind, value in zip(signature.args, arguments, strict=True)
@@ -60,7 +61,7 @@ def _arrays(context: Any, builder: Any, signature: Any, arguments: Any) -> list[
 
 
 def _store_relu(builder: Any, vector: Any, block: Any) -> None:
-    """Store a block with zeros for its negative entries."""
+    """Store a block after replacing its negative entries with zeros."""
     positive = builder.select(builder.fcmp_ordered(">", vector, _ZERO), vector, _ZERO)
     builder.store(positive, block, align=4)
 

@@ -1,4 +1,4 @@
-"""The exact solution of games of two players: solve them once, then look values up."""
+"""Exact solution of two-player games: solve a game once, then look up its values."""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""Solve a game of two players, or the guarantees of three, by backward induction, and write the values to a file."""
+"""Solve a game by backward induction, and write the values to a file.
+
+The values are the expected rewards of two players, or the guaranteed rewards of three players (see `guarantees`).
+"""
 
 from __future__ import annotations
 
@@ -23,10 +26,10 @@ from wotd_env.solver.powers import new_power_block
 from wotd_env.solver.storage import REACH, Section, TableError, in_words, layer_checksums
 from wotd_env.solver.table import Progress, Table, as_rules, load
 
-TOLERANCE = 5e-7  # the largest change of a value in the last iteration
-# By number of players: families in one call of a kernel, which takes some tens of milliseconds
+TOLERANCE = 5e-7  # iterations stop when no value changes by more than this
+# Number of families in one call of a kernel, by number of players. A call takes some tens of milliseconds.
 CHUNK = {2: 1024, 3: 8}
-# By number of players: the kernels that solve and check families
+# The two kernels that solve and check families, by number of players
 KERNELS: dict[int, tuple[Callable[..., Any], Callable[..., Any]]] = {
     2: (solve_families, check_families),
     3: (solve_guarantees, check_guarantees),
@@ -37,15 +40,15 @@ MOST_THREADS = 1024
 def solve(
     rules: Rules | int, file: str | Path, threads: int = 2, progress: Progress = lambda done, total: None
 ) -> Table:
-    """Compute the value of every position and write the table. If the file exists, it is only opened.
+    """Compute the value of every position, write the table and return it. If the file exists, only open it.
 
     Finished layers are saved in a file with the suffix `.part`, so the same call continues interrupted work. If another
-    process is making the same table, this one logs a warning and waits. The values do not depend on the number of
+    process is making the same table, `solve` logs a warning and waits. The values do not depend on the number of
     threads.
 
     Args:
-        rules: a game of two players, with or without powers, or the basic game of three players; a number stands for
-            the basic game of two with this number of plain spaces.
+        rules: a game of two players, with or without powers, or the basic game of three players. An integer stands
+            for the basic game of two players with this number of plain spaces.
         file: the table to make.
         threads: number of threads.
         progress: see `Progress`.
@@ -53,7 +56,7 @@ def solve(
     Raises:
         ValueError: for rules that cannot be solved, or an invalid number of threads.
         TableError: if the file or its `.part` exists and is not a table for these rules. Both files stay unchanged.
-        OSError: if writing fails; finished layers are kept.
+        OSError: if writing fails. Finished layers stay in the `.part` file.
         ImportError: if filelock is not installed.
     """
     rules, file = as_rules(rules), Path(file)
@@ -61,7 +64,7 @@ def solve(
     if not file.exists():
         file.parent.mkdir(parents=True, exist_ok=True)
         with storage.alone(file):
-            if not file.exists():  # another process may have made it meanwhile
+            if not file.exists():  # another process may have made the file meanwhile
                 _make(rules, file, threads, progress)
     table = load(file)
     if (given := table.header["rules"]) != storage.facts_of(rules):
@@ -70,11 +73,11 @@ def solve(
 
 
 def verify(file: str | Path, threads: int = 2, progress: Progress = lambda done, total: None) -> float:
-    """Return the residual of a table, the largest Bellman error over all positions.
+    """Return the residual of a table: the largest Bellman error over all positions.
 
     Raises:
         FileNotFoundError: if there is no such file.
-        TableError: if the file is not a table (see `load`), is damaged or compact.
+        TableError: if the file is not a table (see `load`), or the table is damaged or compact.
         ValueError: for an invalid number of threads.
     """
     threads = check_integer("threads", threads, 1, MOST_THREADS)
@@ -97,7 +100,7 @@ def verify(file: str | Path, threads: int = 2, progress: Progress = lambda done,
 def _group_of(
     board: Any, base: NDArray[np.int64], sections: list[Section], known: dict[Section, Any]
 ) -> Group | Guarantees:
-    """Return the arrays of a group for two players, see `group_of`, or for three players."""
+    """Return the arrays of a group of sections: for two players from `group_of`, for three players `Guarantees`."""
     if len(sections) == 3:
         own, following, last = (known[section] for section in sections)
         return Guarantees(board, base, (own, following, last))
@@ -111,8 +114,8 @@ def _new_header(rules: Rules) -> dict[str, Any]:
         "rulings": storage.RULINGS,
         "version": __version__,
         "positions": storage.board_for(rules).positions,
-        "layers": 0,  # finished layers in the file
-        "seconds": 0.0,  # elapsed time of the work, without interruptions
+        "layers": 0,  # number of finished layers in the file
+        "seconds": 0.0,  # wall-clock time of the work, without interruptions
         "cpu_seconds": 0.0,  # processor time of all threads
         "tolerance": TOLERANCE,
         "date": None,
@@ -147,7 +150,7 @@ class _Team:
     def run(
         self, kernel: Callable[..., Any], group: Group | Guarantees, total: int, *arguments: Any
     ) -> Iterator[Any]:
-        """Call a kernel of KERNELS on every chunk of a layer; yield the results in order."""
+        """Call a kernel of KERNELS on every chunk of layer `total`; yield the results in order."""
         families = int(group.board.families[total])
         basic = isinstance(group, Group) and group.sources[0].powers == 0
 
@@ -164,7 +167,7 @@ class _Team:
             for job in jobs:
                 yield job.result()
         finally:
-            for job in jobs:  # after an error or interrupt
+            for job in jobs:  # cancel the waiting jobs after an error or interrupt
                 job.cancel()
 
 
@@ -193,20 +196,21 @@ def _make(rules: Rules, file: Path, threads: int, progress: Progress) -> None:
 
 
 class _Maker:
-    """Solves groups of sections one after the other into an unfinished file."""
+    """Solves one group of sections after the other, and writes the values to an unfinished file."""
 
     def __init__(self, layout: storage.Layout, stream: BinaryIO, header: dict[str, Any], team: _Team) -> None:
         self._layout, self._stream, self._header, self._team = layout, stream, header, team
         rules = storage.rules_in(header)
         self._board, self._kernel = storage.board_for(rules), KERNELS[rules.players][0]
         self._sums = storage.read_checksums(stream, layout)
-        self._sections: dict[Section, Any] = {}  # the finished sections, mapped from the file
-        self._step = 0  # finished layers in all groups
+        self._sections: dict[Section, Any] = {}  # values of the finished sections, mapped from the file
+        self._step = 0  # number of finished layers so far, over all groups
 
     def solve(self, pair: list[Section], progress: Progress) -> None:
         """Read the finished layers of a group from the file, and solve the missing layers."""
         board, layout, longest = self._board, self._layout, int(self._board.sizes.max())
-        # The first group needs only its latest layers in memory; the other groups read all their layers repeatedly.
+        # The first group reads only its latest REACH layers, so the memory keeps only them. Every other group reads all
+        # layers of the group repeatedly, so the memory keeps all of them.
         base, size = layout.base, board.positions
         if not self._sections:
             base, size = np.arange(len(board.sizes), dtype=np.int64) % REACH * longest, REACH * longest
@@ -233,7 +237,7 @@ class _Maker:
             self._sections[name] = mapped.view(np.ndarray)
 
     def _read(self, first: int, total: int, parts: list[NDArray[np.float32]]) -> bool:
-        """Read a finished layer of a group whose first section is `first`; return whether it is intact."""
+        """Read a finished layer of the group whose first section is `first`; return whether the layer is intact."""
         layout, stream = self._layout, self._stream
         for section, part in enumerate(parts, first):
             stream.seek(layout.offset(section, storage.VALUE.itemsize, total))

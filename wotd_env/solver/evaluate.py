@@ -1,12 +1,11 @@
-"""Exact evaluation of a deterministic policy in the two-player basic game.
+"""Evaluate a deterministic policy exactly in the two-player basic game.
 
 A turn of the policy has 37 possible ends (`turns.End`). The value of a position follows from the probabilities of these
-ends and the values after them. Layers are evaluated backwards. Passes and swaps lead to positions of the same layer, so
-the values after them are iterated.
+ends and the values after them. The last layer (see `positions`) is evaluated first. Passes and swaps lead to positions
+of the same layer, so the values after passes and swaps are iterated to convergence.
 
-Positions of the solver do not distinguish paths or seats. So the policy always decides as seat 0, and the paths are in
-ascending order of their codes (see `positions`). The result is exact for a policy that treats all paths and seats
-alike.
+The positions of the solver do not distinguish paths or seats. So the policy is always asked as seat 0, with the paths
+in ascending order of their codes (see `positions`). The result is exact if the policy treats all paths and seats alike.
 """
 
 from __future__ import annotations
@@ -34,18 +33,18 @@ ROLL_CHANCES = np.bincount(THROW_ROLL[-(FACES**DICE) :], minlength=NUM_ROLLS) / 
 """float64 (252,): the probabilities of the rolls of five dice."""
 TOLERANCE = 1e-10
 ROUNDS = 100_000
-ASKED = 256  # positions in one call of the policy
+ASKED = 256  # number of positions in one call of the policy
 
 
 class Evaluation(NamedTuple):
-    """Expected rewards, from -1 to 1."""
+    """The results of an evaluation: expected rewards, from -1 to 1."""
 
-    begins: float  #: reward of the policy against perfect play, if the policy has the first turn
-    follows: float  #: reward of the policy against perfect play, if the policy has the second turn
-    itself: float  #: reward of the policy against itself, with the first turn
-    enemy_begins: float  #: reward of the best response against the policy, if the response has the first turn
-    enemy_follows: float  #: reward of the best response against the policy, if it has the second turn
-    perfect: float  #: reward of perfect play against perfect play, with the first turn
+    begins: float  #: reward of the policy with the first turn against perfect play
+    follows: float  #: reward of the policy with the second turn against perfect play
+    itself: float  #: reward of the policy with the first turn against itself
+    enemy_begins: float  #: reward of the best response with the first turn against the policy
+    enemy_follows: float  #: reward of the best response with the second turn against the policy
+    perfect: float  #: reward of perfect play with the first turn against perfect play
 
     @property
     def win_share(self) -> float:
@@ -54,7 +53,7 @@ class Evaluation(NamedTuple):
 
     @property
     def exploitability(self) -> float:
-        """The expected reward of the best response, as the mean over both seats; 0 for perfect play."""
+        """The expected reward of the best response, as the mean over both seats; 0 if the policy plays perfectly."""
         return (self.enemy_begins + self.enemy_follows) / 2
 
 
@@ -67,10 +66,10 @@ def evaluate(
     """Return the exact expected rewards of a policy.
 
     Args:
-        policy: a deterministic policy that depends only on pieces, dice and re-rolls left.
-        table: the solved board; whole games are practical with 0 or 1 plain spaces.
-        position: the spaces of the pieces of the player to move and of the other player; by default the start.
-        progress: called during the work with the number of finished positions and of all reachable positions.
+        policy: a deterministic policy that depends only on the pieces, the dice and the number of re-rolls left.
+        table: the table of the solved game. Evaluation from the start is practical for 0 or 1 plain spaces.
+        position: the spaces of the pieces of the player to move, and of the other player. Default: the start.
+        progress: called during the work with the numbers of finished positions and of all reachable positions.
 
     Raises:
         IllegalActionError: if the policy chooses an illegal action.
@@ -81,15 +80,16 @@ def evaluate(
         raise ValueError(f"policies are evaluated in the basic game only, got a table for {table.rules}")
     board, base = table.board, table.layout.base
     mine, theirs = position or ([0] * PATHS, [0] * PATHS)
-    table.value([mine], [theirs])  # raises if it is impossible
+    table.value([mine], [theirs])  # raises ValueError if the position is impossible
     codes = board.code[mine, theirs].astype(np.uint64)
     first = int(positions.sort_codes(board, codes))
     start = int(positions.index_of(board, base, np.uint64(first), codes))
     reachable = _reachable(board, base, first, start)
     asker, reached = _Asker(policy, board), sum(len(layer.indices) for layer in reachable)
 
-    # Values for the player to move. Against perfect play: `against` if the policy moves, `oracle` if perfect play
-    # moves. Against the best response: `victim` if the policy moves, `enemy` if the best response moves.
+    # Each array has the values for the player to move. The policy against perfect play: `against` if the policy is
+    # to move, `oracle` if perfect play is. The policy against itself: `itself`. The policy against the best
+    # response: `victim` if the policy is to move, `enemy` if the best response is.
     against, oracle, itself, victim, enemy = (np.full(board.positions, np.nan) for _ in range(5))
     perfect_play = np.asarray(table.values[0], np.float64) * table.unit
     done = 0
@@ -118,14 +118,14 @@ class _Layer(NamedTuple):
     """The reachable positions of a layer."""
 
     indices: NDArray[np.int64]  # (N,): indices in the table
-    codes: NDArray[np.uint64]  # (N, 5)
+    codes: NDArray[np.uint64]  # (N, 5): the codes of the five paths
     over: NDArray[np.bool_]  # (N,): whether the game has ended
     result: NDArray[np.float64]  # (N,): results of ended games, otherwise nan
     after: NDArray[np.int64]  # (N, ENDS): index of the position after each end, or -1
 
 
 def _reachable(board: Board, base: NDArray[np.int64], first: int, start: int) -> list[_Layer]:
-    """Return the layers with positions that are reachable from the position `start` in layer `first`."""
+    """Return the positions that are reachable from position `start` in layer `first`, layer by layer."""
     reached = np.zeros(board.positions, np.bool_)
     reached[start] = True
     layers = []
@@ -150,7 +150,7 @@ def _reachable(board: Board, base: NDArray[np.int64], first: int, start: int) ->
 
 
 _Values = NDArray[np.float64]
-# A player: the values of all positions with this player to move, and a function that returns new values for a layer.
+# The values of all positions if this player is to move, and a function that returns new values for one layer.
 _Player = tuple[_Values, Callable[[], _Values]]
 
 
@@ -166,7 +166,7 @@ def _played(chances: _Values, after: NDArray[np.int64], own: _Values, other: _Va
     values = _values_of_ends(after, own, other)[:, :PROGRESS]
     ends = chances[:, :PROGRESS]
     fixed = (ends * np.where(ends > 0, values, 0)).sum(1)
-    # After the ends that make no progress the other player is to move: only a move earns an extra turn (R8).
+    # After an end without progress the other player is to move, because only a move earns an extra turn (R8).
     stays, where = chances[:, PROGRESS:], after[:, PROGRESS:]
 
     def update() -> _Values:
@@ -189,12 +189,12 @@ def _played_best(after: NDArray[np.int64], own: _Values, other: _Values) -> _Pla
 
 
 def _iterate(indices: NDArray[np.int64], *players: _Player) -> None:
-    """Update the values of a layer's positions, for one player after the other, until they converge."""
+    """Update the values of the positions of a layer, for one player after the other, until the values converge."""
     for _ in range(ROUNDS):
         change = 0.0
         for values, update in players:
             new = update()
-            old = np.nan_to_num(values[indices], nan=np.inf)  # an unknown value is never close to the new one
+            old = np.nan_to_num(values[indices], nan=np.inf)  # an unknown old value never counts as converged
             change = max(change, float(np.abs(new - old).max(initial=0)))
             values[indices] = new
         if change < TOLERANCE:
@@ -219,7 +219,7 @@ class _Asker:
         self._decisions = (first_hold, second_hold, move)
 
     def ends(self, codes: NDArray[np.uint64]) -> NDArray[np.float64]:
-        """Return the probabilities of the ends of turns in positions (n, 5), (n, ENDS)."""
+        """Return the probabilities of the ends of the policy's turns, (n, ENDS), in positions `codes`, (n, 5)."""
         parts = (self._ends(codes[i : i + ASKED]) for i in range(0, len(codes), ASKED))
         return np.concatenate([np.empty((0, ENDS)), *parts])
 
@@ -234,7 +234,10 @@ class _Asker:
         return chances_of(np.stack([HOLD_KEEP[rolls, first[1]], HOLD_KEEP[rolls, second[1]]]), ends)
 
     def _decide(self, decision: States, codes: NDArray[np.uint64]) -> tuple[States, NDArray[np.int64]]:
-        """Return the states after the policy's decisions with all rolls, and the decisions, (n, 252)."""
+        """Ask the policy in all positions with all rolls.
+
+        Return the states after the policy's actions, and the actions, (n, 252).
+        """
         state = np.tile(decision, len(codes))
         for seat, spaces in enumerate((self._board.mine, self._board.theirs)):
             state["pieces"][:, seat] = np.repeat(spaces[codes], NUM_ROLLS, axis=0)
@@ -244,7 +247,7 @@ class _Asker:
 
 
 def _best_ends(values: _Values) -> _Values:
-    """Return the probabilities of the ends of the best turns, given the values of the ends, (n, ENDS)."""
+    """Return the probabilities, (n, ENDS), of the ends of the best turns, given the values of the ends, (n, ENDS)."""
     holds = np.empty((2, len(values), NUM_ROLLS), HOLD_KEEP.dtype)
     ends = np.empty((len(values), NUM_ROLLS), np.int64)
     best_choices(values, new_rows(NUM_KEEPS + NUM_ROLLS, np.float64), holds, ends)
@@ -253,7 +256,7 @@ def _best_ends(values: _Values) -> _Values:
 
 @kernel
 def write_ends(board: Board, base: Any, total: Any, codes: Any, after: Any, result: Any) -> None:
-    """Write all positions of layer `total`, uint64: their codes, the positions after each end, the results.
+    """Write for all positions of layer `total`, uint64, the codes, the positions after each end and the results.
 
     `codes` is uint64 (n, 5). `after` is int64 (ENDS, n): indices, or -1 for an impossible end. `result` is float64
     (n,), with nan for running games.
@@ -282,8 +285,8 @@ def write_ends(board: Board, base: Any, total: Any, codes: Any, after: Any, resu
 def chances_of(holds: Any, ends: Any) -> NDArray[np.float64]:
     """Return the probabilities of the ends of turns, (n, ENDS).
 
-    `holds`, (2, n, 252), contains for each of the two holds (R2) and each roll the kept dice, as an index into KEEPS.
-    Keeping all dice ends the rolling. `ends`, (n, 252), contains for each last roll the end of the turn.
+    `holds`, (2, n, 252), contains the kept dice for each of the two holds (R2) and each roll, as an index into KEEPS.
+    Keeping all dice ends the rolling. `ends`, (n, 252), contains the end of the turn for each last roll.
     """
     chances = np.zeros((ends.shape[0], ENDS))
     for i in range(ends.shape[0]):
@@ -307,7 +310,7 @@ def chances_of(holds: Any, ends: Any) -> NDArray[np.float64]:
 
 @kernel
 def roll_keeps(keeps: Any) -> None:
-    """Distribute the probability of every partial keep, (462,), over the rolls that can follow, one die at a time."""
+    """Roll the missing dice of all keeps, one die at a time: move all probability in `keeps`, (462,), to the rolls."""
     for i in range(NUM_KEEPS - 1, NUM_ROLLS - 1, -1):
         for face in range(FACES):
             keeps[MORE[i - NUM_ROLLS, face]] += keeps[i] / FACES
@@ -315,7 +318,7 @@ def roll_keeps(keeps: Any) -> None:
 
 @kernel
 def best_turns(values: Any, rows: Rows, out: Any) -> None:
-    """Write the values of the best turns, given the values of their ends, (n, ENDS)."""
+    """Write the value of the best turn in each position to `out`, given the values of the ends, (n, ENDS)."""
     for first in range(0, out.size, LANES):
         lanes = min(LANES, out.size - first)
         for lane in range(lanes):
@@ -328,7 +331,7 @@ def best_turns(values: Any, rows: Rows, out: Any) -> None:
 
 @kernel
 def best_choices(values: Any, rows: Rows, holds: Any, ends: Any) -> None:
-    """Write the best `holds` and `ends`, as `chances_of` takes them, given the values of the ends, (n, ENDS)."""
+    """Write the best `holds` and `ends` (see `chances_of`), given the values of the ends, (n, ENDS)."""
     for first in range(0, values.shape[0], LANES):
         lanes = min(LANES, values.shape[0] - first)
         for lane in range(lanes):

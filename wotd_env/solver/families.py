@@ -1,7 +1,8 @@
-"""Compute the values of families (see `positions`) side by side: up to sixteen positions in *lanes*, and their mirrors.
+"""Compute the values of families (see `positions`) side by side.
 
-Moves make progress, so the values after them come from later layers and are looked up once. Passes and swaps stay in
-the family, so their values are iterated (see `iteration`).
+Up to sixteen positions are computed at once, each in a *lane*, together with their mirrors. Moves make progress, so the
+values after moves come from later layers and are looked up once. Passes and swaps stay in the family, so the values
+after passes and swaps are iterated (see `iteration`).
 """
 
 from __future__ import annotations
@@ -19,10 +20,11 @@ from wotd_env.solver import turns
 from wotd_env.solver.positions import NONE, Board, write_multiset
 from wotd_env.solver.turns import ENDS, NEVER, PROGRESS, End
 
-NO_SWAP = 2 * LANES  # index in `Block.value[owner].ravel()` of the value of an impossible swap
+NO_SWAP = 2 * LANES  # index in `Block.value[owner].ravel()` that stands for an impossible swap
 
-# A block has these rows: the rows of a turn, the rolls after the re-roll by the tiger, and an impossible value. Then
-# each owner and half has rows for the ends without a power (KEPT), with the power used (USED), and by a jump (JUMPED).
+# A block has these rows: the rows of a turn, one row for each roll after the re-roll with the tiger, and the value of
+# an impossible end. Then follow, for each owner (see `powers`) and half (see `Block`), the ends without a power (KEPT),
+# the ends with the power used (USED), and the ends with a jump (JUMPED).
 TIGER = NUM_KEEPS
 IMPOSSIBLE = TIGER + NUM_ROLLS
 FIRST_END = IMPOSSIBLE + 1
@@ -31,11 +33,11 @@ STRIDE = JUMPED + PROGRESS
 
 
 class Block(NamedTuple):
-    """The memory of one thread: one position in each lane (half 0), and their mirrors (half 1)."""
+    """The memory of one thread: one position in each lane (half 0), and the mirrors of these positions (half 1)."""
 
     rows: NDArray[np.floating[Any]]  # (FIRST_END + 4 * STRIDE, LANES)
     value: NDArray[np.floating[Any]]  # (2, 3, LANES): by owner and half; half 2: an impossible position
-    codes: NDArray[np.uint64]  # (2, LANES, 5), ascending
+    codes: NDArray[np.uint64]  # (2, LANES, 5): the codes of the five paths, ascending
     partner: NDArray[np.uint64]  # (LANES, 5): for each code, the index of the same path in the mirror
     swapped: NDArray[np.uint64]  # (2, 5, LANES): the mirror after a swap, an index in `value[owner].ravel()`
     over: NDArray[np.bool_]  # (2, LANES): whether the game has ended
@@ -44,7 +46,7 @@ class Block(NamedTuple):
 
 
 class Chunk(NamedTuple):
-    """Families of one layer: `first` to `last` - 1."""
+    """The families `first` to `last` - 1 of layer `total`."""
 
     total: int
     first: int
@@ -52,7 +54,7 @@ class Chunk(NamedTuple):
 
 
 def new_block(dtype: Any = np.float32) -> Block:
-    """Return the memory of one thread; values are computed in `dtype`."""
+    """Return the memory of one thread, which computes values in `dtype`."""
     rows = new_rows(FIRST_END + 4 * STRIDE, dtype)
     rows[IMPOSSIBLE:] = NEVER
     return Block(
@@ -71,23 +73,24 @@ def new_block(dtype: Any = np.float32) -> Block:
 def fill_lanes(board: Board, block: Block, total: Any, first: Any, last: Any) -> Any:
     """Fill the lanes with as many families of a layer as fit; return the next family and the number of filled lanes.
 
-    Paths of the same shape are a *group*. Each path has the first or the second code of its shape, so the counts of
-    second codes in the groups determine a member of the family. These counts are the digits of the member's index. The
-    mirror of member m is member (members - 1 - m).
+    The paths of the same shape are a *group*. Each path has the first or the second code of its shape. So the number of
+    second codes in each group determines a member of the family. These numbers are the digits of the member's index.
+    The mirror of member m is member (members - 1 - m).
 
     With immunity (R14) the two own paths come last and belong to no group. If the mirrors have other codes on the own
-    paths, an additional last digit is 0 for this family and 1 for the family of the mirrors, which is skipped.
+    paths than this family, the mirrors form a separate family, and the index gets one more digit: 0 for this family, 1
+    for the family of the mirrors. The family of the mirrors is not filled in again.
     """
-    swappable = PATHS - 2 if board.immunity else PATHS  # the number of paths with swaps
+    swappable = PATHS - 2 if board.immunity else PATHS  # the number of paths on which swaps are legal
     shapes = np.zeros(PATHS, np.uint64)
-    group = np.zeros(PATHS, np.uint64)  # the first path of the group of each path
+    group = np.zeros(PATHS, np.uint64)  # for each path, the first path of its group
     size = np.zeros(PATHS, np.uint64)  # the number of paths of the group that starts with this path
     stride = np.zeros(PATHS, np.uint64)  # the weight of the group's digit in the index of a member
     lanes: Any = 0
     family = first
     while family < last:
         write_multiset(board.shapes_below, board.shape_progress, total, family, shapes)
-        own, other = np.uint64(0), np.uint64(0)  # the codes of the own paths, as their players see them
+        own, other = np.uint64(0), np.uint64(0)  # the codes of the own paths, each as its owner sees it
         if board.immunity:
             own = np.uint64(board.first[shapes[3]])
             other = np.uint64(board.flip[board.first[shapes[4]]])
@@ -146,26 +149,26 @@ def fill_lanes(board: Board, block: Block, total: Any, first: Any, last: Any) ->
 
 @inlined
 def positions_in(block: Block, half: Any, lanes: Any) -> turns.Positions:
-    """Return the positions of a half: those in the lanes for half 0, and their mirrors for half 1."""
+    """Return the positions of a half: for half 0 the positions in the lanes, for half 1 the mirrors."""
     codes, partner, over = block.codes, block.partner[:lanes], block.over
     return turns.Positions(codes[half, :lanes], codes[1 - half, :lanes], partner, over[half, :lanes])
 
 
 @inlined
 def first_end(owner: Any, half: Any) -> Any:
-    """Return the first row of the ends of an owner and half, uint64."""
+    """Return the first row of the ends for an owner and half, uint64."""
     return np.uint64(FIRST_END + (2 * owner + half) * STRIDE)
 
 
 @kernel
 def fill_ends(board: Board, base: Any, values: Any, block: Block, total: Any, lanes: Any) -> None:
-    """Fill the rows of the ends that make progress with the values of later layers, in the basic game."""
+    """Write the values of the ends that make progress, from later layers, in the basic game."""
     rows, indices = block.rows, block.indices
     for half in range(2):
         turns.write_indices(board, base, np.uint64(total), positions_in(block, half, lanes), indices)
         for end in range(PROGRESS):
             row, again = first_end(0, half) + np.uint64(end), turns.AGAIN[end]
-            # No branch for impossible ends: the processor would mispredict it.
+            # Impossible ends are handled without a branch, because the processor would mispredict it.
             for lane in range(lanes):
                 index = indices[end, lane]
                 value = values[np.uint64(max(index, 0))]
@@ -175,7 +178,10 @@ def fill_ends(board: Board, base: Any, values: Any, block: Block, total: Any, la
 
 @kernel
 def value_half(rows: Rows, value: Any, swapped: Any, half: Any) -> None:
-    """Write the values of the turns of one half to row NOTHING, with the current values after passes and swaps."""
+    """Write the values of the turns of one half to row NOTHING.
+
+    Passes and swaps have the values of the latest iteration.
+    """
     everyone = value.ravel()
     first = first_end(0, half)
     for lane in range(LANES):  # R5

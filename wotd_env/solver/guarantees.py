@@ -1,12 +1,13 @@
-"""The guarantees of three players: kernels that solve the families of a layer.
+"""Solve games of three players: kernels that compute the guarantees of all seats, layer by layer.
 
-The *guarantee* of a seat is the expected reward that it can force if the two others play together against it. This is a
-zero-sum game of two sides, so its value is unique. A position has three values: the guarantees of the player to move,
-of the next player and of the player after that. For its own guarantee the player to move maximizes; for the
-guarantee of another seat it minimizes.
+The *guarantee* of a seat is the expected reward that this seat can force if the two other seats cooperate against it.
+The seat and this coalition play a two-sided zero-sum game, so the guarantee is unique. A position has three values: the
+guarantees of the player to move, of the next player and of the third player. The player to move maximizes its own
+guarantee. In the computation of another seat's guarantee, the player to move minimizes that guarantee.
 
-`positions` defines positions, layers and ranks; a code here has three pieces. Swaps and passes stay in the family of a
-position, so the values after them are iterated to convergence. All other values come from later layers.
+`positions` defines codes, positions, layers, ranks and families; with three players a code has three pieces. Swaps and
+passes lead to positions of the same family, so values after swaps and passes are iterated to convergence. Values after
+moves come from later layers, which are solved first.
 """
 
 from __future__ import annotations
@@ -27,33 +28,33 @@ from wotd_env.solver.positions import NONE, PAIRS, SEATS, Codes, ThreeBoard
 from wotd_env.solver.turns import ENDS, NEVER, PROGRESS, End
 
 MOST_MEMBERS = 6**PATHS
-"""The largest number of positions in a family: three different spaces have six orders."""
-FIRST = NUM_KEEPS  # the first row of the ends
+"""The largest number of positions in a family: on each of the five paths, three pieces can have six orders."""
+FIRST = NUM_KEEPS  # the first of the rows in `Family.rows` that have the values of ends
 
 
 class Guarantees(NamedTuple):
-    """The guarantees in the positions of a board."""
+    """The guarantees of the three seats in every position of a board."""
 
     board: ThreeBoard
     base: NDArray[np.int64]  # (T,): the index of the first value of each layer
-    values: tuple[NDArray[np.float32], NDArray[np.float32], NDArray[np.float32]]  # by relative seat
+    values: tuple[NDArray[np.float32], NDArray[np.float32], NDArray[np.float32]]  # by seat, from the mover
 
 
 class Family(NamedTuple):
-    """The memory of one thread: a family of M positions, in blocks of LANES."""
+    """The memory of one thread for one family. Its positions, the *members*, are processed in blocks of LANES."""
 
-    rows: Rows  # (462 + 37, LANES): the rows of a turn, then the ends
-    codes: Codes  # (MOST_MEMBERS, 5), ascending
+    rows: Rows  # (462 + 37, LANES): a row for each keep (see `planning.turn`), then one for each end
+    codes: Codes  # (MOST_MEMBERS, 5): the codes of each member, ascending
     ranks: NDArray[np.int64]  # (MOST_MEMBERS,): the members' ranks in the layer, ascending
-    over: NDArray[np.bool_]  # (MOST_MEMBERS,): whether the game has ended
-    passed: NDArray[np.int32]  # (MOST_MEMBERS,): the member after a pass
-    swapped: NDArray[np.int32]  # (MOST_MEMBERS, 5, 3): the member after a swap, or -1
-    ends: NDArray[np.float32]  # (3, blocks, PROGRESS, LANES): the value of each end to the player to move
-    value: NDArray[np.float32]  # (3, MOST_MEMBERS): the guarantees
+    over: NDArray[np.bool_]  # (MOST_MEMBERS,): whether the game has ended in this member
+    passed: NDArray[np.int32]  # (MOST_MEMBERS,): the index of the member after a pass
+    swapped: NDArray[np.int32]  # (MOST_MEMBERS, 5, 3): the index of the member after each swap, or -1
+    ends: NDArray[np.float32]  # (3, blocks, PROGRESS, LANES): by seat and end; the mover maximizes them
+    value: NDArray[np.float32]  # (3, MOST_MEMBERS): the guarantee of each seat
 
 
 def new_family() -> Family:
-    """Return the memory of one thread."""
+    """Return an empty `Family`."""
     return Family(
         rows=new_rows(NUM_KEEPS + ENDS),
         codes=np.zeros((MOST_MEMBERS, PATHS), np.uint64),
@@ -74,7 +75,7 @@ def seen_next(seat: Any) -> Any:
 
 @kernel
 def write_members(board: ThreeBoard, total: Any, number: Any, family: Family) -> Any:
-    """Write the codes and ranks of the members of a family of layer `total`; return their number."""
+    """Write the codes and ranks of all members of family `number` of layer `total`; return the number of members."""
     shapes = np.zeros(PATHS, np.uint64)
     positions.write_multiset(board.shapes_below, board.shape_progress, total, number, shapes)
     codes = np.zeros(PATHS, np.uint64)
@@ -88,7 +89,8 @@ def write_members(board: ThreeBoard, total: Any, number: Any, family: Family) ->
         family.ranks[count] = positions.rank_of(board, np.uint64(total), ordered)
         family.over[count] = turns.is_over(board, codes)
         count += 1
-        # The next member, as in counting: raise the first code that can be raised, and reset all codes before it.
+        # Find the next member as in counting: increase the first code that can be increased, and reset all codes
+        # before it.
         path = 0
         while path < PATHS:
             last = np.uint64(board.first[shapes[path] + np.uint64(1)]) - np.uint64(1)
@@ -105,7 +107,7 @@ def write_members(board: ThreeBoard, total: Any, number: Any, family: Family) ->
 
 @kernel
 def find_member(family: Family, members: Any, rank: Any) -> Any:
-    """Return the member with a rank, by binary search."""
+    """Return the index of the member with this rank. Ranks ascend, so binary search finds it."""
     low, high = np.int64(0), np.int64(members)
     while high - low > 1:
         middle = (low + high) >> 1
@@ -118,7 +120,7 @@ def find_member(family: Family, members: Any, rank: Any) -> Any:
 
 @kernel
 def fill_family(layers: Guarantees, total: Any, family: Family, members: Any) -> None:
-    """Fill `ends`, `passed` and `swapped` of a family, and its initial values."""
+    """Fill `ends`, `passed` and `swapped` of a family. Set `value` to the rewards in ended games and to 0 in others."""
     board, base, values = layers.board, layers.base, layers.values
     layer = np.uint64(total)
     mirrors, partners = np.zeros((1, PATHS), np.uint64), np.zeros((1, PATHS), np.uint64)
@@ -161,7 +163,7 @@ def fill_family(layers: Guarantees, total: Any, family: Family, members: Any) ->
 
 @kernel
 def write_rewards(board: ThreeBoard, codes: Codes, rewards: Any) -> None:
-    """Write the rewards of an ended game, (3,) (R10)."""
+    """Write the rewards of the three seats in an ended game to `rewards`, (3,) (R10)."""
     best, winners = -1, 0
     for seat in range(SEATS):
         standing = 0
@@ -178,9 +180,9 @@ def write_rewards(board: ThreeBoard, codes: Codes, rewards: Any) -> None:
 
 @kernel
 def value_block(family: Family, seat: Any, first: Any) -> None:
-    """Write to row NOTHING the guarantees of a seat for LANES members, the first of which is `first`.
+    """Write the guarantee of a seat in members `first` to `first` + LANES - 1 to row NOTHING.
 
-    The player to move maximizes these values: its own guarantee, or minus the guarantee of another seat.
+    The player to move maximizes every row, so the guarantee of another seat is written with its sign reversed.
     """
     rows = family.rows
     after = family.value[seen_next(seat)]
@@ -203,7 +205,7 @@ def value_block(family: Family, seat: Any, first: Any) -> None:
 
 @kernel
 def iterate(family: Family, members: Any) -> Any:
-    """Update the values of all members once; return the largest change, inf if a value is not a number."""
+    """Update the values of all members once. Return the largest change, or inf if a value is NaN."""
     change = np.float32(0)
     for seat in range(SEATS):
         for first in range(0, members, LANES):
@@ -220,9 +222,9 @@ def iterate(family: Family, members: Any) -> Any:
 
 @kernel
 def solve_guarantees(layers: Guarantees, family: Family, chunk: Chunk, tolerance: Any) -> None:
-    """Solve families of a layer and write their values. All later layers must be solved.
+    """Solve the families of a chunk and write their values. All layers with more progress must be solved.
 
-    `tolerance` is the largest change of a value in the last iteration.
+    The iteration of a family stops when no value changes by more than `tolerance`.
     """
     for number in range(chunk.first, chunk.last):
         members = write_members(layers.board, chunk.total, number, family)
@@ -240,7 +242,7 @@ def solve_guarantees(layers: Guarantees, family: Family, chunk: Chunk, tolerance
 
 @kernel
 def check_guarantees(layers: Guarantees, family: Family, chunk: Chunk) -> Any:
-    """Return the largest Bellman error over families of a layer; inf if a value is not a number."""
+    """Return the largest Bellman error in the families of a chunk, or inf if a value is NaN."""
     residual = np.float32(0)
     for number in range(chunk.first, chunk.last):
         members = write_members(layers.board, chunk.total, number, family)

@@ -1,4 +1,4 @@
-"""Solve and verify whole families of positions: iterate the values after passes and swaps to convergence."""
+"""Solve families of positions by iterating the values after passes and swaps to convergence; verify solved families."""
 
 from __future__ import annotations
 
@@ -16,32 +16,35 @@ from wotd_env.solver.positions import Board, index_of
 from wotd_env.solver.powers import PowerBlock, Sources
 from wotd_env.solver.storage import Section
 
-MOST_ROUNDS = 1000  # limit of the iterations of a block; remaining changes show in the table's residual
-FIRST_GUESS = 3  # the iteration starts with the value of the best move by this number of dice
+MOST_ROUNDS = 1000  # maximum iterations of a block; the table's residual shows a lack of convergence
+FIRST_GUESS = 3  # initial value of a position: the value of its best move by exactly three dice
 
 
 class Group(NamedTuple):
-    """Sections that are solved together. With one owner, both entries of `sources` and of `values` are the same."""
+    """The one or two sections that are solved together, one for each owner (see `powers`).
+
+    With one owner, `sources` and `values` contain the same entry twice.
+    """
 
     board: Board
     base: NDArray[np.int64]  # (T,): the index of the first value of each layer
-    sources: tuple[Sources, Sources]  # by owner
-    values: tuple[NDArray[np.floating[Any]], NDArray[np.floating[Any]]]  # by owner: (positions,)
-    owners: int  # 1 or 2
+    sources: tuple[Sources, Sources]  # by owner: the sections after a turn
+    values: tuple[NDArray[np.floating[Any]], NDArray[np.floating[Any]]]  # by owner: its section
+    owners: int  # the number of owners, 1 or 2
 
 
 class Work(NamedTuple):
-    """Counts of the work on some families."""
+    """Statistics of the solution of some families."""
 
-    blocks: int
-    rounds: int  # iterations of all blocks
-    most_rounds: int  # iterations of the slowest block
+    blocks: int  # solved blocks; a block is a group of families solved side by side
+    rounds: int  # the sum of the iterations over all blocks
+    most_rounds: int  # the iterations of the block with the most
 
 
 def group_of(board: Board, base: NDArray[np.int64], pair: list[Section], known: dict[Section, Any]) -> Group:
-    """Return the arrays of a group of `storage.sections_of`.
+    """Return the arrays for solving `pair`, one of the groups that `storage.sections_of` returns.
 
-    `known` has the values of the sections in this group and in all earlier groups.
+    `known` has the values of all sections in this group and in earlier groups.
     """
     sources = []
     for mine, theirs in pair:
@@ -53,7 +56,7 @@ def group_of(board: Board, base: NDArray[np.int64], pair: list[Section], known: 
 
 @inlined
 def _fill(group: Group, block: Block, power: PowerBlock | None, chunk: Chunk, family: Any) -> tuple[Any, Any]:
-    """Fill the lanes and the rows of their ends; return the next family and the number of filled lanes."""
+    """Fill a block from `family` on: its lanes and the rows of ends. Return the next family and the number of lanes."""
     total = np.uint64(chunk.total)
     family, lanes = families.fill_lanes(group.board, block, total, family, chunk.last)
     if power is None:
@@ -69,7 +72,7 @@ def _fill(group: Group, block: Block, power: PowerBlock | None, chunk: Chunk, fa
 
 @inlined
 def _value(group: Group, block: Block, power: PowerBlock | None, owner: Any, half: Any) -> None:
-    """Write the values of the turns of an owner and half to row NOTHING."""
+    """Write the values before the first roll to row NOTHING, for one owner and one half of the block."""
     if power is None:
         families.value_half(block.rows, block.value[0], block.swapped, half)
     else:
@@ -79,10 +82,10 @@ def _value(group: Group, block: Block, power: PowerBlock | None, owner: Any, hal
 
 @kernel
 def solve_families(group: Group, block: Block, power: PowerBlock | None, chunk: Chunk, tolerance: Any) -> Any:
-    """Solve families of a layer in all sections of a group, and write their values; return the `Work`.
+    """Solve the families of a chunk in all sections of a group and write their values. Return the `Work`.
 
-    All later layers must be solved. `power` is None in the basic game. `tolerance` is the largest change of a value in
-    the last iteration, in the dtype of the block.
+    All layers with more progress must be solved. `power` is None in the basic game. The iteration of a block stops when
+    no value changes by more than `tolerance`, a number with the dtype of the block.
     """
     rows, value, over = block.rows, block.value, block.over
     family, blocks, rounds, most = np.int64(chunk.first), 0, 0, 0
@@ -115,7 +118,7 @@ def solve_families(group: Group, block: Block, power: PowerBlock | None, chunk: 
         blocks += 1
         rounds += count
         most = max(most, count)
-        # A position that is its own mirror is written once, with the value of half 0.
+        # A position that is its own mirror occurs in both halves. Only its value from half 0 is written.
         for owner in range(group.owners):
             for half in range(1, -1, -1):
                 for lane in range(lanes):
@@ -128,7 +131,7 @@ def solve_families(group: Group, block: Block, power: PowerBlock | None, chunk: 
 
 @kernel
 def check_families(group: Group, block: Block, power: PowerBlock | None, chunk: Chunk) -> Any:
-    """Return the largest Bellman error over families of a layer; inf if a value is not a number."""
+    """Return the largest Bellman error in the families of a chunk, or inf if a value is NaN."""
     value = block.value
     residual = 0.0
     family = np.int64(chunk.first)

@@ -1,20 +1,23 @@
-"""Rank the positions of two or three players, so that their values fit into one array.
+"""Number the positions of two or three players without gaps, so that their values fit into one array.
 
-A *code* is a pair of spaces on one path: the space of the mover's piece, and that of the other player's piece. Paths
-are alike, so a position before the first roll of a turn is a multiset of five codes. The *progress* of a position is
-the sum of its ten spaces. All positions of equal progress are a *layer*. Within a layer a position has a *rank* in the
-combinatorial number system: by the largest code, then the second largest, and so on.
+A *code* stands for a pair of spaces on one path: the space of the piece of the player to move, and the space of the
+other player's piece. The five paths are interchangeable, so a position before the first roll of a turn is a multiset of
+five codes. The *progress* of a position is the sum of the spaces of its ten pieces. A *layer* is the set of all
+positions with equal progress. A layer is sorted by the largest code of a position, then by the second largest code, and
+so on. The *rank* of a position is its index in this order; it is computed with the combinatorial number system.
 
-A *shape* is a code without the order of its two pieces. All positions with the same five shapes form a *family*; swaps
-and passes lead only to positions of the same family. The *mirror* of a position has the players exchanged: it is the
-position as the other player sees it.
+A *shape* is a code without the order of its two pieces. A *family* is the set of all positions with the same five
+shapes. Swaps and passes lead only to positions of the same family. The *mirror* of a position is the position as the
+other player sees it: the two pieces of every path are exchanged.
 
-With immunity (R14) there are three *kinds* of paths. Kind 1 has the color of the player to move, kind 2 that of the
-other player, kind 0 neither. Codes ascend by kind, so the codes of the two *own paths* (kinds 1 and 2) come last. The
-mirror exchanges the own paths. Pieces on own paths cannot be swapped, so each code of an own path is a shape of its
-own. A family and the family of its mirrors are counted as two families, but solved together.
+With immunity (R14) there are three *kinds* of paths. A path of kind 1 has the color of the player to move, a path of
+kind 2 has the other player's color, and a path of kind 0 has neither color. Codes ascend by kind, so the codes of the
+two *own paths* (kinds 1 and 2) come last. The mirror exchanges the own paths. Pieces on own paths cannot be swapped, so
+there each code is a shape by itself. A family and the family of its mirrors are counted as two families, but they are
+solved together.
 
-With three players (`ThreeBoard`) a code has three spaces. All other definitions are those of the basic game.
+With three players (`ThreeBoard`) a code stands for three spaces, and a position has fifteen pieces. The other
+definitions are the same as in the basic game of two players.
 """
 
 from __future__ import annotations
@@ -29,54 +32,54 @@ from numpy.typing import NDArray
 from wotd_env.core.compilation import kernel
 from wotd_env.core.rules import DICE, NUMBERED, PATHS, Rules
 
-NONE = 65535  # stands for an impossible code: two pieces on one space, or after an illegal move
+NONE = 65535  # instead of a code: two pieces on one space, or an illegal move
 
-SEATS = 3  # of `ThreeBoard`
+SEATS = 3  # the number of players on a `ThreeBoard`
 PAIRS = ((0, 1), (0, 2), (1, 2))
-"""The pairs of three relative seats whose pieces a swap can exchange (R6)."""
+"""The pairs of seats whose pieces a swap can exchange (R6). Seat 0 is the player to move."""
 
 PLACES = (range(3), range(3, 4), range(4, 5))
-"""The places of the codes of each kind among five ascending codes, with immunity."""
+"""With immunity, the indices that codes of kinds 0, 1 and 2 can have among the five ascending codes of a position."""
 
-Codes = NDArray[np.uint64]  # the codes of the five paths, uint64 (5,), ascending
+Codes = NDArray[np.uint64]  # the codes of a position, uint64 (5,), ascending
 
 
 class Board(NamedTuple):
-    """The positions for a number of plain spaces, with C codes, H shapes, T layers (progress 0 to T - 1).
+    """The codes and positions on a board for two players, with C codes, H shapes and T layers (progress 0 to T - 1).
 
     Codes ascend by progress, then by shape. Shape h > 0 has the codes 2 h - 1 and 2 h. Shape 0, with both pieces off
-    the board, has the code 0. With immunity the codes of kind k have the same order, and start at k * `per_kind`.
+    the board, has the code 0. With immunity this order repeats for each kind k, and its first code is k * `per_kind`.
     """
 
     spaces: int
     immunity: bool
-    per_kind: int  # the number of codes of each kind; C without immunity
+    per_kind: int  # the number of codes of each kind; without immunity, C
     mine: NDArray[np.int8]  # (C,): the space of the piece of the player to move
     theirs: NDArray[np.int8]  # (C,): the space of the other player's piece
     progress: NDArray[np.uint16]  # (C,): the sum of the two spaces
-    code: NDArray[np.uint16]  # (S+6, S+6): the code of two spaces on a path of kind 0, or NONE
+    code: NDArray[np.uint16]  # (S+6, S+6): the code of a pair of spaces on a path of kind 0, or NONE
     flip: NDArray[np.uint16]  # (C,): the code with the players exchanged
     after: NDArray[np.uint16]  # (C, 6): the code after a move by 0 to 5 spaces, or NONE (R3, R4)
     jumped: NDArray[np.uint16]  # (C, 6): the code after a jump over the other piece, or NONE (R12)
     swapped: NDArray[np.uint16]  # (C,): the code after a swap, or NONE (R6, R14)
-    standing: NDArray[np.int16]  # (C,): the lead of the player to move, by points and numbered pieces (R10)
-    numbered: NDArray[np.uint8]  # (C,): bit 0: the own piece is on a numbered space, bit 1: the other (R9)
+    standing: NDArray[np.int16]  # (C,): 6 * lead in points + lead in pieces on numbered spaces (R10)
+    numbered: NDArray[np.uint8]  # (C,): bit 0 (1): the piece in `mine` (`theirs`) is on a numbered space (R9)
     first: NDArray[np.uint16]  # (H,): the first code of each shape
-    shape_progress: NDArray[np.uint16]  # (H,)
+    shape_progress: NDArray[np.uint16]  # (H,): the progress of each shape
     below: NDArray[np.uint32]  # (5, T, C + 1): [i, t, c] counts multisets of i + 1 codes < c with progress t
-    shapes_below: NDArray[np.uint32]  # (5, T, H + 1): the same for shapes
+    shapes_below: NDArray[np.uint32]  # (5, T, H + 1): as `below`, for multisets of shapes
     sizes: NDArray[np.int64]  # (T,): the number of positions in each layer
     families: NDArray[np.int64]  # (T,): the number of families in each layer
 
     @property
     def positions(self) -> int:
-        """The number of all positions."""
+        """The number of positions in all layers."""
         return int(self.sizes.sum())
 
 
 @functools.cache
 def board_of(spaces: int, immunity: bool = False) -> Board:
-    """Return the board with 0 to 10 plain spaces; raise ValueError for another number."""
+    """Return the board with this number of plain spaces, 0 to 10; raise ValueError for other numbers."""
     Rules(spaces=spaces)  # raises
     top = spaces + NUMBERED
     pairs = [(high, low) for high in range(top + 1) for low in range(high)]
@@ -124,52 +127,53 @@ def board_of(spaces: int, immunity: bool = False) -> Board:
 
 
 def multisets(progress: NDArray[np.uint16], places: list[range], layers: int) -> NDArray[np.uint32]:
-    """Return the table `Board.below`, uint32 (5, T, n + 1), for n items with this progress and T layers.
+    """Return a table of counts like `Board.below`, uint32 (5, T, n + 1), for n items (codes or shapes) and T `layers`.
 
-    `places` has, for each item, the places that the item can have among five ascending items.
+    `progress` has the progress of each item. `places` has the indices that each item can have among five ascending
+    items.
     """
     count = np.zeros((PATHS + 1, layers, len(progress) + 1), np.uint32)
     count[0, 0] = 1
     for c, p in enumerate(progress.tolist()):
         count[:, :, c + 1] = count[:, :, c]
-        # The last item is c; the items before it are at most c.
+        # Add the multisets with c as the largest item. It can occur more than once.
         for place in places[c]:
             count[place + 1, p:, c + 1] += count[place, : layers - p, c + 1]
     return count[1:]
 
 
 class ThreeBoard(NamedTuple):
-    """The positions of three players for a number of plain spaces, with C codes, H shapes, T layers.
+    """The codes and positions on a board for three players, with C codes, H shapes and T layers.
 
-    Codes ascend by progress, then by shape, so the codes of a shape are consecutive. Seats are relative to the
-    player to move.
+    Codes ascend by progress, then by shape, so the codes of a shape are consecutive. Seats are counted from
+    the player to move, who is seat 0.
     """
 
     spaces: int
-    pieces: NDArray[np.int8]  # (C, 3): the spaces of the pieces of the seats
-    progress: NDArray[np.uint16]  # (C,): the sum of the spaces
+    pieces: NDArray[np.int8]  # (C, 3): the space of the piece of each seat
+    progress: NDArray[np.uint16]  # (C,): the sum of the three spaces
     code: NDArray[np.uint16]  # (S+6, S+6, S+6): the code of three spaces, or NONE
     flip: NDArray[np.uint16]  # (C,): the code as the next player sees it
     after: NDArray[np.uint16]  # (C, 6): the code after a move by 0 to 5 spaces, or NONE (R3, R4)
-    swapped: NDArray[np.uint16]  # (C, 3): the code after the swap of a pair, or NONE (R6)
-    standing: NDArray[np.int16]  # (C, 3): points and numbered pieces of the seats, as one number (R10)
+    swapped: NDArray[np.uint16]  # (C, 3): the code after a swap of each of the PAIRS, or NONE (R6)
+    standing: NDArray[np.int16]  # (C, 3): by seat, 6 * points + pieces on numbered spaces (R10)
     numbered: NDArray[np.uint8]  # (C,): bit k: the piece of seat k is on a numbered space (R9)
-    first: NDArray[np.uint16]  # (H + 1,): the first code of each shape, then C
-    shape_progress: NDArray[np.uint16]  # (H,)
-    below: NDArray[np.uint32]  # (5, T, C + 1): as in `positions.Board`
-    shapes_below: NDArray[np.uint32]  # (5, T, H + 1)
+    first: NDArray[np.uint16]  # (H + 1,): the first code of each shape; the last entry is C
+    shape_progress: NDArray[np.uint16]  # (H,): the progress of each shape
+    below: NDArray[np.uint32]  # (5, T, C + 1): as in `Board`
+    shapes_below: NDArray[np.uint32]  # (5, T, H + 1): as in `Board`
     sizes: NDArray[np.int64]  # (T,): the number of positions in each layer
     families: NDArray[np.int64]  # (T,): the number of families in each layer
 
     @property
     def positions(self) -> int:
-        """The number of all positions."""
+        """The number of positions in all layers."""
         return int(self.sizes.sum())
 
 
 @functools.cache
 def three_board_of(spaces: int) -> ThreeBoard:
-    """Return the board of three players with this number of plain spaces."""
+    """Return the board for three players with this number of plain spaces."""
     top = spaces + NUMBERED
 
     def apart(pieces: tuple[int, ...]) -> bool:
@@ -229,7 +233,7 @@ AnyBoard = Board | ThreeBoard
 
 @kernel
 def rank_of(board: AnyBoard, total: Any, codes: Any) -> Any:
-    """Return the rank of a position within its layer, from a tuple of five ascending codes and their progress."""
+    """Return the rank of a position, given its five ascending codes (a tuple) and its progress `total`."""
     below, progress = board.below, board.progress
     c0, c1, c2, c3, c4 = codes
     rank = below[4, total, c4]
@@ -245,7 +249,7 @@ def rank_of(board: AnyBoard, total: Any, codes: Any) -> Any:
 
 @kernel
 def rank_with(board: AnyBoard, total: Any, codes: Codes, path: Any, code: Any) -> Any:
-    """Return the rank of the position after the code of `path` is replaced by `code`."""
+    """Return the rank of a position after `code` replaces codes[path]. `total` is the progress after this change."""
     at = np.uint64(path)
     c0 = codes[np.uint64(at <= 0)]
     c1 = codes[np.uint64(1) + np.uint64(at <= 1)]
@@ -257,14 +261,15 @@ def rank_with(board: AnyBoard, total: Any, codes: Codes, path: Any, code: Any) -
 
 @kernel
 def write_multiset(below: Any, progress: Any, total: Any, rank: Any, items: Any) -> None:
-    """Write the ascending items, uint64 (5,), of the multiset with a rank in layer `total`: the inverse of `rank_of`.
+    """Write the multiset with this rank in layer `total` to `items`, uint64 (5,), ascending: the inverse of `rank_of`.
 
-    `below` and `progress` are the tables of `Board` for codes or for shapes.
+    The items are codes if `below` and `progress` are these fields of a board. They are shapes if the arguments are its
+    fields `shapes_below` and `shape_progress`.
     """
     left = np.uint64(total)
     for i in range(PATHS):
         row = below[PATHS - 1 - i, left]
-        # Binary search for the last item with row[item] <= rank: low <= item < high.
+        # Binary search for the last item with row[item] <= rank. It is always in [low, high).
         low, high = np.uint64(0), np.uint64(row.size - 1)
         while high - low > 1:
             middle = (low + high) >> np.uint64(1)
@@ -279,7 +284,7 @@ def write_multiset(below: Any, progress: Any, total: Any, rank: Any, items: Any)
 
 @kernel
 def sort_codes(board: AnyBoard, codes: Codes) -> Any:
-    """Sort five codes in place and return their progress."""
+    """Sort five codes in place and return the sum of their progress."""
     total = np.uint64(board.progress[codes[0]])
     for path in range(1, PATHS):
         code = codes[path]
@@ -294,13 +299,16 @@ def sort_codes(board: AnyBoard, codes: Codes) -> Any:
 
 @kernel
 def index_of(board: AnyBoard, base: Any, total: Any, codes: Codes) -> Any:
-    """Return the index of a position with progress `total`, uint64."""
+    """Return the index of a position in the array of all values, given its progress `total`, uint64."""
     return base[total] + rank_of(board, total, (codes[0], codes[1], codes[2], codes[3], codes[4]))
 
 
 @kernel
 def write_mirror(board: AnyBoard, codes: Codes, mirror: Codes, partner: Codes) -> None:
-    """Write the ascending codes that the next player sees, and for each code the index of the same path in `mirror`."""
+    """Write the codes as the next player sees them to `mirror`, ascending.
+
+    Also write, for each entry of `codes`, the index of the same path in `mirror` to `partner`.
+    """
     for path in range(PATHS):
         mirror[path] = board.flip[codes[path]]
     sort_codes(board, mirror)

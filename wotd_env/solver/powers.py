@@ -1,13 +1,14 @@
-"""The turns of families of positions in the game with powers (R11 to R13).
+"""Compute the values of turns in the game with powers (R11 to R13), for families of positions.
 
-A position consists of a position of the basic game and the powers that both players still hold. A *section* has the
-values of all positions for one pair of held powers: of the player to move, and of the other player. A used power never
-returns, so the sections with fewer powers are solved first. If the players hold different powers, there are two
-sections, one for each player to move. They are solved together, because passes and swaps lead from one to the other.
-The *owner*, 0 or 1, selects one of the two sections.
+A position consists of a position of the basic game and the powers that each player still holds. A *section* has the
+values of all positions for given powers of the player to move and of the other player. A used power never returns, so
+the sections with fewer powers are solved first. If the players hold different powers, two sections differ only in the
+player to move. These sections are solved together, because passes and swaps lead from one to the other. The *owner*,
+0 or 1, selects one of the two sections.
 
 As in `families`, values after moves are looked up once, and values after passes and swaps are iterated. Every turn has
-three kinds of ends: without a power (KEPT), with the power used (USED), and by a jump (JUMPED).
+three kinds of ends: ends without a power (KEPT), ends with a used power (USED), and ends with a jump, the effect of
+anxiety (JUMPED).
 """
 
 from __future__ import annotations
@@ -27,38 +28,38 @@ from wotd_env.solver.families import IMPOSSIBLE, JUMPED, TIGER, USED, Block, fir
 from wotd_env.solver.positions import NONE, Board, index_of, rank_with, sort_codes
 from wotd_env.solver.turns import ENDS, FIVE_DRAGONS, FOUR_DRAGONS, MOVES, NEVER, NUM_MOVES, PROGRESS, End
 
-STAYS = ENDS - PROGRESS  # a pass, and a swap on each path
+STAYS = ENDS - PROGRESS  # number of ends that make no progress: a pass, and a swap on each path
 
 
 class Sources(NamedTuple):
-    """The sections after a turn, float (positions,) each, by the use of a power and by the player who moves next."""
+    """The sections that apply after a turn, float (positions,) each, by use of the power and by the next player."""
 
-    powers: int  # the powers that the player holds, as bits
-    kept_other: NDArray[np.floating[Any]]  # after a turn without a power; the other player moves
-    kept_again: NDArray[np.floating[Any]]  # after a turn without a power; the same player moves again
-    used_other: NDArray[np.floating[Any]]  # after a turn with the power; the other player moves
-    used_again: NDArray[np.floating[Any]]  # after a turn with the power; the same player moves again
+    powers: int  # the powers that the player holds before the turn, as bits
+    kept_other: NDArray[np.floating[Any]]  # no power was used; the other player moves next
+    kept_again: NDArray[np.floating[Any]]  # no power was used; the same player moves again
+    used_other: NDArray[np.floating[Any]]  # a power was used; the other player moves next
+    used_again: NDArray[np.floating[Any]]  # a power was used; the same player moves again
 
 
 class PowerBlock(NamedTuple):
-    """The memory of one thread for powers, beside its `Block`."""
+    """The memory that one thread needs for powers, in addition to its `Block`."""
 
-    stays: NDArray[np.floating[Any]]  # (2, 2, STAYS, LANES): passes and swaps with rebirth, by owner and half
-    again: NDArray[np.int64]  # (ENDS, LANES): as `Block.indices`, but the same player is to move
-    jumped: NDArray[np.int64]  # (PROGRESS, LANES): as `Block.indices`, after jumps
-    jumped_again: NDArray[np.int64]  # (PROGRESS, LANES): as `jumped`, but the same player is to move
+    stays: NDArray[np.floating[Any]]  # by owner and half: values of passes and swaps with rebirth
+    again: NDArray[np.int64]  # (ENDS, LANES): as `Block.indices`, if the same player moves again
+    jumped: NDArray[np.int64]  # (PROGRESS, LANES): as `Block.indices`, after moves with jumps
+    jumped_again: NDArray[np.int64]  # (PROGRESS, LANES): as `jumped`, if the same player moves again
 
 
 def new_power_block() -> PowerBlock:
-    """Return the memory of one thread."""
+    """Return an empty `PowerBlock`."""
     indices = [np.zeros((count, LANES), np.int64) for count in (ENDS, PROGRESS, PROGRESS)]
     return PowerBlock(np.full((2, 2, STAYS, LANES), NEVER, np.float32), *indices)
 
 
 def _power_ends() -> tuple[NDArray[np.uint8], NDArray[np.uint8], NDArray[np.uint8], NDArray[np.uint8]]:
-    """Return the ends that each roll offers by the dragon (R13), (252, 12), and their number, (252,).
+    """Return the ends that each roll offers with the dragon (R13), (252, 12), and their number, (252,).
 
-    The last two arrays are the same for anxiety (R12).
+    The third and fourth arrays are the ends with anxiety (R12), (252, 12), and their number, (252,).
     """
     table, size = np.zeros((2, NUM_ROLLS, 12), np.uint8), np.zeros((2, NUM_ROLLS), np.uint8)
     for roll, counts in enumerate(COUNTS[:NUM_ROLLS].tolist()):
@@ -82,9 +83,14 @@ WOOD, NUM_WOOD, JUMPS, NUM_JUMPS = _power_ends()
 def write_all_indices(
     board: Board, base: Any, total: Any, positions: turns.Positions, other: Any, power: PowerBlock
 ) -> None:
-    """Write the indices of the positions after all ends to `other`, int64 (ENDS, LANES), and to `power`."""
+    """Write the index of the position after each end, for each lane; -1 stands for an impossible end.
+
+    `other`, int64 (ENDS, LANES), is for ends without a jump after which the other player moves (`Block.indices`). The
+    arrays in `power` are for ends with a jump and for ends after which the same player moves again.
+    """
     again, jumped, jumped_again = power.again, power.jumped, power.jumped_again
-    changed = np.empty((4, PATHS), np.uint64)  # the codes after an equilibrium, for each of the four arrays
+    # The codes after an equilibrium. The rows are for `other`, `again`, `jumped` and `jumped_again`.
+    changed = np.empty((4, PATHS), np.uint64)
     for indices in (other, again, jumped, jumped_again):
         indices[:] = -1
     for i in range(positions.over.size):
@@ -142,9 +148,9 @@ def write_all_indices(
 def fill_power_ends(
     block: Block, power: PowerBlock, source: Sources, owner: Any, half: Any, lanes: Any
 ) -> None:
-    """Fill the rows of the ends of an owner and half with the values of solved positions.
+    """Write the values of ends that lead to solved positions, for one owner and one half of the block.
 
-    Passes and swaps without a power (KEPT) are left out, because their values are iterated.
+    Passes and swaps without a power (KEPT) are left out, because the values after them are iterated.
     """
     rows = block.rows
     first = first_end(owner, half)
@@ -186,7 +192,7 @@ def fill_power_ends(
 
 
 def _emit_move_or_stay(builder: Any, rows: list[Any]) -> Any:
-    """Return the largest value of the moves and fear; in lanes without a possible move, that of the pass (R5, R12)."""
+    """Return the largest value of the moves and fear, or the value of the pass in lanes without a move (R5, R12)."""
     stay, fear, *moves = rows
     move = emit_largest(builder, moves)
     possible = builder.fcmp_ordered(">", move, ir.Constant(move.type, [NEVER / 2] * LANES))
@@ -198,7 +204,7 @@ move_or_stay = row_operation(_emit_move_or_stay)
 
 @kernel
 def value_power_rolls(rows: Rows, first: Any, powers: Any) -> None:
-    """Write the value of every roll if the player stops rolling and holds these powers (R5, R6, R12, R13)."""
+    """Write the value of stopping with each roll for a player who holds these powers (R5, R6, R12, R13)."""
     stay = first + np.uint64(End.PASS)
     fear = first + np.uint64(USED + End.PASS) if powers >> Power.FEAR & 1 else np.uint64(IMPOSSIBLE)
     for roll in range(NUM_ROLLS):
@@ -230,7 +236,10 @@ def value_power_rolls(rows: Rows, first: Any, powers: Any) -> None:
 def value_power_half(
     block: Block, power: PowerBlock, source: Sources, owner: Any, other: Any, half: Any
 ) -> None:
-    """Write the values of turns to row NOTHING, with the current values of the other owner after passes and swaps."""
+    """Write the values before the first roll to row NOTHING, for one owner and one half of the block.
+
+    Values after passes and swaps are the current values of owner `other`.
+    """
     rows, stays, swapped = block.rows, power.stays, block.swapped
     first = first_end(owner, half)
     everyone = block.value[other].ravel()
@@ -242,7 +251,7 @@ def value_power_half(
             value = -everyone[swapped[half, path, lane]]
             rows[first + np.uint64(End.SWAP_ON + path), lane] = max(value, stays[owner, half, path + 1, lane])
     tiger = source.powers >> Power.TIGER & 1
-    if tiger:  # the last re-roll, after which the power is used (R12)
+    if tiger:  # the additional re-roll; after it the power is used (R12)
         value_power_rolls(rows, first + np.uint64(USED), 0)
         reroll(rows)
         for roll in range(NUM_ROLLS):

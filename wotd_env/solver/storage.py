@@ -1,14 +1,14 @@
 """The file of a solved game: a header, checksums, then one value for each position.
 
-- The header has 4096 bytes: a line with a magic word, a line of JSON, spaces, and the SHA-256 of the bytes before it.
+- The header has 4096 bytes: a line with a magic word, a line of JSON, spaces, and the SHA-256 of the preceding bytes.
   The JSON contains the SHA-256 of the checksums.
-- The checksums are the CRC-32 of blocks of 16,384 values, little-endian uint32, padded to a multiple of 4096 bytes. A
-  block has values of one layer only, so the last block of a layer may be shorter.
-- The values follow section by section (see `sections_of`), and in each section layer by layer (see `positions`), from
-  the most progress to the least. They are little-endian float32, or int16 in units of 1/32767 in a compact table.
+- Each checksum is the CRC-32 of a block of 16,384 values, as a little-endian uint32. The checksums are padded to a
+  multiple of 4096 bytes. A block has values of one layer only, so the last block of a layer may be shorter.
+- The values are sorted by section (see `sections_of`), and within a section by layer (see `positions`), from the most
+  progress to the least. The values are little-endian float32, or in a compact table int16 in units of 1/32767.
 
-A file with its final name is finished and is never written again. FILE.part is the unfinished file. The process that
-makes it holds the lock FILE.lock, which the system releases when the process ends.
+A file with its final name is complete and is never changed. An unfinished file is named FILE.part. The process
+that makes it holds the lock FILE.lock, which the system releases when the process ends.
 """
 
 from __future__ import annotations
@@ -35,14 +35,14 @@ from wotd_env.solver.positions import AnyBoard, board_of, three_board_of
 
 FORMAT = b"way-of-the-dragon values "
 MAGIC = FORMAT + b"2\n"
-RULINGS = 2  # version of the rulings that affect values. 2: only a piece that moves earns perfection (R8).
+RULINGS = 2  # version of rulings that affect values. Since 2, only a moving piece earns perfection (R8).
 PART = ".part"  # suffix of an unfinished file
 HEADER = 4096
-DIGEST = 65  # bytes at the end of the header: the hexadecimal SHA-256 of the bytes before, and a line feed
+DIGEST = 65  # size of the end of the header: a SHA-256 in hexadecimal digits, and a line feed
 VALUE = np.dtype("<f4")
 COMPACT = np.dtype("<i2")
 CHECKSUM = np.dtype("<u4")
-REACH = DICE + 1  # layers in memory while the basic game is solved: a turn makes progress of at most five
+REACH = DICE + 1  # layers in memory for the basic game: one, and the five that a turn can reach
 UNITS = 32767  # the int16 that stands for the value 1 in a compact table
 BLOCK_BITS = 14
 BLOCK = 1 << BLOCK_BITS  # positions in a block
@@ -51,22 +51,22 @@ LOG = logging.getLogger("wotd_env")
 
 
 class TableError(ValueError):
-    """A file is not a complete and intact table."""
+    """The error for a file that is not a complete and intact table."""
 
 
 ALL_POWERS = (1 << len(Power)) - 1
 Section = tuple[int, ...]
-"""The powers that the player to move and the other player still hold, as bits. With three players: the seat,
-counted from the player to move, whose guarantees the section contains."""
+"""The key of a section. With two players: the powers that the player to move and the other player still hold, as bits.
+With three players: the seat whose guarantees the section contains, counted from the player to move."""
 
 
 def board_for(rules: Rules) -> Any:
-    """Return the `Board` or `ThreeBoard` of a table."""
+    """Return the `Board` or `ThreeBoard` for these rules."""
     return three_board_of(rules.spaces) if rules.players == 3 else board_of(rules.spaces, rules.immunity)
 
 
 def sections_of(rules: Rules) -> list[list[Section]]:
-    """Return the sections of a table in groups. A group is solved as a whole, given the values of earlier groups."""
+    """Return the sections of a table in groups. The sections of a group are solved together, after earlier groups."""
     if rules.players == 3:
         return [[(0,), (1,), (2,)]]
     if rules.powers == "none":
@@ -86,13 +86,13 @@ def colors_of(rules: Rules) -> list[int]:
 
 
 class Layout(NamedTuple):
-    """The offsets in a file. All sections have the same T layers and B blocks."""
+    """The offsets of the values in a file. Every section has the same T layers and B blocks."""
 
     sections: int
     positions: int
     base: NDArray[np.int64]  # (T,): the number of values before each layer of a section
-    block: NDArray[np.int64]  # (T,): the number of blocks before each layer
-    cuts: NDArray[np.int64]  # (B + 1,): the number of values before each block, then of all values
+    block: NDArray[np.int64]  # (T,): the number of blocks before each layer of a section
+    cuts: NDArray[np.int64]  # (B + 1,): number of values before each block; last, number of all values
 
     @property
     def blocks(self) -> int:
@@ -105,17 +105,17 @@ class Layout(NamedTuple):
         return HEADER + -(-self.sections * self.blocks * CHECKSUM.itemsize // HEADER) * HEADER
 
     def offset(self, section: int, itemsize: int, total: int | None = None) -> int:
-        """Return the offset of the values of a section, or of one of its layers."""
+        """Return the offset in bytes of the values of a section, or of layer `total` in the section."""
         within = 0 if total is None else int(self.base[total])
         return self.bytes + (section * self.positions + within) * itemsize
 
     def blocks_of(self, total: int) -> slice:
-        """Return the blocks of a layer."""
+        """Return the range of blocks of layer `total` within a section."""
         return slice(self.block[total], self.block[total - 1] if total else self.blocks)
 
 
 def layout_of(board: AnyBoard, sections: int = 1) -> Layout:
-    """Return the offsets of the layers of a board in a file with this number of sections."""
+    """Return the offsets in a file with this board and number of sections."""
     base = np.append(np.cumsum(board.sizes[::-1])[::-1][1:], 0).astype(np.int64)
     layers = zip(base[::-1], board.sizes[::-1], strict=True)
     cuts = [np.arange(first, first + size, BLOCK) for first, size in layers]
@@ -124,12 +124,16 @@ def layout_of(board: AnyBoard, sections: int = 1) -> Layout:
 
 
 def is_compact(header: dict[str, Any]) -> bool:
-    """Return whether the values are int16."""
+    """Return whether the table is compact: its values are int16."""
     return header["compact_error"] is not None
 
 
 def read_header(file: Path) -> dict[str, Any]:
-    """Return a file's header; raise TableError if it is damaged, or has another format, other rulings or rules."""
+    """Return the header of a file.
+
+    Raises:
+        TableError: if the header is damaged, has another format or other rulings, or its rules cannot be solved.
+    """
     with file.open("rb") as stream:
         text = stream.read(HEADER)
     if not text.startswith(FORMAT):
@@ -161,7 +165,7 @@ def read_header(file: Path) -> dict[str, Any]:
 
 
 def cure(file: Path, rules: Rules | None = None) -> str:
-    """Return how to replace an invalid table."""
+    """Return a text that explains how to replace an invalid table."""
     return f"remove it and solve again: {command(file, rules)}"
 
 
@@ -178,7 +182,7 @@ def command(file: Path, rules: Rules | None = None) -> str:
 
 
 def facts_of(rules: Rules) -> dict[str, Any]:
-    """Return the rules that affect values. Colors affect values only with own powers; they are in ascending order."""
+    """Return the rules that affect values. Colors are included only with own powers, in ascending order."""
     names = ("players", "spaces", "powers", "immunity", "dead_pieces")
     facts = {name: getattr(rules, name) for name in names}
     if rules.powers == "own":
@@ -187,7 +191,7 @@ def facts_of(rules: Rules) -> dict[str, Any]:
 
 
 def in_words(facts: dict[str, Any]) -> str:
-    """Return the rules in a header in words."""
+    """Return a text that describes the rules in a header."""
     players = "" if facts["players"] == 2 else f"{facts['players']} players, "
     powers = f", powers {' '.join([facts['powers'], *facts.get('colors', [])])}"
     powers = "" if facts["powers"] == "none" else powers
@@ -202,31 +206,31 @@ def rules_in(header: dict[str, Any]) -> Rules:
 
 
 def checksums(values: NDArray[Any], cuts: NDArray[np.int64]) -> NDArray[np.uint32]:
-    """Return the checksums of the blocks between cuts (B + 1,), uint32 (B,)."""
+    """Return the checksums, uint32 (B,), of the B blocks that start and end at `cuts`, (B + 1,)."""
     return np.array([zlib.crc32(values[a:b].data) for a, b in pairwise(cuts.tolist())], CHECKSUM)
 
 
 def layer_checksums(layout: Layout, total: int, values: NDArray[Any]) -> NDArray[np.uint32]:
-    """Return the checksums of the blocks of a layer with these values."""
+    """Return the checksums of the blocks of layer `total`, given the values of the layer."""
     blocks = layout.blocks_of(total)
     return checksums(values, layout.cuts[blocks.start : blocks.stop + 1] - layout.base[total])
 
 
 def read_checksums(stream: BinaryIO, layout: Layout) -> NDArray[np.uint32]:
-    """Return the checksums in an open file, uint32 (sections * B,), or fewer if it is truncated."""
+    """Return the checksums in an open file, uint32 (sections * B,). If the file is truncated, return fewer."""
     stream.seek(HEADER)
     content = stream.read(layout.sections * layout.blocks * CHECKSUM.itemsize)
     return np.frombuffer(content, CHECKSUM, len(content) // CHECKSUM.itemsize)
 
 
 def digest(content: bytes | memoryview) -> str:
-    """Return a SHA-256 in hexadecimal digits."""
+    """Return the SHA-256 of the content in hexadecimal digits."""
     return hashlib.sha256(content).hexdigest()
 
 
 @contextmanager
 def alone(file: Path) -> Iterator[None]:
-    """Hold the lock of a table that is being made. If another process holds it, log that and wait."""
+    """Hold the lock of a table that is being made. If another process holds the lock, log a warning and wait."""
     with needed_for("making a table", "arena"):
         from filelock import FileLock, Timeout
     lock = FileLock(f"{file}.lock")
@@ -257,7 +261,7 @@ def write_layer(stream: BinaryIO, layout: Layout, total: int, values: NDArray[An
 
 
 def write(stream: BinaryIO, offset: int, content: bytes | memoryview) -> None:
-    """Write content to an open, unbuffered file; an OSError names the file."""
+    """Write all content at an offset of an open, unbuffered file. Add the file name to an OSError."""
     left = memoryview(content).cast("B")
     stream.seek(offset)
     try:
@@ -268,7 +272,7 @@ def write(stream: BinaryIO, offset: int, content: bytes | memoryview) -> None:
 
 
 def finish(stream: BinaryIO, layout: Layout, header: dict[str, Any]) -> None:
-    """Write the final header of a table."""
+    """Write the final header of a table, with the SHA-256 of the checksums."""
     header["sha256"] = digest(read_checksums(stream, layout).data)
     write_header(stream, header)
     os.fsync(stream.fileno())

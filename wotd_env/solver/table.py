@@ -1,7 +1,7 @@
 """Look up the values of positions in a file made by `wotd solve`; `storage` defines its format.
 
-The values are mapped into memory. Each process compares a block with its checksum when it first reads the block. So a
-table of any size opens fast, and a damaged value is never used.
+The values are mapped into memory. A process compares a block of values with the checksum of the block when it first
+reads the block. So a table of any size opens fast, and a damaged value is never used.
 """
 
 from __future__ import annotations
@@ -24,26 +24,26 @@ from wotd_env.solver import storage
 from wotd_env.solver.positions import NONE, index_of, sort_codes
 from wotd_env.solver.storage import REACH, Section, TableError
 
-Progress = Callable[[int, int], None]  #: called with the number of finished positions and of all positions
-# Time to compute a value, by number of players, on one core of a server of 2025
+Progress = Callable[[int, int], None]  #: called with the numbers of finished positions and of all positions
+# Time to compute one value on one core of a server of 2025. The keys are numbers of players.
 MICROSECONDS = {2: 1.2, 3: 1.4}
 
 
 class Table:
     """The value of every position of a game of two players on one board.
 
-    A value is the expected reward of the player to move, before the first roll of the turn, if both play perfectly.
-    `load` opens a table.
+    A value is the expected reward of the player to move, before the first roll of the turn, if both players play
+    perfectly. With three players, a value is the guarantee of a seat (see `guarantees`). `load` opens a table.
 
     Attributes:
         file: the file of the table.
         header: the header of the file.
         rules: the rules of the game; the first seat has the first color.
-        board: the positions and their indices.
-        sections: the powers that the player to move and the other player hold, as bits, for each row of `values`; only
-            (0, 0) in the basic game.
-        layout: the offsets of the layers.
-        unit: the factor from numbers in `values` to expected rewards.
+        board: the `Board` or `ThreeBoard`, which assigns an index to each position.
+        sections: for each row of `values`, the powers that the player to move and the other player hold, as bits. In
+            the basic game the only section is (0, 0).
+        layout: the offsets of the layers in the file.
+        unit: the factor that converts `values` to expected rewards.
     """
 
     def __init__(self, file: Path) -> None:
@@ -76,24 +76,27 @@ class Table:
         return f"Table({str(self.file)!r})"
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return load, (self.file.absolute(),)  # without the values, which may be gigabytes
+        return load, (self.file.absolute(),)  # pickle only the file name: the values may take gigabytes
 
     def __deepcopy__(self, memo: dict[int, Any]) -> Table:
-        return self  # a table is only read
+        return self  # a copy is not needed, because a table is never changed
 
     @property
     def spaces(self) -> int:
-        """Plain spaces of the board."""
+        """The number of plain spaces of the board."""
         return self.rules.spaces
 
     @property
     def start(self) -> float:
-        """The value of the game for the starting player; with own powers, if the player with the first color starts."""
+        """The value of the start for the starting player. With own powers, the player with the first color starts."""
         return next(iter(self.starts.values()))
 
     @property
     def starts(self) -> dict[str, float]:
-        """Values of the start. Keys: colors of the starting player (own powers), seats (three players) or ""."""
+        """The values of the start.
+
+        The keys are colors of the starting player (own powers), names of the seats (three players), or otherwise "".
+        """
         last = storage.sections_of(self.rules)[-1]
         names = [""]
         if self.rules.players == 3:
@@ -101,21 +104,21 @@ class Table:
         elif self.rules.powers == "own":
             names = list(map(ELEMENTS.__getitem__, storage.colors_of(self.rules)))
         rows = np.array([self.sections.index(section) for section in last])
-        self._check((rows + 1) * self.layout.blocks - 1)  # the start is the last position
+        self._check((rows + 1) * self.layout.blocks - 1)  # the start has the last index in its section
         return dict(zip(names, (self._values[rows, -1] * self.unit).tolist(), strict=True))
 
     @property
     def values(self) -> NDArray[Any]:
-        """All values, mapped and checked: float32 (sections, positions), or int16 if the table is compact.
+        """All values, mapped into memory and checked: float32 (sections, positions), or int16 if the table is compact.
 
         Raises:
-            TableError: if values do not match their checksum.
+            TableError: if the values of a block do not match its checksum.
         """
         self._check(np.arange(len(self._checked)))
         return self._values
 
     def _check(self, blocks: NDArray[np.int64]) -> None:
-        """Compare blocks with their checksums, unless they are known to be intact."""
+        """Compare blocks with their checksums. Blocks that were checked before are skipped."""
         if self._checked[blocks].all():
             return
         for block in np.unique(blocks[~self._checked[blocks]]).tolist():
@@ -132,9 +135,10 @@ class Table:
 
         Args:
             mine: integers (N, 5), the spaces of the pieces of the player to move. Paths may have any order, but with
-                immunity the first path must have the color of the player to move, the second the other player's color.
+                immunity the first path must have the color of the player to move, the second path the color of
+                the other player.
             theirs: integers (N, 5), the spaces of the other player's pieces.
-            powers: one of `sections`; by default nobody has used a power, and the player to move has the first color.
+            powers: one of `sections`. Default: no player has used a power, and the player to move has the first color.
 
         Raises:
             ValueError: for a wrong shape or dtype, a space that does not exist, two pieces on one space, or powers that
@@ -164,7 +168,7 @@ class Table:
         return np.ascontiguousarray(out[:, 0]) * self.unit
 
     def check_rules(self, rules: Rules) -> None:
-        """Raise ValueError unless the table is for games with these rules."""
+        """Raise ValueError if the table is for other rules."""
         check_solvable(rules, self.rules.players)
         wanted, known = storage.facts_of(rules), self.header["rules"]
         if wanted != known:
@@ -177,7 +181,7 @@ class Table:
         return Lookup(self.board, self.layout.base, self.layout.block, self.layout.blocks, self._values)
 
     def _sections_of(self, state: States) -> NDArray[np.int64]:
-        """Return the section of each state, int64 (N,)."""
+        """Return the index of the section of each state, int64 (N,), or -1 if the table has no such section."""
         if len(self.sections) == 1:
             return np.zeros(len(state), np.int64)
         held = np.where(state["used"][:, None] >> np.arange(2) & 1, 0, storage.ALL_POWERS)
@@ -192,9 +196,9 @@ class Table:
         return sections
 
     def for_seats(self, game: Game, state: NDArray[np.void]) -> NDArray[np.float32]:
-        """Return the values of states for all n seats, as if a turn started in each state, float32 (N, n).
+        """Return the values of states for all n seats, float32 (N, n), as if a turn started in each state.
 
-        This method can be the value function of `wotd_env.planning.planner.plan`.
+        This method can be used as the argument `value` of `wotd_env.planning.planner.plan`.
 
         Raises:
             ValueError: if the table is for other rules, or a state has an invalid player or piece.
@@ -224,19 +228,20 @@ class Table:
 
 
 class Lookup(NamedTuple):
-    """The arrays of a table, for kernels."""
+    """The arrays of a table that kernels need."""
 
     board: Any  # Board or ThreeBoard
-    base: NDArray[np.int64]  # as in `storage.Layout`
-    first_block: NDArray[np.int64]
+    base: NDArray[np.int64]  # `Layout.base`
+    first_block: NDArray[np.int64]  # `Layout.block`
     blocks: int  # the number of blocks of a section
     values: NDArray[Any]  # (sections, positions)
 
 
 @kernel
 def look_up(table: Lookup, sections: NDArray[np.int64], states: Records, out: Any, blocks: Any) -> None:
-    """Write the values of states, given their sections (N,), for both seats, (N, 2), and the values' blocks, (N,).
+    """Write the values of states for both seats to `out`, (N, 2), and the blocks of the values to `blocks`, (N,).
 
+    `sections`, (N,), has the index of the section of each state.
     The blocks of the first invalid state and of all states after it are -1.
     """
     board = table.board
@@ -252,7 +257,7 @@ def look_up(table: Lookup, sections: NDArray[np.int64], states: Records, out: An
             if min(mine, theirs) < 0 or max(mine, theirs) > top or board.code[mine, theirs] == NONE:
                 return
             codes[path] = board.code[mine, theirs]
-        if board.immunity:  # the own paths
+        if board.immunity:  # move the codes of the own paths to kinds 1 and 2
             mine, theirs = s.color[s.player], s.color[1 - s.player]
             if mine == theirs or min(mine, theirs) < 0 or max(mine, theirs) >= PATHS:
                 return
@@ -268,7 +273,7 @@ def look_up(table: Lookup, sections: NDArray[np.int64], states: Records, out: An
 
 @kernel
 def look_up_guarantees(table: Lookup, states: Records, out: Any, blocks: Any) -> None:
-    """Write the guarantees of the three seats in states, (N, 3), and the blocks of these values, (N, 3).
+    """Write the guarantees of the three seats to `out`, (N, 3), and the blocks of the values to `blocks`, (N, 3).
 
     The blocks of the first invalid state and of all states after it are -1.
     """
@@ -295,11 +300,11 @@ def look_up_guarantees(table: Lookup, states: Records, out: Any, blocks: Any) ->
 
 
 def load(file: str | Path) -> Table:
-    """Open a table.
+    """Open a table file.
 
     Raises:
         FileNotFoundError: if there is no such file.
-        TableError: if the file is not a table, is unfinished or damaged, or was solved with other rulings.
+        TableError: if the file is not a table, or the table is unfinished, damaged or solved with other rulings.
     """
     file = Path(file)
     if file.is_dir():
@@ -312,11 +317,13 @@ def load(file: str | Path) -> Table:
 
 
 def compact(file: str | Path, out: str | Path, progress: Progress = lambda done, total: None) -> Table:
-    """Make a table `out` of half the size and return it. Its header has the largest rounding error as `compact_error`.
+    """Write the table as int16 to a file `out` of half the size, and return the new table.
+
+    `compact_error` in the new header is the largest rounding error.
 
     Raises:
         FileNotFoundError: if there is no table `file`.
-        TableError: if `file` is not a table (see `load`) or compact already, or `out` is an unfinished table.
+        TableError: if `file` is not a table (see `load`), `file` is compact already, or `out` is an unfinished table.
         FileExistsError: if `out` exists.
         OSError: if writing fails.
     """
@@ -354,7 +361,10 @@ def _write_compact(table: Table, stream: BinaryIO, progress: Progress) -> None:
 
 
 def as_rules(rules: Rules | int) -> Rules:
-    """Return rules if they can be solved, or raise ValueError; a number of plain spaces stands for the basic game."""
+    """Return the rules of a game that can be solved, or raise ValueError.
+
+    An integer stands for the basic game of two players with this number of plain spaces.
+    """
     if not isinstance(rules, Rules):
         return Rules(spaces=rules)
     check_solvable(rules, 3 if rules.players == 3 else 2)
@@ -362,7 +372,7 @@ def as_rules(rules: Rules | int) -> Rules:
 
 
 def cache_file(rules: Rules | int) -> Path:
-    """Return the default file of the table for rules (see `solve`), in the cache folder of the platform."""
+    """Return the default file of the table for these rules (see `solve`), in the user's cache folder."""
     rules = as_rules(rules)
     with needed_for("the folder of tables", "arena"):
         from platformdirs import user_cache_path
@@ -374,7 +384,7 @@ def cache_file(rules: Rules | int) -> Path:
 
 
 def describe_missing(rules: Rules, file: Path) -> str:
-    """Return the message for a missing table: how to make it, its size and time."""
+    """Return the message for a missing table: how to make it, and the disk space, memory and time needed."""
     how = f"{storage.command(file, rules)} ({describe_needs(rules)})"
     return f"there is no table {file} of the game with {rules.spaces} plain spaces; make it once with: {how}"
 
@@ -385,7 +395,7 @@ def size_of(rules: Rules) -> int:
 
 
 def describe_needs(rules: Rules) -> str:
-    """Return the size of a table in words, and the time and memory to make it."""
+    """Return a text with the size of a table, and with the time and memory needed to make it."""
     board, groups = storage.board_for(rules), storage.sections_of(rules)
     positions, itemsize = size_of(rules), storage.VALUE.itemsize
     minutes = max(positions * MICROSECONDS[rules.players] / 6e7, 0.1)
@@ -398,7 +408,7 @@ def describe_needs(rules: Rules) -> str:
 
 
 def check_solvable(rules: Rules, players: int = 2) -> None:
-    """Raise ValueError unless games with these rules and this number of players, 2 or 3, can be solved."""
+    """Raise ValueError unless these rules are for this number of players, 2 or 3, and can be solved."""
     what = "games of two players without dead pieces are solved"
     needed: dict[str, Any] = {"players": 2}
     if players == 3:
@@ -407,11 +417,11 @@ def check_solvable(rules: Rules, players: int = 2) -> None:
     for field, solved in {**needed, "dead_pieces": 0}.items():
         if (given := getattr(rules, field)) != solved:
             raise ValueError(f"only {what}: {field} must be {solved!r}, got {given!r}")
-    storage.sections_of(rules)  # raises for random colors with own powers
+    storage.sections_of(rules)  # raises ValueError for own powers with random colors
 
 
 def check_table(table: object) -> Table:
-    """Return the table; raise TypeError unless it is one."""
+    """Return the argument if it is a `Table`; otherwise raise TypeError."""
     if not isinstance(table, Table):
         raise TypeError(f"table must be a Table, the result of wotd_env.solver.load(file), got {table!r}")
     return table

@@ -1,7 +1,8 @@
-"""A turn of the basic game: its possible ends, the rolls that offer them, and the positions after them.
+"""Describe a turn of the basic game: its possible ends, the rolls that offer each end, and the positions after it.
 
-For speed the solver has its own copy of the rules of a turn: here (R2, R3, R5, R6, R7, R8) and in the arrays of
-`positions.Board` (R3, R4, R6, R9, R10). The tests compare this copy with `core.engine`, roll by roll.
+For speed the solver implements the rules of a turn a second time. This module implements R2, R3 and R5 to R8, and the
+arrays of `positions.Board` implement R3, R4, R6, R9 and R10. The tests compare this implementation with `core.engine`
+for every roll.
 """
 
 from __future__ import annotations
@@ -22,27 +23,27 @@ from wotd_env.solver.positions import NONE, AnyBoard, Board, Codes, index_of, ra
 
 
 class End(IntEnum):
-    """The ways to end a turn. A name that ends in `_ON` is the first of several ends, see its comment."""
+    """The ways to end a turn. A name ending in `_ON` is the first of several ends; its comment has their offsets."""
 
     MOVE_ON = 0  # + 5 * path + dice - 1: one piece moves (R3)
     PERFECTION_ON = 25  # + path: one piece moves by five dice, and the player takes the extra turn (R8)
     EQUILIBRIUM = 30  # every piece that can move advances by one space (R7)
-    PASS = 31  # nothing moves (R5)
+    PASS = 31  # no piece moves (R5)
     SWAP_ON = 32  # + path: the pieces of the path are swapped (R6)
 
 
 ENDS = End.SWAP_ON + PATHS  # the number of ends
-PROGRESS = int(End.PASS)  # lower ends make progress; the others stay in the family of the position
-AGAIN = np.arange(ENDS) // PATHS == End.PERFECTION_ON // PATHS  # (37,): the same player moves next (R8)
-NEVER = -4.0  # the value of an impossible end; other values are in [-1, 1]
+PROGRESS = int(End.PASS)  # ends below this number make progress; other ends stay in the family
+AGAIN = np.arange(ENDS) // PATHS == End.PERFECTION_ON // PATHS  # (37,): the same player moves again (R8)
+NEVER = -4.0  # the value of an impossible end; possible ends have values in [-1, 1]
 
 FOUR_DRAGONS = np.array([keep_index([path] + [DRAGON] * (DICE - 1)) for path in range(PATHS)], np.uint8)
-"""uint8 (5,): the rolls that offer a swap on the path of the fifth die (R6)."""
+"""uint8 (5,): for each path, the roll of four dragons and one die of the path. It offers a swap there (R6)."""
 FIVE_DRAGONS = keep_index([DRAGON] * DICE)  # the roll that offers a swap on any path but no move (R6)
 
 
 def _moves() -> tuple[NDArray[np.uint8], NDArray[np.uint8]]:
-    """Return the moves of every roll as ends, uint8 (252, 4), and their count, uint8 (252,)."""
+    """Return the ends that are moves of each roll, uint8 (252, 4), and their number for each roll, uint8 (252,)."""
     moves = np.zeros((NUM_ROLLS, 4), np.uint8)
     size = np.zeros(NUM_ROLLS, np.uint8)
     for roll, counts in enumerate(COUNTS[:NUM_ROLLS, :PATHS].tolist()):
@@ -60,7 +61,10 @@ MOVES, NUM_MOVES = _moves()
 
 
 def ends_after(rolls: NDArray[np.integer], actions: NDArray[np.integer]) -> NDArray[np.int64]:
-    """Return the end of each turn from its last roll and action in phase MOVE, without extra turns (R3, R5, R6, R7)."""
+    """Return the end of each turn, given its last roll and its action in phase MOVE (R3, R5, R6, R7).
+
+    Extra turns are ignored: a move by five dice is an end `MOVE_ON` (see `perfect`).
+    """
     path = np.clip(actions - Action.MOVE_ON, 0, PATHS - 1)
     return np.select(
         [actions >= Action.FIRST_SWAP, actions == Action.PASS, actions == Action.EQUILIBRIUM],
@@ -70,12 +74,12 @@ def ends_after(rolls: NDArray[np.integer], actions: NDArray[np.integer]) -> NDAr
 
 
 def perfect(ends: NDArray[np.int64]) -> NDArray[np.int64]:
-    """Return the ends of moves by five dice if the player takes the extra turn (R8)."""
+    """Convert ends `MOVE_ON` by five dice into the ends in which the player takes the extra turn (R8)."""
     return End.PERFECTION_ON + (ends - End.MOVE_ON) // DICE
 
 
 def _emit_move_or_pass(builder: Any, rows: list[Any]) -> Any:
-    """Return the largest value of the moves, or in lanes without a possible move the first row, the pass (R5)."""
+    """Return the value of the best move or, in lanes without a possible move, of the pass, rows[0] (R5)."""
     otherwise, *moves = rows
     move = emit_largest(builder, moves)
     possible = builder.fcmp_ordered(">", move, ir.Constant(move.type, [NEVER / 2] * LANES))
@@ -87,7 +91,7 @@ move_or_pass = row_operation(_emit_move_or_pass)
 
 @kernel
 def value_turns(rows: Rows, first: Any) -> None:
-    """Write the values of turns to row NOTHING, given the values of their ends in rows `first` to `first` + 36."""
+    """Write the values before the first roll to row NOTHING. Rows `first` to `first` + 36 have the values of ends."""
     stay = first + np.uint64(End.PASS)
     for roll in range(NUM_ROLLS):
         moves = MOVES[roll]
@@ -113,7 +117,7 @@ def value_turns(rows: Rows, first: Any) -> None:
 
 @kernel
 def best_end(values: Any, roll: Roll) -> Any:
-    """Return the best end that a roll offers, given the values of the ends, (37,); ties go to the first one."""
+    """Return the best end that a roll offers, given the values of all ends, (37,). Return the first one of equals."""
     chosen, most = np.int64(End.PASS), NEVER / 2
     for i in range(NUM_MOVES[roll]):
         end = np.int64(MOVES[roll, i])
@@ -129,21 +133,21 @@ def best_end(values: Any, roll: Roll) -> Any:
 
 
 class Positions(NamedTuple):
-    """Some positions of one layer before a turn."""
+    """Positions of one layer, before the first roll of a turn."""
 
-    codes: NDArray[np.uint64]  # (N, 5), ascending
-    mirrors: NDArray[np.uint64]  # (N, 5), ascending: the codes that the next player sees
+    codes: NDArray[np.uint64]  # (N, 5): the codes of each position, ascending
+    mirrors: NDArray[np.uint64]  # (N, 5): the codes as the next player sees them, ascending
     partners: NDArray[np.uint64]  # (N, 5): for each code, the index of the same path in the mirror
-    over: NDArray[np.bool_]  # (N,): whether the game has ended
+    over: NDArray[np.bool_]  # (N,): whether the game has ended in this position
 
 
 @inlined
 def write_indices(board: AnyBoard, base: Any, total: Any, positions: Positions, indices: Any) -> None:
-    """Write the indices of the positions after the ends that make progress.
+    """Write the index of the position after each end that makes progress, for N positions of one layer.
 
-    Each position is indexed as the player to move sees it: the next player or, after a perfection, the same player.
-    `total` is the layer of the positions, uint64. `indices` is int64 (PROGRESS or more, N or more); -1
-    stands for an impossible end.
+    The position after an end is indexed as seen by the player who then moves. That is the same player after a
+    perfection with the extra turn, and otherwise the next player. `total` is the layer before the turn, uint64.
+    `indices` is int64 (PROGRESS or more, N or more); -1 stands for an impossible end.
     """
     advanced = np.empty(PATHS, np.uint64)
     indices[:] = -1
@@ -162,13 +166,13 @@ def write_indices(board: AnyBoard, base: Any, total: Any, positions: Positions, 
                     layer = total + np.uint64(dice)
                     flipped = np.uint64(board.flip[code])
                     indices[end, i] = base[layer] + rank_with(board, layer, mirror, partner, flipped)
-            # R8: the same move by five dice; the same player is to move again.
+            # R8: a move by five dice, after which the same player moves again.
             code = np.uint64(after[DICE])
             if code != NONE:
                 end = np.uint64(End.PERFECTION_ON + path)
                 layer = total + np.uint64(DICE)
                 indices[end, i] = base[layer] + rank_with(board, layer, position, np.uint64(path), code)
-            # R7: insert the code after the equilibrium, as the other player sees it, into the sorted codes.
+            # R7: flip the code after the equilibrium, and insert it into the sorted codes.
             code = np.uint64(after[1])
             if code == NONE:
                 code = own
@@ -186,8 +190,8 @@ def write_indices(board: AnyBoard, base: Any, total: Any, positions: Positions, 
 
 @inlined
 def is_over(board: AnyBoard, codes: Codes) -> Any:
-    """Return whether the game has ended: a player has all pieces on numbered spaces (R9)."""
-    over = 7  # a bit for each player
+    """Return whether the game has ended, which is when a player has all pieces on numbered spaces (R9)."""
+    over = 7  # bit k is set while all pieces of player k are on numbered spaces
     for path in range(PATHS):
         over &= board.numbered[codes[path]]
     return over != 0
@@ -195,7 +199,7 @@ def is_over(board: AnyBoard, codes: Codes) -> Any:
 
 @kernel
 def final_result(board: Board, codes: Codes) -> Any:
-    """Return the result of a finished game for the player to move (R10)."""
+    """Return the result of a finished game for the player to move: 1, 0 or -1 (R10)."""
     lead = 0
     for path in range(PATHS):
         lead += board.standing[codes[path]]
