@@ -1,4 +1,4 @@
-"""Render games as text, SVG, pixels, windows, notebook output and recordings, all from one scene."""
+"""Render games as text, SVG, pixels, windows, notebook output and recordings. All pictures are drawn from a `scene`."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ __all__ = [
 def _each(
     draw: Callable[[Game, States, States], Any], game: Game, states: States, before: States
 ) -> tuple[Any, ...]:
-    """Draw each game separately."""
+    """Return a picture of each game; `draw` draws one game."""
     return tuple(draw(game, states[i : i + 1], before[i : i + 1]) for i in range(len(states)))
 
 
@@ -48,15 +48,15 @@ RENDERERS: dict[str, Callable[[Game, States, States], tuple[Any, ...] | None]] =
     "ansi": partial(_each, lambda game, state, before: render_text(game, state)),
     "ansi_color": partial(_each, lambda game, state, before: render_text(game, state, color=True)),
 }
-"""Render modes of the environments: name -> function of the rules, the games and the games before their last moves,
-STATE (N,) each. The function returns a tuple of a picture of each game, or None if it displays the games.
+"""Render functions by mode. A function takes the rules, the games, and the games before their last moves,
+each STATE (N,). The function returns a tuple with a picture of each game, or None if it displays the games itself.
 """
 
 RENDER_MODES = list(RENDERERS)
 
 
 class Viewer:
-    """Renders the games of an environment, and marks the last move of each game.
+    """Renderer for the games of an environment. It marks the last move of each game.
 
     Args:
         game: the rules.
@@ -68,11 +68,14 @@ class Viewer:
 
     def __init__(self, game: Game, mode: str | None) -> None:
         self._game, self._mode = game, check_choice("render_mode", mode, (None, *RENDERERS))
-        self._seen: States | None = None  # the games at the last picture
+        self._seen: States | None = None  # the games when the last picture was drawn
         self._before: States | None = None  # the games before their last moves
 
     def render(self, states: States) -> tuple[Any, ...] | None:
-        """Return pictures of the games, STATE (N,), or None. Every call must pass the same games."""
+        """Return pictures of the games, STATE (N,), or None if the mode returns no pictures.
+
+        Every call must pass the same games in the same order, because `render` compares them with the last call.
+        """
         if self._mode is None:
             gymnasium.logger.warn("render() does nothing without a render_mode; 'ansi' returns text")
             return None

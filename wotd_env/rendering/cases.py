@@ -1,4 +1,4 @@
-"""Pictures of the rules, for docs/reference/rules.md and the rules of `wotd serve`."""
+"""Draw the pictures in docs/reference/rules.md and on the rules pages of `wotd serve`."""
 
 from __future__ import annotations
 
@@ -33,12 +33,12 @@ anxiety: .......|...../..A.BC.|...../.......|...../..B....|...../.......|..... e
 """  # noqa: E501
 
 CASES: dict[str, str] = dict(line.split(": ", 1) for line in _LINES.strip().splitlines())
-"""Name of a picture -> its position in the notation, then optionally ` -> ` and an action in the notation."""
+"""Pictures by name. A value is a position in the notation, optionally with ` -> ` and an action in the notation."""
 
 
 @functools.cache
 def draw_case(name: str) -> str:
-    """Return the picture of a case as SVG: the dice, and the pieces after the action."""
+    """Return the picture of a case as SVG, with the dice before the action and the pieces after the action."""
     position, _, word = CASES[name].partition(" -> ")
     rules, before = parse_position(position)
     game = Game(rules, skip_forced=False)

@@ -1,6 +1,7 @@
-"""SVG drawings of elements, animals, powers and dice, each in a box of 48 by 48, drawn for this project.
+"""SVG drawings of elements, animals, powers and dice. The box of a drawing is 48 by 48.
 
-Pieces and elements differ in outline as well as in color: a hexagon, a disc, a square, a diamond, a leaf.
+The elements, and the pieces of the five colors, differ in outline as well as in color. The outlines of the pieces are a
+hexagon, a disc, a square, a diamond and a leaf.
 """
 
 from __future__ import annotations
@@ -8,7 +9,7 @@ from __future__ import annotations
 import functools
 
 BOX = 48
-"""Side of the box of every drawing."""
+"""Width and height of the box of every drawing."""
 
 OUTLINES = (
     "M13.5 5.8 34.5 5.8 45 24 34.5 42.2 13.5 42.2 3 24Z",
@@ -17,16 +18,16 @@ OUTLINES = (
     "M24 3.2Q37.6 10.4 44.8 24 37.6 37.6 24 44.8 10.4 37.6 3.2 24 10.4 10.4 24 3.2Z",
     "M5 5H27Q43 5 43 21V43H21Q5 43 5 27Z",
 )
-"""Outline of the pieces of each color."""
+"""Outline of the pieces, by color."""
 
 
 def number(value: float) -> str:
-    """Return a number with at most two decimals."""
+    """Return a number as text with at most two decimals."""
     return f"{value:.2f}".rstrip("0").rstrip(".")
 
 
 def tag(name: str, content: str = "", /, **attributes: str | float) -> str:
-    """Return an SVG element; an underscore in the name of an attribute stands for a hyphen."""
+    """Return an SVG element. Underscores in the names of attributes become hyphens."""
     texts = {key: value if isinstance(value, str) else number(value) for key, value in attributes.items()}
     start = name + "".join(f' {key.replace("_", "-")}="{text}"' for key, text in texts.items())
     return f"<{start}>{content}</{name}>" if content else f"<{start}/>"
@@ -45,7 +46,7 @@ def _ellipse(x: float, y: float, rx: float, ry: float, **turn: str) -> str:
     return tag("ellipse", cx=x, cy=y, rx=rx, ry=ry, **turn, fill="{ink}")
 
 
-# Drawings in two colors, {ink} and {ground}
+# Drawings with placeholders for their two colors, {ink} and {ground}
 _WAVE = "c3.5-4.6 6.8-4.6 10 0s6.5 4.6 10 0 6.5-4.6 10 0"
 _WING = _shape(
     "M23.5 24C20 16 14 12 7.5 13.5 8.5 15.5 9.5 17 11 18 9.8 18.2 9 18.2 8.3 18 9.8 21 11.5 22.5 13.5 23.2"
@@ -120,7 +121,7 @@ _DRAGON = (
 
 
 def again(ink: str, width: float = 5) -> str:
-    """Return an arrow that turns back, the sign of another roll or turn."""
+    """Return the sign for another roll or turn: a circular arrow."""
     return _lines("M37.5 17A15.5 15.5 0 1 0 39 28", width, ink) + _shape("M41.5 6.5V21H27Z", ink)
 
 
@@ -137,12 +138,12 @@ _POWERS = (
 
 
 def power(number: int, ink: str, ground: str) -> str:
-    """Return the sign of a color's power; number 5 is the sign of `powers="any"`."""
+    """Return the sign of the power of the color `number`; 5 is the sign of `powers="any"`."""
     return _POWERS[number].format(ink=ink, ground=ground)
 
 
 def face(number: int, ink: str, ground: str) -> str:
-    """Return the sign of an element, or the dragon (5), in one color on another."""
+    """Return the sign of an element (0 to 4) or of the dragon (5) in the color `ink` on the color `ground`."""
     return (*_ELEMENTS, _DRAGON)[number].format(ink=ink, ground=ground)
 
 
@@ -154,7 +155,7 @@ def die(number: int, fill: str, ink: str, edge: str) -> str:
 
 
 def _outlined(outline: str, fill: str, edge: str, rim: str) -> str:
-    """Return a shape with a dark edge and a light rim, which stand out from any ground."""
+    """Return a shape with a dark edge and a light rim, so that it stands out from any background."""
     return "".join(
         tag("path", d=outline, fill=fill, stroke=stroke, stroke_width=width, stroke_linejoin="round")
         for stroke, width in ((rim, 5), (edge, 2))
@@ -163,7 +164,7 @@ def _outlined(outline: str, fill: str, edge: str, rim: str) -> str:
 
 @functools.lru_cache(maxsize=64)
 def piece(color: int, fill: str, ink: str, edge: str, rim: str) -> str:
-    """Return a piece: an animal in its outline."""
+    """Return a piece: the animal of a color inside the outline of this color."""
     return _outlined(OUTLINES[color], fill, edge, rim) + _ANIMALS[color].format(ink=ink, ground=fill)
 
 

@@ -1,7 +1,7 @@
-"""Text as strokes: an SVG needs no font, and looks the same on every machine.
+"""Draw text as strokes, so that an SVG needs no font and looks the same on every machine.
 
-A font file would have to be embedded in every SVG and every page of a replay. A letter is a path on a grid: baseline at
-0, small letters 7 high, capitals and digits 10, y downwards.
+A font file would have to be embedded in every SVG and every page of a replay. A letter is a path on a grid.
+The baseline is at y = 0, and y increases downwards. Small letters are 7 units high, capitals and digits 10 units.
 """
 
 from __future__ import annotations
@@ -61,20 +61,20 @@ _LETTERS: dict[str, tuple[float, str]] = {
 
 @functools.lru_cache(maxsize=1024)
 def _letters(text: str) -> list[tuple[float, str]]:
-    """Return width and path of every letter, without accents; an unknown letter becomes a question mark."""
+    """Return the width and path of every letter. Accents are dropped; an unknown letter becomes a question mark."""
     plain = unicodedata.normalize("NFKD", text)
     return [_LETTERS.get(letter, _LETTERS["?"]) for letter in plain if not unicodedata.combining(letter)]
 
 
 def width_of(text: str) -> float:
-    """Return the width of a line of text, in units of the grid, without the width of the strokes."""
+    """Return the width of a line of text in units of the grid, without the thickness of the strokes."""
     letters = _letters(text)
     return sum(width for width, _ in letters) + _SPACING * max(len(letters) - 1, 0)
 
 
 @functools.lru_cache(maxsize=1024)
 def lettering(text: str, color: str, weight: float = 1.5) -> str:
-    """Return a line of text as SVG, with strokes of width `weight`; its left end and its baseline are at 0."""
+    """Return a line of text as SVG, with strokes of width `weight`. The text starts at x = 0; its baseline is y = 0."""
     at, parts = 0.0, []
     for width, path in _letters(text):
         if path:

@@ -1,4 +1,4 @@
-"""Render a position in pixels: rasterize each mark once per picture width, and blend its pixels over the board."""
+"""Render a position in pixels: rasterize each mark of the scene once per picture width, and blend it over the board."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ from wotd_env.rendering.svg import place
 
 
 class _Sprite(NamedTuple):
-    """The pixels of a mark, to be blended as color + ground * keep / 255."""
+    """The pixels of a mark. The blended pixel is color + ground * keep / 255, where ground is the board's color."""
 
     area: tuple[slice, slice]
-    color: NDArray[np.uint16]  # (h, w, 3), 0 to 255 times its opacity
-    keep: NDArray[np.uint16]  # (h, w, 1), 0 to 255, the share of the ground that stays visible
+    color: NDArray[np.uint16]  # (h, w, 3): RGB, 0 to 255, already multiplied by the opacity (0 to 1)
+    keep: NDArray[np.uint16]  # (h, w, 1): 0 (ground invisible) to 255 (only the ground is visible)
 
 
 def render_rgb(
@@ -37,9 +37,9 @@ def render_rgb(
     roll_off: NDArray[np.int8] | None = None,
     names: Sequence[str] | None = None,
 ) -> NDArray[np.uint8]:
-    """Return the picture of a position in pixels, uint8 (3/4 `width`, `width`, 3): red, green, blue.
+    """Return the picture of a position as RGB pixels, uint8 (3/4 `width`, `width`, 3).
 
-    The arguments are those of `render_svg`. The theme cannot be "auto", which only browsers know.
+    See `render_svg` for the arguments. The theme cannot be "auto", because only browsers know the reader's preference.
 
     Raises:
         ImportError: if the extra `render` is not installed.
@@ -60,13 +60,13 @@ def render_rgb(
 
 @functools.lru_cache(maxsize=8)
 def _ground(board: Mark, width: int) -> NDArray[np.uint8]:
-    """Return the empty board, uint8 (h, w, 3)."""
+    """Return the pixels of the empty board, uint8 (h, w, 3)."""
     return np.ascontiguousarray(_draw(board, 0, 0, width, _height(width), width)[..., :3])
 
 
-@functools.lru_cache(maxsize=1024)  # takes 10 MB for some games drawn 640 pixels wide
+@functools.lru_cache(maxsize=1024)  # the cache takes 10 MB for a few games at a width of 640 pixels
 def _sprite(mark: Mark, width: int) -> _Sprite:
-    """Return the pixels of a mark in a picture with the given width."""
+    """Return the pixels of a mark for a picture of the given width."""
     unit = width / WIDTH
     left, top = max(math.floor(mark.x * unit), 0), max(math.floor(mark.y * unit), 0)
     right = min(math.ceil((mark.x + mark.width * mark.scale) * unit), width)
@@ -82,7 +82,7 @@ def _height(width: int) -> int:
 
 
 def _draw(mark: Mark, left: int, top: int, columns: int, rows: int, width: int) -> NDArray[np.uint8]:
-    """Return a part of a picture with only one mark, uint8 (rows, columns, 4)."""
+    """Return the part of a picture around one mark, with that mark only, as RGBA, uint8 (rows, columns, 4)."""
     with needed_for("a picture in pixels", "render"):
         import resvg_py
         from PIL import Image

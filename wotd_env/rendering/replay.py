@@ -32,7 +32,7 @@ FORMATS = (".html", ".gif", ".mp4")
 
 
 class Replay:
-    """A recorded game. A notebook shows it as the value of a cell.
+    """A recorded game to show or write. A notebook shows the object if it is the value of a cell.
 
     Args:
         game: the rules.
@@ -42,7 +42,8 @@ class Replay:
         names: the players' names by seat; by default the names of PettingZoo's agents.
 
     Raises:
-        ValueError: for no positions, a wrong number of actions or names, or records that are invalid under these rules.
+        ValueError: if `states` is empty, the number of actions or names is wrong, or a record is invalid under these
+            rules.
     """
 
     def __init__(
@@ -62,8 +63,8 @@ class Replay:
                 f"actions must be one for each of the {len(states)} positions, or for all but the last, "
                 f"got {len(taken)}"
             )
-        game.scores(states)  # checks the records
-        seat_names(names, game.rules.players)  # checks the names
+        game.scores(states)  # raises ValueError for invalid records
+        seat_names(names, game.rules.players)  # raises ValueError for a wrong number of names
         self.game, self.states = game, states.copy()
         self.actions = taken + [None] * (len(states) - len(taken))
         self.roll_off = roll_off
@@ -79,7 +80,7 @@ class Replay:
         )
 
     def html(self, theme: str = "auto") -> str:
-        """Return a self-contained page to step through the game.
+        """Return a self-contained HTML page for stepping through the game.
 
         Args:
             theme: "light", "dark", or "auto" for the preference of the reader's system.
@@ -101,7 +102,10 @@ class Replay:
         return page
 
     def _content(self, theme: str) -> dict[str, list[Any]]:
-        """Return the data of replay.js. A frame lists places, and a place refers to a drawing, each stored once."""
+        """Return the data of replay.js.
+
+        A frame is a list of places. A place refers to a drawing. Equal places and equal drawings are stored once.
+        """
         drawings: dict[str, int] = {}
         places: dict[tuple[int, str, str, str], int] = {}
         frames, captions = [], []
@@ -127,14 +131,14 @@ class Replay:
         """Write the game to a file: `.html` to step through, `.gif` or `.mp4` to watch.
 
         Args:
-            file: path; its ending is the format.
-            theme: "light", "dark" or, only in HTML, "auto"; by default "auto" in HTML, else "light".
+            file: path; its ending selects the format.
+            theme: "light", "dark", or "auto" (only for HTML). The default is "auto" for HTML, "light" for GIF and MP4.
             width: width of the pictures in pixels; ignored in HTML.
             fps: positions per second; ignored in HTML.
 
         Raises:
-            ImportError: if the format needs the extra `render`, and it is not installed.
-            OSError: if the file cannot be written. An existing file is unchanged.
+            ImportError: if the format needs the extra `render` and this extra is not installed.
+            OSError: if the file cannot be written; an existing file is then unchanged.
             ValueError: for an unknown ending or theme.
         """
         target = Path(file)
@@ -155,9 +159,9 @@ class Replay:
             )
 
     def _steps(self) -> Iterator[tuple[States, States, int | None, NDArray[np.int8] | None]]:
-        """Yield each position, STATE (1,), with the position before the last move, the decision and the roll-off.
+        """Yield (position, position before its last move, decision, roll-off) for each position, STATE (1,).
 
-        Only the first position has a roll-off.
+        The roll-off is None except at the first position.
         """
         before = self.states[:1]
         for i, action in enumerate(self.actions):
@@ -168,14 +172,14 @@ class Replay:
 
 
 def replay_game(recorded: RecordedGame) -> Replay:
-    """Return the replay of a game of `wotd_env.notation`, for example of `read_game`."""
+    """Return the replay of a recorded game, for example of a game from `wotd_env.notation.read_game`."""
     game, seed = Game(recorded.rules), recorded.seed
     roll_off = None if seed is None else game.roll_off(seed)
     return Replay(game, recorded.states, recorded.actions, roll_off=roll_off, names=recorded.players)
 
 
 def _hash(text: str) -> str:
-    """Return the digest with which the content security policy allows a script or style."""
+    """Return the digest of a script or style, for which a content security policy can allow it."""
     return "sha256-" + base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()
 
 
@@ -183,7 +187,7 @@ def _write_gif(file: Path, pictures: Iterator[NDArray[np.uint8]], fps: float) ->
     with needed_for("a GIF", "render"):
         from PIL import Image
     images = [Image.fromarray(picture) for picture in pictures]
-    # One palette for all pictures avoids flicker. The last picture has the most pieces on the board.
+    # One palette for all pictures avoids flicker. It comes from the last picture, which has the most pieces.
     colors = images[-1].quantize(256)
     first, *others = (image.quantize(palette=colors, dither=Image.Dither.NONE) for image in images)
     first.save(file, save_all=True, append_images=others, duration=round(1000 / fps), loop=0)
@@ -196,7 +200,7 @@ def _write_mp4(file: Path, pictures: Iterator[NDArray[np.uint8]], fps: float) ->
     first = next(pictures)
     with av.open(file, "w", format="mp4") as container:
         stream = container.add_stream("libx264", rate=Fraction(fps).limit_denominator(1000))
-        stream.height, stream.width = (side // 2 * 2 for side in first.shape[:2])  # H.264 needs even sizes
+        stream.height, stream.width = (side // 2 * 2 for side in first.shape[:2])  # H.264 needs even sides
         stream.pix_fmt = "yuv420p"
         for picture in chain([first], pictures):
             pixels = np.ascontiguousarray(picture[: stream.height, : stream.width])

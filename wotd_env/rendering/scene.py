@@ -1,7 +1,10 @@
-"""A position as a scene for all media: a list of marks, which are SVG drawings with their places.
+"""Describe a position as a scene, from which all pictures are drawn.
 
-A scene is 800 by 600. Its first mark is the empty board, which is the same for all positions of the same rules. `svg`,
-`raster` and `replay` draw the marks in order. Equal pieces, dice and texts have equal drawings, which media cache.
+A scene is a list of marks. A mark is an SVG drawing with its place. A scene is 800 by 600 units.
+
+The first mark of a scene is the empty board, which is the same for all positions of the same rules.
+The modules `svg`, `raster` and `replay` draw the marks in order. Equal pieces, dice and texts have equal drawings, so
+that these modules can store each drawing once.
 """
 
 from __future__ import annotations
@@ -47,38 +50,38 @@ PALETTES: dict[str, dict[str, str]] = {
         "road0": "#757d88", "road1": "#b9604f", "road2": "#9a9b9c", "road3": "#ab8a2b", "road4": "#4c84bd",
     },
 }  # fmt: skip
-"""Theme -> name -> color. A name that ends in a digit belongs to the element with this number, or to the dragon (5)."""
+"""Colors by theme and name. A digit at the end of a name is the number of an element, or 5 for the dragon."""
 
-# `svg.style` defines these CSS variables.
+# `svg.style` defines the colors as CSS variables.
 PALETTES["auto"] = {name: f"var(--wotd-{name})" for name in PALETTES["light"]}
 
 
 class Mark(NamedTuple):
-    """A drawing and its place. The upper left corner of its box is at x, y in the scene."""
+    """A drawing and its place in a scene. The upper left corner of the drawing's box is at x, y."""
 
-    svg: str  # the drawing, inside a box from 0, 0 to `width`, `height`
+    svg: str  # the drawing, inside a box from (0, 0) to (`width`, `height`)
     x: float
     y: float
-    scale: float = 1  # factor by which the box is enlarged
+    scale: float = 1  # ratio of the size in the scene to the size of the box
     width: float = glyphs.BOX
     height: float = glyphs.BOX
 
 
-# Layout: the dice above the board, the seats below it.
+# Layout in scene units: the dice are above the board, and the seats are below it.
 _MARGIN = 24
 _DIE, _DIE_STEP, _DICE_Y = 68, 80, 22
 _DICE_X = WIDTH - _MARGIN - _DIE_STEP * (DICE - 1) - _DIE
 _BOARD_Y, _LANE, _LANE_STEP = 156, 56, 62
-_START = 84  # left end of the pieces off the board
-_FIRST, _LAST = 222, WIDTH - _MARGIN - 8  # left and right end of the spaces
-_GAP = 14  # between plain and numbered spaces
+_START = 84  # left end of the pieces that are not on the board yet
+_FIRST, _LAST = 222, WIDTH - _MARGIN - 8  # left end of the first space, right end of the last one
+_GAP = 14  # gap between plain and numbered spaces
 _CARD_Y, _CARD, _CARD_GAP, _BADGE = 480, 98, 12, 36
 
-_ANY = 5  # the sign of `powers="any"`
+_ANY = 5  # number of the sign for `powers="any"`
 
 
 class _Board:
-    """The places of the spaces of a board, and the size of a piece on them."""
+    """The coordinates of the spaces of a board, and the size of a piece on a space."""
 
     def __init__(self, spaces: int) -> None:
         self.spaces = spaces
@@ -86,12 +89,12 @@ class _Board:
         self.size = min(self.step - 4, _LANE - 14)
 
     def x(self, space: int) -> float:
-        """Return the x of the middle of a space; spaces are numbered from 1."""
+        """Return the x coordinate of the middle of a space; spaces are numbered from 1."""
         return _FIRST + (space - 0.5) * self.step + _GAP * (space > self.spaces)
 
     @staticmethod
     def y(path: int) -> float:
-        """Return the middle of a path."""
+        """Return the y coordinate of the middle of a path."""
         return _BOARD_Y + _LANE_STEP * path + _LANE / 2
 
 
@@ -105,17 +108,17 @@ def scene(
     roll_off: NDArray[np.int8] | None = None,
     names: Sequence[str] | None = None,
 ) -> list[Mark]:
-    """Return the marks of a position in drawing order. The first one is the empty board.
+    """Return the marks of a position in drawing order. The first mark is the empty board.
 
-    The arguments and errors are those of `svg.render_svg`.
+    See `svg.render_svg` for the arguments and errors.
     """
     palette = PALETTES[check_choice("theme", theme, tuple(PALETTES))]
     rounds = roll_off if roll_off is not None and len(roll_off) else None
     before = state if before is None else before
-    scores = game.scores(np.concatenate([state, before]))[0].tolist()  # checks the records
+    scores = game.scores(np.concatenate([state, before]))[0].tolist()  # raises ValueError for invalid records
     moved = moved_pieces(before[0], state[0])
     if before["turn"] > state["turn"] or any(goal == 0 for *_, goal in moved):
-        moved = []  # the positions are of different games
+        moved = []  # `before` is a position of another game
     focus = winners(game, state) if state["phase"][0] == Phase.OVER else [int(state["player"][0])]
     shown = seat_names(names, game.rules.players)
     return [
@@ -130,7 +133,7 @@ def scene(
 def _text(
     text: str, x: float, y: float, size: float, color: str, *, weight: float = 1.5, anchor: float = 0
 ) -> Mark:
-    """Return text with capitals of height `size` on the baseline y. x is its start, or its end if `anchor` is 1."""
+    """Return text on the baseline y, with capitals of height `size`. It starts at x, or ends at x if `anchor` is 1."""
     width, pad = width_of(text), 2.0
     scale = size / CAPITAL
     svg = tag("g", lettering(text, color, weight), transform=f"translate({pad:g} {CAPITAL + pad:g})")
@@ -139,7 +142,7 @@ def _text(
 
 
 def _fitted(name: str, x: float, y: float, size: float, room: float, color: str) -> Mark:
-    """Return a name that fits into the width `room`: first its letters shrink, then its end is cut off."""
+    """Return a name that fits into the width `room`: shrink its letters down to 60 %, then cut off its end."""
     least = 0.6 * size
     while len(name) > 2 and width_of(name) * least > CAPITAL * room:
         name = f"{name.removesuffix('..')[:-1]}.."
@@ -179,7 +182,10 @@ def _empty_board(spaces: int, theme: str) -> Mark:
 def _status(
     record: np.void, palette: dict[str, str], focus: list[int], names: list[str], *, rolled_off: bool
 ) -> Iterator[Mark]:
-    """Yield the turn, then the player to act and the phase, or in a finished game the winners (`focus`)."""
+    """Yield the marks of the status line: the turn, then the player to act and the phase.
+
+    In a finished game, the line shows the winners, `focus`, instead of the player and the phase.
+    """
     phase, finished = Phase(record["phase"]), int(record["turn"])
     turn = f"turn {finished + 1}" + " - the most dragons begin" * rolled_off
     name = names[focus[0]] if focus else "nobody wins"
@@ -205,7 +211,7 @@ def _status(
 
 
 def _dice(record: np.void, palette: dict[str, str], action: int | None) -> Iterator[Mark]:
-    """Yield the dice, with marks for the kept dice, and the number of re-rolls left."""
+    """Yield the marks of the dice, of the kept dice, and of the number of re-rolls left."""
     phase = record["phase"]
     chosen = phase == Phase.KEEP and action is not None and action <= Action.STOP_ROLLING
     for i, face in enumerate(record["dice"].tolist()):
@@ -239,14 +245,14 @@ def _die(face: int, palette: dict[str, str], x: float, y: float, size: float) ->
 
 
 def _piece(color: int, palette: dict[str, str], x: float, y: float, size: float) -> Mark:
-    """Return a piece around a point."""
+    """Return the mark of a piece with its center at x, y."""
     fill, ink = palette[f"fill{color}"], palette[f"ink{color}"]
     drawing = glyphs.piece(color, fill, ink, palette["edge"], palette["rim"])
     return Mark(drawing, x - size / 2, y - size / 2, size / glyphs.BOX)
 
 
 def moved_pieces(before: np.void, after: np.void) -> list[tuple[int, int, int, int]]:
-    """Return the pieces on different spaces in two positions, as (seat, path, space before, space after)."""
+    """Return the pieces that moved between two positions, as (seat, path, space before, space after)."""
     old, new = before["pieces"], after["pieces"]
     moved = np.argwhere(old != new).tolist()
     return [(seat, path, int(old[seat, path]), int(new[seat, path])) for seat, path in moved]
@@ -255,9 +261,9 @@ def moved_pieces(before: np.void, after: np.void) -> list[tuple[int, int, int, i
 def _pieces(
     rules: Rules, record: np.void, palette: dict[str, str], moved: list[tuple[int, int, int, int]]
 ) -> Iterator[Mark]:
-    """Yield lines from start to goal for the `moved` pieces, then the dead pieces and all pieces."""
+    """Yield the marks of the pieces: lines for the moves of `moved` pieces, then dead pieces, then living pieces."""
     board, n = _Board(rules.spaces), rules.players
-    slot = min((_FIRST - _START - 10) / n, 38)  # width for each piece off the board
+    slot = min((_FIRST - _START - 10) / n, 38)  # width of a seat's place off the board
     for seat, path, start, goal in moved:
         origin = board.x(start) if start else _START + (seat + 0.5) * slot
         yield _way(origin, board.x(goal), board.y(path), palette["accent"])
@@ -283,7 +289,7 @@ def _pieces(
 
 
 def _way(start: float, goal: float, y: float, color: str) -> Mark:
-    """Return a line from a space to another, below the spaces between them."""
+    """Return the line of a move from one space to another, which runs below the spaces."""
     left, right = sorted((start, goal))
     depth, bend = 25, min(14, (right - left) / 2)
     low, end = 5 + depth, number(5 + right - left)
@@ -319,7 +325,10 @@ def _seats(
     focus: list[int],
     shown: list[int] | NDArray[np.int8],
 ) -> Iterator[Mark]:
-    """Yield a card for every seat with its name and power, and with `shown`: the points or the roll-off (R, n, 5)."""
+    """Yield the marks of a card for every seat: its name, its power, and `shown`.
+
+    `shown` contains the points of the seats or the roll-off, (R, n, 5).
+    """
     n = rules.players
     width = (WIDTH - 2 * _MARGIN - (n - 1) * _CARD_GAP) / n
     for seat in range(n):
@@ -346,16 +355,16 @@ def _seats(
 def _rolled_off(
     rounds: NDArray[np.int8], palette: dict[str, str], left: float, width: float
 ) -> Iterator[Mark]:
-    """Yield one seat's dice in a roll-off, (R, 5), as large as possible. All faces except dragons are faded."""
+    """Yield the dice of one seat in a roll-off of R rounds, (R, 5), as large as possible. Only dragons are unfaded."""
     height, step, gap = 44.0, 1.12, 10.0
 
     def size_of(across: int, columns: int) -> float:
-        """Return the size of a die, with `across` dice in a row of a round and `columns` rounds side by side."""
+        """Return the size of a die if a round has rows of `across` dice, and `columns` rounds are side by side."""
         wide, high = columns * step * across, -(-len(rounds) // columns) * step * -(-DICE // across)
         return min((width - gap * (columns - 1)) / wide, height / high, 36)
 
     layouts = [(across, columns) for across in (DICE, 3) for columns in range(1, len(rounds) + 1)]
-    # The dice of a round stay in one row unless two rows make them much larger.
+    # One row per round is preferred, unless two rows make the dice more than 1.2 times as large.
     across, columns = max(layouts, key=lambda layout: size_of(*layout) * (1.2 if layout[0] == DICE else 1))
     size = size_of(across, columns)
     rows = -(-DICE // across)
@@ -371,7 +380,7 @@ def _rolled_off(
 
 
 def _badge(power: int, spent: bool, palette: dict[str, str]) -> str:
-    """Return the sign of a power: on a full disc before use, struck out after use."""
+    """Return the mark of a power: a sign on a full disc before use, crossed out after use."""
     ground = "none" if spent else palette["accent"]
     ink = palette["faint"] if spent else palette["card"]
     line = palette["faint"] if spent else palette["accent"]

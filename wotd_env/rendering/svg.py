@@ -1,4 +1,4 @@
-"""Render a position as one SVG without fonts, scripts or external files, and show several in a notebook."""
+"""Render a position as a single SVG without fonts, scripts or external files; show several positions in a notebook."""
 
 from __future__ import annotations
 
@@ -30,15 +30,15 @@ def render_svg(
     roll_off: NDArray[np.int8] | None = None,
     names: Sequence[str] | None = None,
 ) -> str:
-    """Return the picture of a position. Equal positions give equal pictures.
+    """Return the picture of a position as SVG. Equal arguments give equal text.
 
     Args:
         game: the rules.
         state: STATE (1,).
-        before: STATE (1,), an earlier position of the same game. Pieces that have moved since are marked. A position
-            of another game marks nothing.
-        action: the decision taken in this position. The dice that it keeps are marked.
-        theme: "light", "dark", or "auto" for the reader's preference, which only browsers know.
+        before: STATE (1,), an earlier position of the same game. Pieces that have moved since then are
+            marked. If `before` is a position of another game, nothing is marked.
+        action: the decision taken in this position. If the action is a hold, the kept dice are marked.
+        theme: "light", "dark", or "auto" for the reader's preference. "auto" works only in browsers.
         width: in pixels; the height is three quarters of the width. Pages may show the picture in any size.
         roll_off: the roll-off of this game, from `Game.roll_off`, to show in place of the seats' points.
         names: the players' names by seat; by default the names of PettingZoo's agents.
@@ -63,7 +63,7 @@ def render_svg(
 
 
 class Pictures:
-    """Pictures side by side, shown as the value of a notebook cell."""
+    """Pictures side by side. A notebook shows the object if it is the value of a cell."""
 
     def __init__(self, pictures: list[str], more: int) -> None:
         self._pictures, self._more = pictures, more
@@ -91,9 +91,9 @@ def show(
     Args:
         game: the rules.
         states: STATE (N,).
-        before: STATE (N,), earlier positions of the same games. Pieces that have moved since are marked.
+        before: STATE (N,), earlier positions of the same games. Pieces that have moved since then are marked.
         theme: "light", "dark", or "auto" for the preference of the reader's system.
-        most: maximum number of pictures; the first games are drawn.
+        most: maximum number of pictures. Only the first `most` games are drawn.
 
     Raises:
         ValueError: for a record that is invalid under these rules, or an unknown theme.
@@ -112,18 +112,18 @@ def place(mark: Mark, drawing: str) -> str:
 
 
 def style() -> str:
-    """Return the CSS of the theme "auto": the colors of the theme that the reader prefers."""
+    """Return the CSS of the theme "auto", which takes the colors of the reader's preferred theme."""
     themes = (PALETTES["light"], PALETTES["dark"])
     light, dark = (";".join(f"--wotd-{name}:{color}" for name, color in theme.items()) for theme in themes)
     return f".wotd{{{light}}}@media (prefers-color-scheme:dark){{.wotd{{{dark}}}}}"
 
 
 def symbols() -> str:
-    """Return an SVG with the parts of a picture as symbols, for pages that lay out the board themselves.
+    """Return an SVG that defines a symbol for each part of a picture, for pages that draw the board themselves.
 
     `<use>` draws a symbol by its name: `piece-0` to `piece-4`, `dead`, `die-0` to `die-5`, `element-0` to `element-4`,
-    `power-0` to `power-5` (`powers="any"`), and `again`, the arrow of another roll or turn. The colors are the
-    variables of `style`. Elements, powers and `again` take the color of the text around them.
+    `power-0` to `power-4`, `power-5` for `powers="any"`, and `again`, the arrow for another roll or turn. The colors
+    are the CSS variables that `style` defines. Elements, powers and `again` have the color of the surrounding text.
     """
     colors, ink = PALETTES["auto"], "currentColor"
     drawings = {

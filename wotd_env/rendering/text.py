@@ -1,4 +1,4 @@
-"""Render a game as text: paths are rows, spaces are columns, and letters are the pieces of the seats."""
+"""Render a game as text: paths are rows, spaces are columns, and letters stand for the seats' pieces."""
 
 from __future__ import annotations
 
@@ -17,7 +17,8 @@ EMPTY = "."
 ANIMALS = ("black tortoise", "red bird", "white tiger", "yellow dragon", "blue dragon")
 FACES = (*ELEMENTS, "DRAGON")
 
-# ANSI codes for the ink and ground of the elements, the dragon and dead pieces: the 16 colors that all terminals have.
+# ANSI codes of the text and background colors of the elements, the dragon and dead pieces.
+# They use only the 16 colors that all terminals support.
 _COLORS = ("97;40", "97;41", "30;107", "30;103", "97;44", "97;42", "97;100")
 _STONE = 6
 
@@ -28,11 +29,11 @@ def render_text(game: Game, state: States, color: bool = False, names: Sequence[
     Args:
         game: the rules.
         state: STATE (1,).
-        color: color dice, paths and pieces with ANSI escape sequences.
+        color: whether to color dice, paths and pieces with ANSI escape sequences.
         names: the players' names by seat, see `seat_names`.
 
     Returns:
-        Lines of at most 110 characters, plus names and escape sequences, without a line break at the end.
+        Lines of at most 110 characters, not counting names and escape sequences. There is no line break at the end.
     """
     how: _Paint = paint if color else lambda text, color: text
     names = seat_names(names, game.rules.players)
@@ -44,12 +45,12 @@ def seat_names(names: Sequence[str] | None, players: int) -> list[str]:
     """Return the name to show for each seat.
 
     Args:
-        names: names by seat, as in game files: "me:Anna" is shown as "Anna", and "?" as the name of PettingZoo's agent,
-            such as "player_0". None means "?" for all seats. Control characters are shown as escapes.
+        names: names by seat, as in game files. "me:Anna" is shown as "Anna", and "?" as the name of the seat's agent in
+            PettingZoo, such as "player_0". None means "?" for all seats. Control characters are shown as escapes.
         players: number of seats.
 
     Raises:
-        ValueError: unless there is a name for every seat.
+        ValueError: if the number of names differs from the number of seats.
     """
     if names is not None and len(names) != players:
         raise ValueError(f"names must be one for each of the {players} seats, got {list(names)}")
@@ -61,7 +62,7 @@ def seat_names(names: Sequence[str] | None, players: int) -> list[str]:
 
 
 def describe_due(state: States) -> str:
-    """Describe the next decision or roll of a running game, STATE (1,), in words to follow the player's name."""
+    """Describe the next decision or roll of a running game, STATE (1,), as text to follow the player's name."""
     left = int(state["rolls_left"][0])
     keep = f"chooses which dice to keep, {left} re-roll{'s' * (left != 1)} left"
     return {
@@ -89,12 +90,12 @@ _Paint = Callable[[str, int], str]
 
 
 def paint(text: str, color: int) -> str:
-    """Return text in the colors of an element, the dragon (5) or dead pieces (6), with ANSI escape sequences."""
+    """Add ANSI escape sequences for the colors of an element (0 to 4), the dragon (5) or dead pieces (6) to a text."""
     return f"\x1b[1;{_COLORS[color]}m{text}\x1b[0m"
 
 
 def _news(game: Game, state: States, names: Sequence[str], paint: _Paint) -> list[str]:
-    """Return the lines of the turn and the dice, or of the result."""
+    """Return the lines with the turn and the dice or, of a finished game, with the result."""
     record = state[0]
     lettered = [f"{name} ({letter})" for name, letter in zip(names, SEATS, strict=False)]
     actor = lettered[record["player"]]
@@ -109,7 +110,7 @@ def _news(game: Game, state: States, names: Sequence[str], paint: _Paint) -> lis
 
 
 def winners(game: Game, state: States) -> list[int]:
-    """Return the seats that have won a finished game, STATE (1,). A truncated game has no winner."""
+    """Return the winning seats of a finished game, STATE (1,); an empty list for a truncated game."""
     rewards = game.rewards(state)[0]
     won: list[int] = np.flatnonzero(rewards == rewards.max()).tolist()
     return [] if state["truncated"][0] else won
@@ -127,7 +128,7 @@ def describe_result(game: Game, state: States, names: Sequence[str]) -> str:
 
 
 def listed(words: Sequence[str]) -> str:
-    """Join words for a sentence: "a, b and c"."""
+    """Join words as in "a, b and c"."""
     return words[0] if len(words) == 1 else f"{', '.join(words[:-1])} and {words[-1]}"
 
 
@@ -158,7 +159,7 @@ def _row(name: str, cells: Sequence[str], spaces: int, waiting: str) -> str:
 
 
 def _seats(game: Game, state: States, names: Sequence[str], paint: _Paint) -> list[str]:
-    """Return a line for every seat. The seat to act is marked."""
+    """Return a line for every seat, with a mark for the seat to act, and a legend line if there are dead pieces."""
     record = state[0]
     lines, width = [], max(map(len, names))
     for seat, score in enumerate(game.scores(state)[0]):

@@ -1,4 +1,7 @@
-"""The window of `render_mode="human"`. A process has one window, because SDL (under pygame) has a single display."""
+"""Show games in a window, for `render_mode="human"`.
+
+A process can have only one window, because SDL, the library under pygame, has only one display.
+"""
 
 from __future__ import annotations
 
@@ -17,20 +20,19 @@ if TYPE_CHECKING:
     import pygame
 
 FPS = 4
-"""Maximum number of pictures per second. The window waits, so that people can follow."""
+"""Maximum number of pictures per second. Each call waits for its turn, so that people can follow the game."""
 
 MOST = 16
 """Maximum number of games in the window. A larger batch shows its first games."""
 
-# `clock` is pygame's clock if there is a window. `shut` says whether the user has closed the window.
+# `clock` is pygame's clock, or None without a window. `shut` is True after the user has closed the window.
 _window = SimpleNamespace(clock=None, shut=False)
 
 
 def show_in_window(game: Game, states: States, before: States) -> None:
-    """Show games in a window, which the first call opens, and wait until the next picture is due.
+    """Show the first `MOST` games of a batch, STATE (N,), in a window; wait until the next picture is due.
 
-    Of the games, STATE (N,), the first `MOST` are shown. If the user closes the window, it stays closed until
-    `close_window` is called.
+    The first call opens the window. If the user closes it, later calls show nothing until `close_window` is called.
 
     Raises:
         ImportError: if the extra `render` is not installed.
@@ -44,7 +46,7 @@ def show_in_window(game: Game, states: States, before: States) -> None:
     surface = pygame.display.get_surface() if pygame.display.get_init() else None
     if surface is None:
         try:
-            pygame.display.init()  # `pygame.init` would also look for sound
+            pygame.display.init()  # `pygame.init` would also open the sound device
             surface = pygame.display.set_mode((WIDTH, HEIGHT), pygame.RESIZABLE)
         except pygame.error as error:
             raise RuntimeError(

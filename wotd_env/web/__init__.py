@@ -1,4 +1,6 @@
-"""Play in the browser: tables for people and agents, served by `wotd serve` (docs/how-to/serve.md; extra `web`).
+"""The server of `wotd serve`: people and agents play at tables in the browser.
 
-A function that cannot serve a client raises `limits.Refused`, with the reason, and changes nothing.
+It needs the extra `web`. docs/how-to/serve.md explains its use.
+
+A function that refuses a client's request raises `limits.Refused` with the reason, and changes nothing.
 """

@@ -1,4 +1,4 @@
-"""Agents and the advisor. Each answers for the games of all tables, in a thread of its own."""
+"""Agents and the advisor. Each agent decides for all tables in its own thread. The advisor also has its own thread."""
 
 from __future__ import annotations
 
@@ -27,16 +27,16 @@ from wotd_env.web.strengths import STRENGTHS
 AGENTS = ("random", "greedy", "planner", "td", "deep", "ppo")
 """The standard agents. The operator can add others."""
 
-_TOGETHER = 256  # games in one call
-_SUBSTITUTE = "greedy"  # decides for an agent that fails
-_MAX_STUCK = 16  # unfinished calls of one agent: each occupies a thread
+_TOGETHER = 256  # maximum number of games in one call of an agent
+_SUBSTITUTE = "greedy"  # the agent that decides if another agent fails
+_MAX_STUCK = 16  # maximum number of late calls of one agent, because a late call occupies a thread
 
 _log = logging.getLogger("wotd_env.web")
 
 
 @functools.lru_cache(maxsize=256)
 def game_of(rules: Rules) -> Game:
-    """Return the game of some rules, including forced decisions."""
+    """Return the game for some rules; it also asks for forced decisions."""
     return Game(rules, skip_forced=False)
 
 
@@ -48,7 +48,10 @@ def advisor_of(rules: Rules) -> Advisor:
 
 @functools.lru_cache(maxsize=8)
 def guarantor_of(rules: Rules) -> Advisor | None:
-    """Return the advisor with the guarantees for three players; None for other rules, or if the table is missing."""
+    """Return the advisor that computes guarantees from the solved table of these rules for three players.
+
+    Return None for other numbers of players, or if there is no valid table on this machine.
+    """
     try:
         return Advisor(game_of(rules), load(cache_file(rules))) if rules.players == 3 else None
     except (ValueError, OSError):
@@ -56,32 +59,32 @@ def guarantor_of(rules: Rules) -> Advisor | None:
 
 
 def guarantees(game: Game, states: States) -> list[float | None]:
-    """Return the equity that the seat to act can force in each position, STATE (N,), if it is known."""
+    """Return the equity that the seat to act can force in each position, STATE (N,); None where it is unknown."""
     guarantor = guarantor_of(game.rules)
     try:
         return guarantor.analyze(states).equity.tolist() if guarantor else [None] * len(states)
-    except TableError as error:  # found when a part of the table is first read
+    except TableError as error:  # a damaged part is only found when it is first read
         _log.error("%s", error)
         return [None] * len(states)
 
 
 class Asked:
-    """A slow function of a batch of games, called from the event loop with single games.
+    """Collects requests for single games from the event loop, and answers them in batches with a slow function.
 
-    One call runs at a time, in a thread. Requests that arrive meanwhile form the next batch. A request waits at most
-    `patience` seconds. If a call takes longer, the next batch gets a new thread.
+    The function runs in a thread, on one batch at a time. Requests that arrive meanwhile form the next batch. A
+    request waits at most `patience` seconds. If a call takes longer, the next batch is called in a new thread.
 
-    `name` is for the log. `answer(game, states)` returns one answer for each game of STATE (N,).
+    `name` appears in the log. `answer(game, states)` returns one answer for each game of STATE (N,).
     """
 
     def __init__(self, name: str, answer: Callable[[Game, States], Sequence[Any]], patience: float) -> None:
         self._name, self._answer, self._patience = name, answer, patience
         self._waiting: dict[Rules, list[tuple[States, asyncio.Future[Any]]]] = defaultdict(list)
         self._work: asyncio.Task[None] | None = None
-        self._stuck: set[asyncio.Future[Any]] = set()  # calls that exceeded the patience and still run
+        self._stuck: set[asyncio.Future[Any]] = set()  # late calls that still run
 
     async def __call__(self, rules: Rules, state: States) -> Any:
-        """Return the answer for a game, STATE (1,); raise TimeoutError if it is late, or too many calls are stuck."""
+        """Return the answer for a game, STATE (1,); raise TimeoutError if it is late or too many calls hang."""
         if len(self._stuck) >= _MAX_STUCK:
             raise TimeoutError(f"{_MAX_STUCK} calls of {self._name} have not returned")
         answered: asyncio.Future[Any] = asyncio.get_running_loop().create_future()
@@ -112,7 +115,7 @@ class Asked:
             _log.error(what, self._name, self._patience, len(self._stuck), _MAX_STUCK)
             answers = [TimeoutError(f"no answer in {self._patience:g} s")] * len(asked)
         elif error := call.exception():
-            if len(asked) > 1:  # ask again one by one: the other games may work
+            if len(asked) > 1:  # ask for each game again: only one of them may have caused the error
                 for each in asked:
                     await self._answer_batch(rules, [each])
                 return
@@ -130,11 +133,11 @@ class Asked:
     def _returned(self, call: asyncio.Future[Any]) -> None:
         self._stuck.discard(call)
         if not call.cancelled():
-            call.exception()  # mark it as seen
+            call.exception()  # else asyncio logs the error of a late call
 
 
 async def in_thread(work: Callable[[], Any]) -> Any:
-    """Return the result of a function, called in a new daemon thread, which does not keep the process alive."""
+    """Call a function in a new daemon thread; return its result. Such a thread does not keep the process alive."""
     done: Future[Any] = Future()
     done.set_running_or_notify_cancel()
 
@@ -149,9 +152,10 @@ async def in_thread(work: Callable[[], Any]) -> Any:
 
 
 class Agents:
-    """The agents of a server: `STRENGTHS`, `AGENTS`, and `more` by name.
+    """The agents of a server: `STRENGTHS`, `AGENTS`, and the agents of the operator, `more`, by name.
 
-    An agent has `patience` seconds for a decision; then another agent decides. `words` are descriptions by name.
+    If an agent does not decide within `patience` seconds, `greedy` decides instead. `words` maps the name of each
+    agent to its description.
     """
 
     def __init__(self, more: dict[str, Policy] | None = None, patience: float = 10) -> None:
@@ -161,11 +165,15 @@ class Agents:
         words = {name: strength.words for name, strength in STRENGTHS.items()}
         words |= {name: POLICIES[name].words.partition(";")[0] for name in AGENTS}
         own = dict.fromkeys(more or {}, "an agent of this server")
-        self.words = own | words | own  # an agent of the operator replaces one of its name, and comes first
+        self.words = own | words | own  # the operator's agents are first, and replace namesakes
         self._asked: dict[str, Asked] = {}
 
     def listed(self, rules: Rules) -> list[dict[str, Any]]:
-        """Return all agents as JSON: `level` counts `STRENGTHS` from 1, `plays` is whether they play these rules."""
+        """Return all agents as JSON.
+
+        `level` is the place of the agent in `STRENGTHS`, from 1, or None. `plays` is True if the agent plays these
+        rules; otherwise `why` is the reason.
+        """
         levels = {name: level for level, name in enumerate(STRENGTHS, 1)}
         return [
             {
@@ -189,7 +197,7 @@ class Agents:
         return ""
 
     def _obstacle(self, name: str, rules: Rules) -> str:
-        """Return in words the single rule that keeps an agent from playing, or "these rules"."""
+        """Return words for the one rule that an agent cannot play; "these rules" if there is no such single rule."""
         for field in fields(Rules):
             with contextlib.suppress(ValueError, ImportError, OSError):
                 usual: dict[str, Any] = {field.name: field.default}
@@ -198,7 +206,7 @@ class Agents:
         return "these rules"
 
     async def choose(self, name: str, rules: Rules, state: States) -> tuple[int, str | None]:
-        """Return a legal action for a game, STATE (1,), and a note if the substitute chose it."""
+        """Return an agent's action in a game, STATE (1,), and a note if `greedy` chose instead, else None."""
         if name not in self._asked:
             rng, policy = np.random.default_rng(), self._policies[name]
             self._asked[name] = Asked(
@@ -220,7 +228,7 @@ class Agents:
 
 
 def _in_words(rules: Rules, name: str) -> str:
-    """Return one field of rules in words."""
+    """Return words for the value of one field of rules."""
     return {
         "players": f"{rules.players} players",
         "spaces": f"{rules.spaces} plain spaces",

@@ -1,4 +1,4 @@
-"""The application of `wotd serve`: routes, middleware and shared state (docs/reference/http.md)."""
+"""The Starlette application of `wotd serve`: routes, middleware and shared state (docs/reference/http.md)."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from wotd_env.web.store import Store
 
 _HERE = Path(__file__).parent
 STATIC = _HERE / "static"
-"""Folder of the files of the page."""
+"""Folder with the static files of the page, such as scripts and styles."""
 
 
 def make_app(
@@ -36,7 +36,8 @@ def make_app(
 ) -> Starlette:
     """Return the application.
 
-    `policies` are agents besides the standard ones. `names` are allowed host names besides IP addresses and localhost.
+    `policies` are agents in addition to the standard ones. `names` are allowed host names; IP addresses and localhost
+    are always allowed.
     """
     server = Server(store, policies or {}, limits or Limits())
     app = Starlette(
@@ -59,7 +60,7 @@ def make_app(
 
 
 def _constant(content: str, kind: str) -> Callable[[Request], Response]:
-    """Return a handler for constant content."""
+    """Return a handler that always responds with the same content."""
     tag = f'"{hashlib.sha256(content.encode()).hexdigest()[:16]}"'
 
     def answer(request: Request) -> Response:

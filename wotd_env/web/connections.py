@@ -1,4 +1,4 @@
-"""How uvicorn serves the application: its settings, its log, and connections with deadlines."""
+"""Set up uvicorn for the application: settings, log, and connections with deadlines."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ _CAUSED_BY_CLIENTS = (
     "Invalid UTF-8 sequence received from client.",
     "Unsupported upgrade request.",
     "Exceeded concurrency limit.",
-    "ASGI callable returned without completing handshake.",  # uvicorn's message for a refused socket
+    "ASGI callable returned without completing handshake.",  # uvicorn logs this for a refused socket
 )
-"""uvicorn's messages about clients. Some come with a traceback."""
+"""uvicorn's messages about errors of clients. uvicorn logs some of them with a traceback."""
 
 
 def config_of(app: ASGIApp, limits: Limits, **settings: Any) -> uvicorn.Config:
-    """Return uvicorn's settings for an application. `settings` override them."""
+    """Return uvicorn's settings for an application. `settings` override the defaults of this function."""
     usual: dict[str, Any] = {
         "http": type("Connection", (_Connection,), {"limits": limits}),
         "log_config": None,
@@ -51,21 +51,21 @@ def set_up_log() -> None:
 def concerns(record: logging.LogRecord) -> bool:
     """Return whether a message of uvicorn concerns the operator."""
     message = record.getMessage()
-    second_interrupt = message.rstrip().endswith("CancelledError")  # the traceback after a second Ctrl-C
+    second_interrupt = message.rstrip().endswith("CancelledError")  # uvicorn logs it after a second Ctrl-C
     return message not in _CAUSED_BY_CLIENTS and not second_interrupt
 
 
 class _Connection(H11Protocol):
     """An HTTP connection that is dropped if the client sends a request or reads a response too slowly.
 
-    uvicorn itself only limits the pause between two requests.
+    uvicorn itself has a limit for the pause between two requests only.
     """
 
     limits = Limits()
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
-        self._awaited: Any = None  # the part of a request that the deadline is for
+        self._awaited: Any = None  # state of h11 that the deadline is set for
         self._deadline: asyncio.TimerHandle | None = None
         self._unread: asyncio.TimerHandle | None = None
 
@@ -79,13 +79,13 @@ class _Connection(H11Protocol):
 
     def _watch(self) -> None:
         """Set the deadline when the client starts a part of a request; clear it when the request is complete."""
-        upgraded = self.transport.get_protocol() is not self  # to a WebSocket, which has deadlines of its own
+        upgraded = self.transport.get_protocol() is not self  # a WebSocket has its own deadlines
         state = None if upgraded else self.conn.their_state
         if state is self._awaited:
-            return  # more bytes of the same part: the deadline stays
+            return  # more bytes of the same part do not extend the deadline
         self._awaited = state
         _cancel(self._deadline)
-        # The application itself answers a slow body, after `patience` seconds.
+        # A body gets twice the time, because the application itself refuses a slow body after `patience`.
         if state in (h11.IDLE, h11.SEND_BODY):
             seconds = self.limits.patience * (1 if state is h11.IDLE else 2)
             self._deadline = self.loop.call_later(seconds, self.transport.abort)

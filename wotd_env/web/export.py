@@ -1,4 +1,4 @@
-"""Games of people against agents as Parquet, a row for each decision that was not forced."""
+"""Export the games of people against agents to Parquet, with one row for each decision that was not forced."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ PERSON = "person"
 
 _TYPES = {
     **{field.name: field.type for field in schema(Rules()) if field.name != "seed"},
-    "mask": pa.list_(pa.int8()),  # its length depends on the number of players
+    "mask": pa.list_(pa.int8()),  # a list of variable length: it depends on the number of players
     "policy": pa.string(),
     "person": pa.int64(),
     "agent": pa.string(),
@@ -41,19 +41,20 @@ _TYPES = {
     "source": pa.string(),
 }
 COLUMNS = pa.schema([pa.field(name, kind, nullable=False) for name, kind in _TYPES.items()])
-"""The columns of the file."""
+"""The schema of the Parquet file."""
 
 
 def export(store: Store, file: Path) -> tuple[int, int, int]:
-    """Write all games that count to a file, and the results of the page to its metadata.
+    """Write all games that count (see `people.versus`) to a Parquet file.
 
-    Games and people have the same numbers in all exports of a server. The file contains no names.
+    The metadata of the file contains the results that the page shows. A game keeps its number in all exports of a
+    server, and so does a person. The file contains no names.
 
     Returns:
         The numbers of games, people and decisions.
 
     Raises:
-        OSError: if the file cannot be written; an older file is unchanged.
+        OSError: if the file cannot be written. A file from an earlier export then stays unchanged.
     """
     tables = list(stored_tables(store))
     games, decisions = list(_games(store, tables)), 0
@@ -76,23 +77,23 @@ def export(store: Store, file: Path) -> tuple[int, int, int]:
 
 
 def _games(store: Store, tables: list[Table]) -> Iterator[tuple[Table, int, Outcome]]:
-    """Yield the games that count: the table, the number of the game, and its outcome."""
+    """Yield the table, the number and the outcome of each game that counts."""
     for table, number in finished(tables):
         try:
             found = outcome(table_at(store, table, number))
-        except Refused:  # damaged, and logged
+        except Refused:  # the game is damaged; `table_at` has logged it
             continue
         if found:
             yield table, number, found
 
 
 def _rows(table: Table, found: Outcome) -> pa.Table:
-    """Return the decisions of the game of a table."""
+    """Return the rows of the game at a table, one for each decision that was not forced."""
     recorded, game, kind = table.recorded(), table.game, found.versus
     asked = np.flatnonzero(game.legal_actions(recorded.states[:-1]).sum(1) > 1)
     state = recorded.states[asked]
     reward = game.rewards(recorded.states[-1:])[0]
-    if found.resigned:  # only games of two players can be resigned
+    if found.resigned:  # only a player of a game of two can resign
         reward = np.where(np.arange(len(reward)) == found.seat, -1.0, 1.0)
     own = state["player"] == found.seat
     columns = decision_columns(game, state, recorded.actions[asked], advisor_of(table.rules).analyze(state))
@@ -118,5 +119,5 @@ def _rows(table: Table, found: Outcome) -> pa.Table:
 
 
 def _number_of(text: str) -> int:
-    """Return a number of 63 bits that identifies a text."""
+    """Return a hash of a text with 63 bits."""
     return int.from_bytes(hashlib.sha256(text.encode()).digest()[:8]) >> 1

@@ -1,4 +1,4 @@
-"""Middleware for every request: allowed hosts and origins, rate limits, protective headers, and error responses."""
+"""Middleware that checks hosts, origins and request rates, and adds security headers; handlers for errors."""
 
 from __future__ import annotations
 
@@ -24,40 +24,40 @@ HEADERS = {
     "cross-origin-resource-policy": "same-origin",
     "cross-origin-opener-policy": "same-origin",
 }
-"""Headers of every response."""
+"""Security headers of every response."""
 
 
 def error_body(refused: Refused) -> dict[str, Any]:
-    """Return the JSON of a refusal."""
+    """Return the JSON object that tells a client why its request is refused."""
     return {"error": refused.reason, "field": refused.field, "status": refused.status}
 
 
 def refusal(refused: Refused) -> JSONResponse:
-    """Return the response for a refusal."""
+    """Return the HTTP response to a refused request."""
     headers = {"retry-after": str(refused.wait)} if refused.wait else None
     return JSONResponse(error_body(refused), refused.status, headers)
 
 
 async def _answer(request: Request, error: Exception) -> Response:
-    """Return the response for an exception."""
+    """Return the HTTP response to a request that has raised an exception."""
     if isinstance(error, Refused):
         return refusal(error)
     if isinstance(error, HTTPException):
         reasons = {404: "there is nothing at this address", 405: "this address takes another method"}
         return refusal(Refused(error.status_code, reasons.get(error.status_code, error.detail)))
     answer = refusal(Refused(500, "the server has made a mistake; your games are not affected"))
-    answer.headers.update(HEADERS)  # an unexpected exception bypasses the middleware
+    answer.headers.update(HEADERS)  # this response does not pass through `Guard`, which adds headers
     return answer
 
 
 ERROR_HANDLERS: Any = dict.fromkeys((Refused, HTTPException, Exception), _answer)
-"""Starlette's exception handlers."""
+"""The exception handlers for Starlette."""
 
 
 class Guard:
-    """Refuses foreign hosts, foreign pages and too many requests; adds headers to responses.
+    """Refuses unknown host names, requests from pages of other servers, and too many requests; adds `HEADERS`.
 
-    `names` are the allowed host names in lower case, besides IP addresses and localhost.
+    `names` are the allowed host names, in lower case. IP addresses and localhost are always allowed.
     """
 
     def __init__(self, app: ASGIApp, names: frozenset[str]) -> None:
@@ -100,7 +100,7 @@ class Guard:
 
 
 def _check_origin(headers: Headers, names: frozenset[str]) -> None:
-    """Refuse foreign host names (DNS rebinding) and pages of other servers."""
+    """Refuse unknown host names, against DNS rebinding, and requests from pages of other servers."""
     host = headers.get("host", "")
     try:
         name = urlsplit(f"//{host}").hostname or ""

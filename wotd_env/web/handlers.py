@@ -1,4 +1,4 @@
-"""The HTTP requests (docs/reference/http.md): one function for each."""
+"""Handlers of the HTTP requests, one function for each request (docs/reference/http.md)."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ LANGUAGES = ("en", "es", "de", "hi")
 
 
 async def _read(request: Request, schema: type[requests.Schema], most: int = 0) -> requests.Schema:
-    """Return the message in the body of a request. The body has at most `most` bytes, by default `Limits.message`."""
+    """Return the message in the body of a request; refuse more than `most` bytes, by default `Limits.message`."""
     if request.headers.get("content-type", "").partition(";")[0].strip().lower() != "application/json":
         raise Refused(415, "the request must have the header Content-Type: application/json")
     limits, content = server_of(request).limits, bytearray()
@@ -169,9 +169,9 @@ async def _invitation(request: Request) -> JSONResponse:
 def _order(
     schema: type[requests.Message], execute: Callable[..., Viewer | None]
 ) -> Callable[[Request], Awaitable[JSONResponse]]:
-    """Return the handler of a message whose fields are arguments of `execute`, a method of `Tables`.
+    """Return a handler that reads a message and passes its fields to `execute`, a method of `Tables`.
 
-    `execute` returns a new viewer if it changes the seats of the viewer, else None.
+    `execute` returns a new viewer if it has changed the seats of the viewer, else None.
     """
 
     async def answer(request: Request) -> JSONResponse:
@@ -217,7 +217,7 @@ async def _review(request: Request) -> Response:
 
 async def _games(request: Request) -> Response:
     server = server_of(request)
-    _ = server.tables  # refuses while the server warms up
+    _ = server.tables  # raises `Refused` while the server warms up
     body = await _read(request, requests.Recorded, server.limits.text)
     server.games.count(address_of(request))
     content = await server.reviews(lambda: replay(requests.parse_recorded(body.text), body.review))

@@ -1,4 +1,4 @@
-"""Limits for clients: numbers, rates, and the exception for refused requests."""
+"""Limits for clients: maximum numbers, sizes, rates and times, and the exception for refused requests."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from dataclasses import dataclass
 RETRY = 5
 """Seconds until a client may repeat a request that the server could not serve."""
 
-_CLIENTS = 10_000  # clients that a rate remembers
+_CLIENTS = 10_000  # maximum number of clients that a `Rate` remembers
 
 
 class Refused(Exception):
-    """Raised for a refused request, with an HTTP status, a sentence for the client, and the wrong field, if any.
+    """Raised to refuse a request, with an HTTP status, a reason for the client, and the name of the wrong field.
 
     `wait` is the number of seconds until another attempt can succeed; None if waiting does not help.
     """
@@ -31,30 +31,30 @@ class Limits:
 
     tables: int = 1000
     tables_per_address: int = 100
-    sockets: int = 1000  # open at the same time
+    sockets: int = 1000  # maximum number of open sockets
     sockets_per_address: int = 24
-    message: int = 2048  # bytes of a message or request
-    text: int = 65536  # bytes of a request with a recorded game
+    message: int = 2048  # maximum size of a message or request in bytes
+    text: int = 65536  # maximum size of a request with a recorded game in bytes
 
-    # Rates per second and address.
+    # Maximum rates: requests per second from one address.
     requests: float = 20
     new_tables: float = 0.5
-    games: float = 0.5  # uploaded games, and first reviews of games of tables
+    games: float = 0.5  # uploaded games, and reviews that are not in the cache
     wrong_keys: float = 0.1  # wrong keys and wrong invitations
-    messages: float = 10  # from one socket
+    messages: float = 10  # messages per second from one socket
 
-    # Seconds.
-    patience: float = 10  # for a request's head, its body, and a socket's first message
-    unread: float = 30  # until a client has read a response
-    thinking: float = 10  # for a decision of an agent
-    reviewing: float = 60  # for a review
+    # Maximum times in seconds.
+    patience: float = 10  # for the head of a request, for its body, and for a socket's first message
+    unread: float = 30  # for a client to read a response
+    thinking: float = 10  # for an agent to decide
+    reviewing: float = 60  # for the review of a game
 
-    reviews: int = 20  # running or waiting
-    days: float = 30  # until a table without decisions is deleted
+    reviews: int = 20  # maximum number of running and waiting reviews
+    days: float = 30  # age at which an unused table is deleted: days since its last change
 
 
 class Rate:
-    """A token bucket of size `at_once` for each client. `what` names the limited thing in the refusal."""
+    """A token bucket of size `at_once` for each client; `what` names the limited requests in the error message."""
 
     def __init__(
         self, per_second: float, what: str, at_once: float = 10, clock: Callable[[], float] = time.monotonic
@@ -63,7 +63,7 @@ class Rate:
         self._tokens: OrderedDict[str, tuple[float, float]] = OrderedDict()  # client -> tokens, time
 
     def count(self, client: str = "") -> None:
-        """Take a token of a client; raise Refused if there is none."""
+        """Take a token from the bucket of a client; raise Refused if the bucket is empty."""
         now = self._clock()
         tokens, then = self._tokens.get(client, (self._most, now))
         tokens = min(self._most, tokens + (now - then) * self._per_second)
@@ -77,7 +77,7 @@ class Rate:
 
 
 def client_of(address: str) -> str:
-    """Return the client of an address: the IPv4 address, or the /64 network of an IPv6 address."""
+    """Return the name under which an address is counted: an IPv4 address itself, but the /64 network of an IPv6 one."""
     ip = ip_of(address)
     if isinstance(ip, ipaddress.IPv6Address):
         return str(ip.ipv4_mapped or ipaddress.ip_network((int(ip), 64), strict=False))
@@ -85,7 +85,7 @@ def client_of(address: str) -> str:
 
 
 def ip_of(text: str) -> ipaddress.IPv4Address | ipaddress.IPv6Address | None:
-    """Return an IP address from its text; None for other text."""
+    """Parse an IP address; return None if the text is not an IP address."""
     try:
         return ipaddress.ip_address(text)
     except ValueError:

@@ -1,6 +1,7 @@
-"""People against agents: the games that count, and their luck-adjusted scores.
+"""Results of people against agents: which games count, and the luck-adjusted scores.
 
-Everything is computed from the stored games. A game is one observation, and the games of one person are dependent.
+All results are computed from the stored games. One game is one observation. The games of the same person are
+statistically dependent.
 """
 
 from __future__ import annotations
@@ -29,13 +30,13 @@ from wotd_env.web.table import Table
 from wotd_env.web.tables import table_at
 from wotd_env.web.views import Json
 
-_MOST = 20_000  # maximum number of graded games, from the latest tables
+_MOST = 20_000  # maximum number of graded games; those of the oldest tables are left out
 
 _log = logging.getLogger("wotd_env.web")
 
 
 class Versus(NamedTuple):
-    """The kind of a game: one person against an agent in all other seats."""
+    """A kind of game: one person plays against one agent, which has all other seats."""
 
     agent: str
     rules: Rules
@@ -43,23 +44,23 @@ class Versus(NamedTuple):
 
 
 class Outcome(NamedTuple):
-    """A finished game of a person, in shares of the win."""
+    """A finished game of a person. `share` and `luck` are in units of one win."""
 
     versus: Versus
-    person: str  # digest of the key of the browser
+    person: str  # digest of the key in the person's browser
     seat: int  # the person's seat
     resigned: bool  # whether the person resigned
-    share: float  # the result: 0 if resigned, equal shares if truncated
-    luck: float  # the person's luck in all rolls; its expected value is 0
-    source: str  # the source of the equities that measure the luck
+    share: float  # the person's share of the win: 0 if resigned, 1 / players if truncated
+    luck: float  # change of the expected share due to all rolls; its expected value is 0
+    source: str  # name of the method that computed the equities behind `luck`
     exact: bool  # whether these equities are exact
 
 
 def versus(table: Table, number: int) -> tuple[int, Versus] | None:
-    """Return the seat of the person in a game, and its kind; None if the game does not count.
+    """Return the person's seat in a game, and the kind of the game; None if the game does not count.
 
-    A game counts if it starts without a given position, one seat belongs to a person whose browser has a key, and one
-    agent has all other seats from the start.
+    A game counts if three conditions hold: it does not start from a given position, a person whose browser has a key
+    has one seat, and one agent has all other seats from the start.
     """
     if number == 1 and table.begins is not None:
         return None
@@ -70,16 +71,16 @@ def versus(table: Table, number: int) -> tuple[int, Versus] | None:
         elif seat.finished is None or number > seat.finished + 1:
             agents.add(seat.agent)
         else:
-            return None  # the agent took the seat over in this game
+            return None  # an agent took over the seat during this game
     if len(people) != 1 or len(agents) != 1 or table.seats[people[0]].person is None:
         return None
     return people[0], Versus(agents.pop(), table.rules, table.help)
 
 
 def outcome(table: Table) -> Outcome | None:
-    """Return the outcome of the finished game of a table; None if it does not count."""
+    """Return the outcome of the finished game at a table; None if the game does not count."""
     found, played = versus(table, table.number), table.played
-    replaced = any(step.note for step in played.steps)  # another agent decided for one that failed
+    replaced = any(step.note for step in played.steps)  # an agent failed, and another one decided instead
     if found is None or replaced:
         return None
     (seat, kind), n = found, table.rules.players
@@ -93,7 +94,7 @@ def outcome(table: Table) -> Outcome | None:
 
 
 def finished(tables: Iterable[Table]) -> Iterator[tuple[Table, int]]:
-    """Yield the table and the number of each finished game that counts, see `versus`."""
+    """Yield the table and the number of each finished game that counts (see `versus`)."""
     for table in tables:
         for number in range(1, table.number + (table.status == "over")):
             if versus(table, number):
@@ -101,7 +102,7 @@ def finished(tables: Iterable[Table]) -> Iterator[tuple[Table, int]]:
 
 
 def summarize(outcomes: Iterable[Outcome], tables: Iterable[Table]) -> list[Json]:
-    """Return the results of each kind of game as JSON; the running games of tables count as unfinished."""
+    """Return the results of `outcomes` for each kind of game, as JSON; count the running games of `tables`."""
     playing = [versus(table, table.number) for table in tables if table.status == "playing" and table.ply]
     unfinished = Counter(found[1] for found in playing if found)
     kinds: dict[Versus, list[Outcome]] = defaultdict(list)
@@ -132,12 +133,12 @@ def _row(kind: Versus, found: Sequence[Outcome], unfinished: int) -> Json:
 
 
 def margin_of_people(sums: NDArray[np.number], counts: NDArray[np.number]) -> float:
-    """Return half the width of the 95 % interval of the mean sums.sum() / counts.sum(); infinity for one person.
+    """Return half the width of the 95 % interval of the mean sums.sum() / counts.sum(); infinity if N = 1.
 
-    `sums` and `counts`, (N,), are the sum and the number of each person's values; every person has at least one value.
-    The values of one person are dependent, so the jackknife leaves out one person at a time. With Student's t
-    distribution the interval covers 95 % even for few people, or if one person plays most games; that of
-    `intervals.margin_of_ratio` covers less.
+    `sums` and `counts`, (N,), contain the sum and the number of the values of each of N persons; no number is 0. The
+    jackknife leaves out one person at a time, because the values of the same person are dependent. The interval uses
+    Student's t distribution. It covers 95 % even for few people, or if one person plays most games. The interval of
+    `intervals.margin_of_ratio` covers less in these cases.
     """
     people = len(sums)
     if people < 2:
@@ -148,7 +149,7 @@ def margin_of_people(sums: NDArray[np.number], counts: NDArray[np.number]) -> fl
 
 
 class People:
-    """The results of a server. Each finished game is read and graded once, in the background."""
+    """The results of people on a server. A background task reads and grades each finished game once."""
 
     def __init__(self, store: Store) -> None:
         self._store = store
@@ -156,7 +157,7 @@ class People:
         self._work: asyncio.Task[None] | None = None
 
     def results(self, tables: Sequence[Table]) -> Json:
-        """Return the results of the graded games as JSON, and start to grade the others."""
+        """Return the results of the graded games as JSON; start to grade the finished games that are not graded yet."""
         games = {(table.id, number): table for table, number in list(finished(tables))[-_MOST:]}
         for gone in self._graded.keys() - games.keys():
             del self._graded[gone]
@@ -171,7 +172,7 @@ class People:
             try:
                 at = table_at(self._store, table, number)
                 self._graded[name, number] = await in_thread(functools.partial(outcome, at))
-            except Refused:  # damaged or deleted
+            except Refused:  # the game is damaged or deleted
                 self._graded[name, number] = None
             except Exception:
                 _log.exception("game %d of table %s cannot be graded", number, name)

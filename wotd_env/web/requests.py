@@ -1,7 +1,7 @@
-"""Schemas and readers of the messages from clients.
+"""Schemas for the messages from clients, and functions that read them.
 
-msgspec checks types and sizes of the JSON. The package itself checks rules, positions and games. Every reader raises
-`Refused` with the wrong field, its value and the allowed values.
+msgspec checks the types and sizes of the JSON values. wotd_env checks the rules, positions and games. Every function
+that reads a message raises `Refused` with the name of the wrong field, its value and the allowed values.
 """
 
 from __future__ import annotations
@@ -22,14 +22,14 @@ from wotd_env.notation import RecordedGame, parse_game, parse_position
 from wotd_env.web.limits import Refused
 
 KINDS = ("here", "invited", "open", "agent")
-"""Kinds of seats: for a person at the host's screen, a person with an invitation, anyone, or an agent."""
+"""Kinds of seats: for a person at the host's screen, for a person with an invitation, for anyone, for an agent."""
 NAME_LENGTH = 24
-"""Maximum number of characters of a name."""
+"""Maximum number of characters in a person's name."""
 PACE = {"least": 0.0, "most": 5.0, "default": 0.8}
-"""Seconds before a decision that no person takes."""
+"""Seconds that the server waits before a decision of an agent or a forced decision."""
 
-_LEAST_AMONG_AGENTS = 0.2  # smallest pace of a table without people, in seconds: nobody slows it down
-_MAX_TURNS = 1000  # limits memory and disk
+_LEAST_AMONG_AGENTS = 0.2  # smallest pace of a table of agents only, in seconds
+_MAX_TURNS = 1000  # largest `max_turns`, to limit memory and disk space
 
 _Whole = Annotated[int, Meta(ge=0, le=1 << 31)]
 _Word = Annotated[str, Meta(min_length=1, max_length=64)]
@@ -42,13 +42,13 @@ class Message(msgspec.Struct, forbid_unknown_fields=True):
 
 
 class Hello(Message, tag="hello"):
-    """The first message of a socket."""
+    """The first message on a socket, with the key of the client."""
 
     key: _Word
 
 
 class Act(Message, tag="act"):
-    """A decision: its index in the game, and the number or word of the action."""
+    """A decision: `ply` is its index in the game, `action` the number of the action or its word in the notation."""
 
     ply: _Whole
     action: _Whole | _Word
@@ -61,19 +61,19 @@ class Next(Message, tag="next"):
 
 
 class SetPace(Message):
-    """A request for another pace; None pauses the table."""
+    """A request to change the pace of a table; None pauses the table."""
 
     pace: _Pace | None
 
 
 class Step(Message):
-    """A request to take decision `ply`, which no person takes, at once."""
+    """A request to take decision `ply`, an agent's or a forced one, at once."""
 
     ply: _Whole
 
 
 class Resign(Message):
-    """A resignation of a seat in a game."""
+    """A request to resign a game for a seat."""
 
     game: _Whole
     seat: _Whole
@@ -91,15 +91,15 @@ class Named(Message):
 
 
 class Join(Named):
-    """A request for a seat, by invitation or at an open seat."""
+    """A request to sit down, on the seat of an invitation or on an open seat."""
 
     invitation: _Word | None = None
     seat: _Whole | None = None
-    person: _Word | None = None  # key of the browser
+    person: _Word | None = None  # key in the person's browser
 
 
 class Invitation(Message):
-    """A request to look at the seat of an invitation, or at the open seats."""
+    """A request for facts about the seat of an invitation or, without one, about the open seats of a table."""
 
     invitation: _Word | None = None
 
@@ -112,14 +112,14 @@ class HandOver(Message):
 
 
 class Recorded(Message):
-    """A game or a position as text."""
+    """A recorded game or a position as text; `review` asks for grades of its decisions."""
 
     text: Annotated[str, Meta(min_length=1)]
     review: bool = False
 
 
 class RulesOrPosition(Message):
-    """Rules, or a position, which includes its rules."""
+    """Base of messages with either rules or a position. The text of a position includes its rules."""
 
     rules: dict[str, Any] | None = None
     position: Annotated[str, Meta(min_length=1, max_length=1000)] | None = None
@@ -128,7 +128,8 @@ class RulesOrPosition(Message):
 class StudiedPosition(RulesOrPosition):
     """A request for the choices of a position.
 
-    With `values`, the answer has the chance to win after each choice. It has the decisions of up to two `agents`.
+    The response includes the decisions of up to two `agents` and, if `values` is true, the chance to win after each
+    choice.
     """
 
     values: bool = False
@@ -136,7 +137,7 @@ class StudiedPosition(RulesOrPosition):
 
 
 class NewSeat(Named):
-    """A seat of a new table."""
+    """A request for one seat of a new table."""
 
     kind: str = "here"
     agent: _Word | None = None
@@ -152,12 +153,12 @@ class NewSeat(Named):
 
 
 class NewTable(RulesOrPosition, kw_only=True):
-    """A new table."""
+    """A request to set up a table."""
 
     seats: list[NewSeat]
     help: bool | None = None
     pace: _Pace = PACE["default"]
-    person: _Word | None = None  # key of the browser, for all seats at its screen
+    person: _Word | None = None  # key in the host's browser, for all seats at the host's screen
 
 
 Schema = TypeVar("Schema")
@@ -165,7 +166,7 @@ _IN_WORDS = {"int": "an integer", "float": "a number", "str": "text", "bool": "t
 
 
 def read(content: bytes | str, schema: type[Schema]) -> Schema:
-    """Return a message from its JSON text."""
+    """Read a message from its JSON text."""
     try:
         value = msgspec.json.decode(content)
     except (msgspec.DecodeError, UnicodeError, RecursionError):
@@ -177,13 +178,13 @@ def read(content: bytes | str, schema: type[Schema]) -> Schema:
 
 
 def _refused(value: Any, error: str) -> Refused:
-    """Return the refusal for an error of msgspec, such as "Expected `int`, got `str` - at `$.ply`"."""
+    """Translate an error message of msgspec to `Refused`, such as "Expected `int`, got `str` - at `$.ply`"."""
     reason, _, path = error.partition(" - at `$")
     field = path.strip(".`")
     if unset := re.search(r"(missing|unknown) .*`(.*)`", reason):
         field = f"{field}.{unset[2][:NAME_LENGTH]}".strip(".")
         return Refused(400, f"{field} {'is missing' if unset[1] == 'missing' else 'is unknown here'}", field)
-    if not reason.startswith(("Expected", "Invalid")):  # from a __post_init__
+    if not reason.startswith(("Expected", "Invalid")):  # an error from a __post_init__
         return Refused(400, f"{field}: {reason}" if field else reason, field or reason.partition(" ")[0])
     wanted = reason.partition(", got")[0].removeprefix("Expected ")
     for kind, words in _IN_WORDS.items():
@@ -200,7 +201,7 @@ def _show(value: Any) -> str:
 
 
 def check_table(table: NewTable, rules: Rules) -> None:
-    """Check the seats and the pace of a new table. Its agents are checked by `Tables.create`."""
+    """Check the seats and the pace of a new table. `Tables.create` checks the agents."""
     if len(table.seats) != rules.players:
         reason = f"seats must have one entry for each of the {rules.players} players, got {len(table.seats)}"
         raise Refused(400, reason, "seats")
@@ -208,14 +209,14 @@ def check_table(table: NewTable, rules: Rules) -> None:
 
 
 def check_pace(pace: float | None, only_agents: bool) -> None:
-    """Check the pace of a table."""
+    """Refuse a pace that is too fast for a table of agents only."""
     if pace is not None and pace < _LEAST_AMONG_AGENTS and only_agents:
         reason = f"pace must be at least {_LEAST_AMONG_AGENTS} at a table of agents, got {pace:g}"
         raise Refused(400, reason, "pace")
 
 
 def rules_and_position(body: RulesOrPosition) -> tuple[Rules, States | None]:
-    """Return the rules of a request, and the position, STATE (1,), if it has one."""
+    """Return the rules of a request, and its position, STATE (1,), or None."""
     if body.position is None:
         return _rules({name: value for name, value in (body.rules or {}).items() if value is not None}), None
     if body.rules:
@@ -226,7 +227,7 @@ def rules_and_position(body: RulesOrPosition) -> tuple[Rules, States | None]:
         raise Refused(400, str(error), "position") from None
     if state["phase"][0] == Phase.OVER:
         raise Refused(400, "position must be of a running game; this game is over", "position")
-    state["rng"] = 0  # else the writer of the position would know future dice
+    state["rng"] = 0  # else the client, who has written the position, would know future dice
     if isinstance(rules.start, int):
         rules = replace(rules, start="dragons")
     return _with_few_turns(rules, "position"), state
@@ -248,7 +249,7 @@ def _with_few_turns(rules: Rules, field: str) -> Rules:
 
 
 def parse_recorded(text: str) -> RecordedGame:
-    """Return a recorded game from its text. A position gives a game without decisions."""
+    """Parse a recorded game. The text of a position becomes a game without decisions."""
     try:
         if text.lstrip().startswith("["):
             recorded = parse_game(text)

@@ -1,4 +1,4 @@
-"""Values of positions and decisions as JSON: help during a game, and the review after it."""
+"""Value positions and grade decisions, as JSON: for help during a game, and for its review afterwards."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from wotd_env.web.table import Table, Viewer
 from wotd_env.web.views import Json
 
 _HINTS = 2
-_AT_ONCE = 2  # running reviews, because each thread slows down all other requests
+_AT_ONCE = 2  # maximum number of running reviews: their threads slow down all other requests
 
 _log = logging.getLogger("wotd_env.web")
 
@@ -34,7 +34,8 @@ _log = logging.getLogger("wotd_env.web")
 class Reviews:
     """Runs reviews in threads, a few at a time. At most `most` reviews run or wait.
 
-    After `patience` seconds the client gets a refusal. The review continues, and the next review starts beside it.
+    If a review takes longer than `patience` seconds, the request of its client is refused. The late review continues,
+    but the next waiting review may start.
     """
 
     def __init__(self, most: int, patience: float) -> None:
@@ -43,7 +44,7 @@ class Reviews:
         self._turn = asyncio.Semaphore(_AT_ONCE)
 
     async def __call__(self, work: Callable[[], Json]) -> bytes:
-        """Return the result of `work` as JSON; refuse the request if too many reviews wait, or this one is late."""
+        """Run a review, `work`, and return its result as JSON; raise Refused if too many wait or this one is late."""
         if self._unfinished >= self._most:
             raise Refused(503, "too many games wait for their review; try again soon", wait=RETRY)
         self._unfinished += 1
@@ -66,7 +67,7 @@ class Reviews:
     def _finished(self, running: asyncio.Task[bytes]) -> None:
         self._unfinished -= 1
         if not running.cancelled():
-            running.exception()  # mark it as seen: the client may be gone
+            running.exception()  # else asyncio logs the error if the client is gone
 
 
 class Advised(NamedTuple):
@@ -74,9 +75,9 @@ class Advised(NamedTuple):
 
     equity: float
     actions: NDArray[np.float32]  # (A,): the equity of every action, -inf if it is not legal
-    source: str  # of the equities, in words
-    exact: bool  # whether the source is the exact solution
-    guarantee: float | None  # the equity that the seat to act can force against all others together, if known
+    source: str  # name of the method that computed the equities
+    exact: bool  # whether the equities are exact
+    guarantee: float | None  # equity that the seat can force against a coalition of all others, if known
 
 
 def advise(game: Game, states: States) -> list[Advised]:
@@ -88,21 +89,21 @@ def advise(game: Game, states: States) -> list[Advised]:
 
 
 def chance(players: int, equity: float) -> float:
-    """Return the share of the win that belongs to an equity."""
+    """Convert an equity to a chance to win."""
     return (1 + (players - 1) * equity) / players
 
 
 def source(players: int, advised: Advised) -> Json:
-    """Return the source of the values, and the chance to win that the seat to act can guarantee, as JSON."""
+    """Return the source of the equities and the chance to win that the seat to act can force, as JSON."""
     forced = None if advised.guarantee is None else round(chance(players, advised.guarantee), 4)
     return {"source": advised.source, "exact": advised.exact, "guarantee": forced}
 
 
 def chances(game: Game, state: States, equity: float, before: Sequence[float]) -> list[float]:
-    """Return every seat's chance to win in a position, STATE (1,). A shared victory counts as a share.
+    """Return every seat's chance to win in a position, STATE (1,). A win shared by k seats counts 1/k.
 
-    The equity gives the chance of the seat to act. The other seats share the rest in the proportions of `before`, the
-    chances at an earlier position.
+    The chance of the seat to act follows from `equity`. Only this chance is known. The remaining chance is divided
+    among the other seats in proportion to `before`, the chances of all seats at an earlier position.
     """
     n = game.rules.players
     if game.is_over(state)[0]:
@@ -114,7 +115,7 @@ def chances(game: Game, state: States, equity: float, before: Sequence[float]) -
 
 
 def hints(game: Game, advised: Advised) -> list[Json]:
-    """Return the best choices, best first, with the loss of each in win chances."""
+    """Return the best actions, best first, each with the chance to win that it loses against the best one."""
     best = np.argsort(-advised.actions, kind="stable")[:_HINTS]
     scale = (game.rules.players - 1) / game.rules.players
     losses = (advised.actions[best[0]] - advised.actions[best]).astype(float) * scale
@@ -126,13 +127,13 @@ def hints(game: Game, advised: Advised) -> list[Json]:
 
 
 class Helper:
-    """The advisor of all tables. It has `patience` seconds for a position."""
+    """Values positions of all tables with the advisor, within `patience` seconds for each position."""
 
     def __init__(self, patience: float) -> None:
         self._advise = Asked("the advisor", advise, patience)
 
     async def values(self, game: Game, state: States) -> Json:
-        """Return the acting seat's chance to win after each choice of a position, and the source, as JSON."""
+        """Return the chance to win after each legal action for the seat to act, and the source, as JSON."""
         try:
             advised: Advised = await self._advise(game.rules, state)
         except TimeoutError:
@@ -142,7 +143,7 @@ class Helper:
         return {"chances": [round(chance(n, equity), 4) for equity in equities], **source(n, advised)}
 
     async def __call__(self, table: Table, viewer: Viewer) -> Json:
-        """Return the chances to win and, for the player to act, the best choices, as JSON."""
+        """Return every seat's chance to win and, if the viewer is to act, the best actions, as JSON."""
         if not table.help or not table.number:
             raise Refused(409, "there is no help at this table, or its game has not begun", "table")
         game, state, number, ply = table.game, table.state, table.number, table.ply
@@ -153,7 +154,7 @@ class Helper:
         try:
             advised = await asyncio.shield(advice)
         except Exception:
-            if table.advice is advice:  # the next request repeats the call
+            if table.advice is advice:  # so the next request calls the advisor again
                 table.advice = None
             raise Refused(503, "the position could not be valued in time", wait=RETRY) from None
         stood = chances(game, state, advised.equity, table.stood)
@@ -172,22 +173,23 @@ class Helper:
 
 
 def _log_failure(advice: asyncio.Task[Any]) -> None:
-    """Log an unexpected error of the advisor. `Asked` logs late answers."""
+    """Log an unexpected error of the advisor, but not a timeout, which `Asked` has logged."""
     if not advice.cancelled() and (error := advice.exception()) and not isinstance(error, TimeoutError):
         _log.error("the advisor failed", exc_info=error)
 
 
 def roll_off_of(game: Game, seed: int) -> list[list[list[int] | None]] | None:
-    """Return the rounds of the roll-off of a seed: five faces for each seat, None for a seat that does not roll.
+    """Return the rolls for the start of the game with this seed: rounds, each with five faces for each seat.
 
-    In rounds after the first, only the seats that tied before roll.
+    A seat that does not roll in a round has None instead. After the first round, only the tied seats roll again.
+    Return None if the starting player is not rolled for.
     """
     rounds = game.roll_off(seed).tolist()
     return [[dice if min(dice) >= 0 else None for dice in seats] for seats in rounds] or None
 
 
 def replay(recorded: RecordedGame, graded: bool, loser: int | None = None) -> Json:
-    """Return a recorded game step by step, with grades of its decisions if `graded`.
+    """Return a recorded game step by step, and grade its decisions if `graded`.
 
     `loser` is the seat that has resigned, if any.
     """
@@ -216,7 +218,7 @@ def replay(recorded: RecordedGame, graded: bool, loser: int | None = None) -> Js
 
 
 def _grades(game: Game, recorded: RecordedGame, names: Sequence[str], steps: list[Json]) -> Json:
-    """Add grade, luck and chances to each step; return the summary of the game."""
+    """Add the grade, the luck and the chances to win to each step; return the summary of the game."""
     advisor = advisor_of(recorded.rules)
     reviewed = review(recorded, advisor)
     notes = {note.number: note for note in reviewed.notes}

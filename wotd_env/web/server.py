@@ -1,4 +1,4 @@
-"""The shared state of all requests, `app.state.server`: tables, agents, reviews and rates."""
+"""State that all requests share, `app.state.server`: the tables, agents, cached reviews and rate limits."""
 
 from __future__ import annotations
 
@@ -24,13 +24,13 @@ from wotd_env.web.review import Helper, Reviews, advise, replay
 from wotd_env.web.store import Store
 from wotd_env.web.tables import Tables
 
-_KEPT_BYTES = 20_000_000  # size of the cache of reviews
+_KEPT_BYTES = 20_000_000  # maximum size of the cache of reviews in bytes
 
 _log = logging.getLogger("wotd_env.web")
 
 
 class Server:
-    """The shared state of all requests, with the arguments of `app.make_app`."""
+    """State that all requests share. The arguments are those of `app.make_app`."""
 
     def __init__(self, store: Store, policies: dict[str, Policy], limits: Limits) -> None:
         self.limits, self._store, self._policies = limits, store, policies
@@ -48,7 +48,7 @@ class Server:
 
     @contextlib.asynccontextmanager
     async def lifespan(self, app: Starlette) -> AsyncIterator[None]:
-        """Accept requests at once; open the tables after the warm-up."""
+        """Start to open the tables in the background, and accept requests meanwhile; close the tables at the end."""
         opening = asyncio.create_task(self._open())
         try:
             yield
@@ -72,7 +72,7 @@ class Server:
 
     @property
     def ready(self) -> bool:
-        """Whether the tables are open."""
+        """Whether the warm-up is over and the tables can be used."""
         return self._tables is not None
 
     @property
@@ -83,14 +83,14 @@ class Server:
         return self._tables
 
     def keep_review(self, which: tuple[str, int, tuple[str, ...]], content: bytes) -> None:
-        """Cache a review; drop the oldest reviews if the cache is too large."""
+        """Add a review to the cache; remove the oldest reviews if the cache is too large."""
         self.reviewed[which] = content
         while sum(map(len, self.reviewed.values())) > _KEPT_BYTES:
             del self.reviewed[next(iter(self.reviewed))]
 
     @contextlib.contextmanager
     def guesses(self, connection: HTTPConnection) -> Iterator[None]:
-        """Rate-limit wrong keys and wrong invitations. Right keys and invitations always work."""
+        """Limit the rate of wrong keys and invitations. The limit does not apply to valid keys and invitations."""
         try:
             yield
         except Refused as refused:
@@ -100,18 +100,18 @@ class Server:
 
 
 def server_of(connection: HTTPConnection) -> Server:
-    """Return the shared state."""
+    """Return the state that all requests share."""
     server: Server = connection.app.state.server
     return server
 
 
 def address_of(connection: HTTPConnection) -> str:
-    """Return the client of a request: an IPv4 address or an IPv6 network, see `limits.client_of`."""
+    """Return the IPv4 address or IPv6 network under which a request is counted (see `limits.client_of`)."""
     return client_of(connection.client.host if connection.client else "")
 
 
 def _compile() -> None:
-    """Compile all kernels by calling them once."""
+    """Call all compiled functions once, so that no request has to wait for their compilation."""
     game, actions = game_of(Rules(spaces=0)), list[int]()
     state = game.new(1, seed=0)
     policies = [make_policy("greedy"), make_policy("planner")]
@@ -120,5 +120,5 @@ def _compile() -> None:
         actions += action.tolist()
         game.step(state, action)
     replay(parse_game(str(record_game(game.rules, actions, seed=0))), graded=True)
-    usual = game_of(Rules())  # the package has a learned value for these rules
+    usual = game_of(Rules())  # compiles the learned value function, which the package has for these rules
     advise(usual, usual.new(1, seed=0))

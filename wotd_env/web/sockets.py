@@ -1,4 +1,4 @@
-"""The WebSocket of a table: views and help to the client, decisions from it."""
+"""Serve the WebSocket of a table: send views and help to the client, and execute its decisions."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from wotd_env.web.limits import Rate, Refused
 from wotd_env.web.server import Server, address_of, server_of
 from wotd_env.web.table import Table, Viewer
 
-# Close codes, beside the standard ones.
+# Codes for closing a socket: three standard codes, and three of this server (from 4400).
 _TOO_FAST, _MISTAKE, _TRY_AGAIN, _NOT_YOURS, _GONE, _IDLE = 1008, 1011, 1013, 4403, 4404, 4408
 
 _ORDER = cast("type[requests.Act | requests.Next]", requests.Act | requests.Next)
@@ -27,13 +27,13 @@ _log = logging.getLogger("wotd_env.web")
 
 
 class _Client(NamedTuple):
-    """A client at a table, with a valid key."""
+    """A client with a valid key, and its socket."""
 
     server: Server
     socket: WebSocket
     table: Table
     key: str
-    changed: asyncio.Event  # set if the client needs a new view
+    changed: asyncio.Event  # set if a new view must be sent to the client
 
     def viewer(self) -> Viewer:
         tables = self.server.tables
@@ -44,7 +44,7 @@ async def serve_socket(socket: WebSocket) -> None:
     """Serve a socket until it is closed."""
     server = server_of(socket)
     try:
-        await socket.accept()  # browsers show the reason for a closed socket, but not for a failed handshake
+        await socket.accept()  # else pages cannot read the reason of a refusal
         with _counted(server, address_of(socket)):
             await _serve(server, socket, server.tables.find(socket.path_params["table"]))
     except Refused as refused:
@@ -60,14 +60,14 @@ async def serve_socket(socket: WebSocket) -> None:
 
 def _is_disconnect(socket: WebSocket, error: Exception) -> bool:
     """Return whether an error means that the client is gone or too slow."""
-    if isinstance(error, RuntimeError):  # Starlette raises it for a message after the socket is closed
+    if isinstance(error, RuntimeError):  # Starlette raises it if a message is sent on a closed socket
         return WebSocketState.DISCONNECTED in (socket.client_state, socket.application_state)
     return isinstance(error, WebSocketDisconnect | TimeoutError | OSError)
 
 
 @contextlib.contextmanager
 def _counted(server: Server, address: str) -> Iterator[None]:
-    """Count a socket while it is open."""
+    """Count the open sockets, in total and of each address; refuse a socket above the limits."""
     limits = server.limits
     if server.sockets.total() >= limits.sockets:
         raise Refused(503, f"{limits.sockets} sockets are open, which is the most")
@@ -78,11 +78,11 @@ def _counted(server: Server, address: str) -> Iterator[None]:
         yield
     finally:
         server.sockets[address] -= 1
-        server.sockets += Counter()  # drops addresses without sockets
+        server.sockets += Counter()  # removes addresses whose count is 0
 
 
 async def _serve(server: Server, socket: WebSocket, table: Table) -> None:
-    """Check the key of a client, then send views and obey messages until either task ends."""
+    """Check the key of a client; then send views and execute messages until either of these two tasks ends."""
     try:
         async with asyncio.timeout(server.limits.patience):
             hello = requests.read(await _receive(socket), requests.Hello)
@@ -115,7 +115,7 @@ async def _serve(server: Server, socket: WebSocket, table: Table) -> None:
 
 
 async def _receive(socket: WebSocket) -> str:
-    """Return the next message. A binary message counts as empty."""
+    """Return the text of the next message, or empty text for a binary message."""
     message = await socket.receive()
     if message["type"] == "websocket.disconnect":
         raise WebSocketDisconnect(message.get("code", 1000))
@@ -123,7 +123,7 @@ async def _receive(socket: WebSocket) -> str:
 
 
 async def _send(socket: WebSocket, kind: str, content: dict[str, Any]) -> None:
-    """Send a message. A client that does not read it is dropped."""
+    """Send a message; raise TimeoutError if the client does not read it in time."""
     async with asyncio.timeout(server_of(socket).limits.unread):
         await socket.send_text(msgspec.json.encode({"type": kind, **content}).decode())
 
@@ -147,17 +147,17 @@ async def _obey(client: _Client) -> None:
                 await socket.close(_TOO_FAST, "too many messages")
                 return
             if refused.status == 409:
-                client.changed.set()  # the client has an old view
+                client.changed.set()  # the message was based on an old view
 
 
 async def _push(client: _Client) -> None:
-    """Send a view after every change, and help if the table has it."""
+    """Send a view after every change of the table, and help if it is allowed at the table."""
     table, game, ply = client.table, 0, 0
     while True:
         client.changed.clear()
         try:
             viewer = client.viewer()
-        except Refused as refused:  # the table was deleted, or the seat was given away
+        except Refused as refused:  # the table was deleted, or an agent got the client's seat
             await client.socket.close(_GONE if refused.status == 404 else _NOT_YOURS)
             return
         view = table.view(viewer, ply if table.number == game else 0)
@@ -169,13 +169,13 @@ async def _push(client: _Client) -> None:
 
 
 async def _push_help(client: _Client, viewer: Viewer) -> None:
-    """Send help for the position, unless the position changes first."""
+    """Send help for the present position, unless the table changes before the help is computed."""
     helping = asyncio.create_task(client.server.help(client.table, viewer))
     changing = asyncio.create_task(client.changed.wait())
     try:
         await asyncio.wait({helping, changing}, return_when=asyncio.FIRST_COMPLETED)
         if helping.done():
-            with contextlib.suppress(Refused):  # the page can ask again
+            with contextlib.suppress(Refused):  # the page can request the help again
                 await _send(client.socket, "help", helping.result())
     finally:
         helping.cancel()

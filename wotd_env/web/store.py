@@ -1,7 +1,7 @@
-"""Tables on disk, in SQLite. Every decision is written before any client sees it.
+"""Store tables in an SQLite file. Every decision is written before any client sees it.
 
-Positions are stored without their random streams, so the file does not reveal future dice. Written data survives a
-killed process. If the machine fails, the last decisions can be missing.
+The file does not reveal future dice, because positions are stored without their random streams. If the process is
+killed, no written decision is lost. If the machine fails, the last decisions can be missing.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ import numpy as np
 
 from wotd_env.core.state import STATE, States
 
-_APPLICATION = 0x776F7473  # "wots", the application id of these files
+_APPLICATION = 0x776F7473  # "wots" in ASCII: SQLite's application id, which marks the files of this server
 _FORMAT = 1
 _SCHEMA = """
 CREATE TABLE tables (id TEXT PRIMARY KEY, touched REAL NOT NULL, settings TEXT NOT NULL) WITHOUT ROWID;
@@ -33,29 +33,29 @@ class Step(NamedTuple):
 
     action: int
     state: States  # (1,)
-    note: str | None  # a remark, such as which agent decided instead
+    note: str | None  # a remark, for example that an agent failed and another one decided
 
 
 class Played(NamedTuple):
-    """A game."""
+    """A game as stored: the first position and all decisions."""
 
-    state: States  # (1,), the first position
-    roll_off: Any  # rounds of the roll for the start, see `review.roll_off_of`; None without a roll-off
+    state: States  # (1,), the position before the first decision
+    roll_off: Any  # the rolls that chose the starting player, see `review.roll_off_of`, or None
     steps: list[Step]
 
     @property
     def states(self) -> list[States]:
-        """The first position and the position after each decision, STATE (1,) each."""
+        """All positions in order, as a list of STATE (1,): the first one, and one after each decision."""
         return [self.state, *(step.state for step in self.steps)]
 
 
 class Store:
-    """The database of tables. A new file can be read by its owner only.
+    """The database of tables. A new file is readable only by the user who runs the server.
 
-    Only one process can open the file at a time. It must use the store in one thread.
+    Only one process at a time can open the file. That process must call all methods in the same thread.
 
     Raises:
-        ValueError: if another process has opened the file, or if it is another kind of file.
+        ValueError: if another process has opened the file, or if the file is not a database of this server.
         OSError: if the file is not writable.
     """
 
@@ -79,21 +79,21 @@ class Store:
             raise ValueError(f"{file} is {what} name another --file") from None
 
     def close(self) -> None:
-        """Close the file. Another process may then open it."""
+        """Close the file, so that another process can open it."""
         self._db.close()
 
     def put_table(self, table: str, settings: dict[str, Any]) -> None:
-        """Write a table, new or changed."""
+        """Write the settings of a new or changed table."""
         row = table, time.time(), json.dumps(settings)
         with self._db:
             self._db.execute("INSERT OR REPLACE INTO tables VALUES (?, ?, ?)", row)
 
     def put_game(self, table: str, game: int, state: States, roll_off: Any) -> None:
-        """Write a new game."""
+        """Write the first position of a new game."""
         self._add("games", (table, game, _bytes(state), json.dumps(roll_off)))
 
     def put_step(self, table: str, game: int, ply: int, step: Step) -> None:
-        """Write a decision."""
+        """Write a decision of a game."""
         self._add("steps", (table, game, ply, step.action, _bytes(step.state), step.note))
 
     def _add(self, where: str, row: tuple[Any, ...]) -> None:
@@ -102,27 +102,27 @@ class Store:
             self._db.execute("UPDATE tables SET touched = ? WHERE id = ?", (time.time(), row[0]))
 
     def forget(self, table: str) -> None:
-        """Delete a table."""
+        """Delete a table with its games and decisions."""
         with self._db:
             for name in ("tables", "games", "steps"):
                 self._db.execute(f"DELETE FROM {name} WHERE id = ?", (table,))
 
     def tables(self) -> dict[str, float]:
-        """Return the time of the last event of each table, in seconds since 1970, oldest first."""
+        """Return the time of the last change of each table, in seconds since 1970; the oldest change comes first."""
         return dict(self._db.execute("SELECT id, touched FROM tables ORDER BY touched").fetchall())
 
     def settings(self, table: str) -> Any:
-        """Return the settings of a table, see `put_table`."""
+        """Return the settings of a table, as written with `put_table`."""
         (found,) = self._db.execute("SELECT settings FROM tables WHERE id = ?", (table,)).fetchone()
         return json.loads(found)
 
     def last_game(self, table: str) -> int:
-        """Return the number of the last game of a table, 0 before the first one."""
+        """Return the number of the last game of a table, or 0 if it has no game yet."""
         (last,) = self._db.execute("SELECT max(game) FROM games WHERE id = ?", (table,)).fetchone()
         return last or 0
 
     def game(self, table: str, game: int) -> Played | None:
-        """Return a game, or None if there is no such game; raise ValueError for missing or damaged decisions."""
+        """Return a game, or None if it does not exist; raise ValueError if a decision in it is missing or damaged."""
         which = "WHERE id = ? AND game = ?"
         found = self._db.execute(f"SELECT state, roll_off FROM games {which}", (table, game)).fetchone()
         if found is None:
@@ -138,7 +138,7 @@ class Store:
 
 
 def _is_new(database: sqlite3.Connection) -> bool:
-    """Return whether a database is empty; raise sqlite3.DatabaseError for another application or format."""
+    """Return whether a database has no tables; raise sqlite3.DatabaseError for an unknown application or format."""
     (tables,) = database.execute("SELECT count(*) FROM sqlite_master WHERE type = 'table'").fetchone()
     (application,) = database.execute("PRAGMA application_id").fetchone()
     (version,) = database.execute("PRAGMA user_version").fetchone()

@@ -1,8 +1,9 @@
-"""Opponents named by their strength, weakest first.
+"""Agents named by their strength, weakest first.
 
-Sampling fills the gap between `random` and `greedy`: `Sampled` plans like `planner`, and often plays a worse action if
-its temperature is high. In games of two players, each strength up to `easy` wins about four of five games against
-the previous strength; `strong` and `near perfect` win about three of five.
+The policy `Sampled` fills the gap in strength between `random` and `greedy`. It plans like `planner` but samples its
+action, so it often plays a worse action if its temperature is high. In games of two players, each strength up to
+`easy` wins about four of five games against the previous strength. `strong` and `near perfect` each win about three
+of five games against the previous strength.
 """
 
 from __future__ import annotations
@@ -21,31 +22,31 @@ from wotd_env.policy import Policy
 
 
 class Sampled:
-    """Plays an action with a probability proportional to exp(equity / temperature); `planner` computes the equities.
+    """Samples each action with a probability proportional to exp(equity / temperature), with `planner`'s equities.
 
     Args:
-        temperature: in equity, positive.
+        temperature: positive, in units of equity.
     """
 
     def __init__(self, temperature: float) -> None:
         self.temperature = temperature
 
     def act(self, game: Game, state: States, rng: np.random.Generator) -> NDArray[np.int64]:
-        """Choose actions, see `Policy.act`."""
+        """Choose actions (see `Policy.act`)."""
         equity = plan(game, state, hand_made)[0]
-        noise = rng.gumbel(size=equity.shape)  # the argmax of the sum is a sample of the distribution
+        noise = rng.gumbel(size=equity.shape)  # Gumbel-max trick: the argmax is a sample of the softmax
         actions: NDArray[np.int64] = (equity / self.temperature + noise).argmax(1)
         return actions
 
 
 class Strength(NamedTuple):
-    """A strength: a description, and its policy by name or its temperature."""
+    """A description, and `plays`: the name of the policy, or the temperature of `Sampled`."""
 
     words: str
     plays: str | float
 
     def make(self) -> Policy:
-        """Return the policy."""
+        """Return the policy of this strength."""
         return make_policy(self.plays) if isinstance(self.plays, str) else Sampled(self.plays)
 
 
@@ -58,4 +59,4 @@ STRENGTHS = {
     "strong": Strength("plans each turn", "planner"),
     "near perfect": Strength("plans each turn with a learned value", "td"),
 }
-"""The strengths by name."""
+"""The strengths by name, weakest first."""

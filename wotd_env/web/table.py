@@ -1,4 +1,4 @@
-"""A table: its seats, its present game, and the view for each client."""
+"""A table with its seats and its present game, and what each client sees of it."""
 
 from __future__ import annotations
 
@@ -21,62 +21,62 @@ from wotd_env.web.store import Played
 from wotd_env.web.views import Json
 
 _STORED = ("help", "pace", "resigned", "host", "watch")
-"""Fields of a table that are stored unchanged."""
+"""Fields of a table that are written to disk without conversion."""
 
 
 @dataclass
 class Seat:
-    """A seat and its player, with digests of all keys."""
+    """A seat and its player. Only digests of keys and invitations are stored."""
 
     kind: str
     name: str
     agent: str | None = None
     key: str | None = None
     invitation: str | None = None
-    person: str | None = None  # digest of the key of the person's browser
-    finished: int | None = None  # games that the person had finished when an agent took the seat over
+    person: str | None = None  # digest of the key in the person's browser
+    finished: int | None = None  # number of finished games when an agent took over the seat
 
     @property
     def taken(self) -> bool:
-        """Whether the seat has a player."""
+        """Whether the seat has an agent or a person."""
         return self.agent is not None or self.key is not None
 
 
 class Viewer(NamedTuple):
-    """The owner of a key."""
+    """The owner of a key, and the rights that the key gives."""
 
-    key: str  # its digest
-    host: bool  # whether this is the host, who set up the table
-    seats: list[int]  # the seats of the viewer
+    key: str  # digest of the key
+    host: bool  # whether the viewer is the host, who set up the table
+    seats: list[int]  # seats that the viewer may act for
 
 
 @dataclass(eq=False)
 class Table:
-    """A table, and its present game in memory."""
+    """A table, and its present game."""
 
     id: str
     rules: Rules
-    begins: States | None  # first position of the first game, STATE (1,), if the host chose one
+    begins: States | None  # first position of the first game, STATE (1,), or None for the usual one
     seats: list[Seat]
-    help: bool  # whether everybody sees win chances and hints
-    pace: float | None  # seconds before each decision of an agent or forced decision; None while paused
+    help: bool  # whether all viewers see win chances, and players to act see hints
+    pace: float | None  # seconds before decisions of agents and forced decisions; None while paused
     host: str  # digest of the host's key
     watch: str  # digest of the spectators' key
-    resigned: tuple[int, int] | None = None  # number of the last resigned game, and the loser
-    number: int = 0  # of the present game, from 1; 0 before the first game
-    played: Played = field(init=False)  # the game
-    by: str = ""  # the client that set up the table; empty after a restart
-    touched: float = field(default_factory=time.time)  # time of the last event, seconds since 1970
-    listeners: set[asyncio.Event] = field(default_factory=set)  # set after every change
-    connected: Counter[str] = field(default_factory=Counter)  # open sockets by digest of their keys
+    resigned: tuple[int, int] | None = None  # number of the last resigned game, and its loser
+    number: int = 0  # number of the present game, from 1; 0 before the first game
+    played: Played = field(init=False)  # the present game
+    by: str = ""  # address of the client that set up the table; empty after a restart
+    touched: float = field(default_factory=time.time)  # time of the last change, in seconds since 1970
+    listeners: set[asyncio.Event] = field(default_factory=set)  # events that are set after every change
+    connected: Counter[str] = field(default_factory=Counter)  # open sockets by digest of the client's key
     _log: list[Json] = field(default_factory=list)
-    timer: asyncio.TimerHandle | None = None  # starts the next decision of an agent or forced decision
-    advice: asyncio.Task[Any] | None = None  # computes the `review.Advised` of the position
-    stood: list[float] = field(default_factory=list)  # win chances of the seats at the last valued position
+    timer: asyncio.TimerHandle | None = None  # takes the next decision if no person takes it
+    advice: asyncio.Task[Any] | None = None  # its result is the `review.Advised` of the position
+    stood: list[float] = field(default_factory=list)  # the seats' chances to win at the last valued position
 
     @property
     def game(self) -> Game:
-        """The game of the rules."""
+        """The engine for the rules of the table."""
         return game_of(self.rules)
 
     @property
@@ -92,12 +92,12 @@ class Table:
 
     @property
     def legal(self) -> list[int]:
-        """The legal actions."""
+        """The legal actions in the present position."""
         return list(map(int, np.flatnonzero(self.game.legal_actions(self.state)[0])))
 
     @property
     def ply(self) -> int:
-        """Number of decisions in this game so far."""
+        """Number of decisions in the present game so far."""
         return len(self.played.steps)
 
     @property
@@ -110,23 +110,23 @@ class Table:
 
     @property
     def loser(self) -> int | None:
-        """The seat that has resigned in this game."""
+        """The seat that has resigned in the present game, or None."""
         game, seat = self.resigned or (0, 0)
         return seat if game and game == self.number else None
 
     @property
     def unattended(self) -> bool:
-        """Whether no person takes the next decision: it is forced, or an agent is to act."""
+        """Whether the server takes the next decision, because it is forced or an agent is to act."""
         playing = self.status == "playing"
         return playing and (len(self.legal) == 1 or self.seats[self.player].agent is not None)
 
     @property
     def names(self) -> list[str]:
-        """The names of the seats."""
+        """The names of the players, by seat."""
         return [seat.name or f"Player {SEATS[number]}" for number, seat in enumerate(self.seats)]
 
     def log(self, since: int = 0) -> list[Json]:
-        """Return the decisions of this game from number `since` on, as JSON."""
+        """Return the decisions of the present game as JSON, without the first `since` decisions."""
         states = self.played.states
         for ply, step in enumerate(self.played.steps[len(self._log) :], len(self._log)):
             shown = views.step(self.game, states[ply], step.action, step.state, step.note)
@@ -134,12 +134,12 @@ class Table:
         return self._log[since:]
 
     def recorded(self) -> RecordedGame:
-        """Return this game so far."""
+        """Return the present game so far as a recorded game."""
         actions = np.array([step.action for step in self.played.steps], np.int64)
         return RecordedGame(self.rules, np.concatenate(self.played.states), actions, tuple(self.names))
 
     def settings(self) -> Json:
-        """Return the settings that are stored on disk."""
+        """Return the fields of the table that are stored on disk, as JSON."""
         return {
             "rules": asdict(self.rules),
             "position": None if self.begins is None else position(self.rules, self.begins),
@@ -149,16 +149,16 @@ class Table:
 
     @classmethod
     def from_settings(cls, table: str, settings: Json) -> Table:
-        """Return a table from its settings, see `settings`."""
+        """Return the table that has these settings (the inverse of `settings`)."""
         rules = Rules.from_dict(settings["rules"])
         begins = None if settings["position"] is None else parse_position(settings["position"])[1]
         seats = [Seat(**seat) for seat in settings["seats"]]
         return cls(table, rules, begins, seats, **{name: settings[name] for name in _STORED})
 
     def show(self, played: Played | None, number: int) -> None:
-        """Load a stored game, or the empty board before the first game (None).
+        """Make a stored game the present game; None stands for the time before the first game.
 
-        A game that breaks the rules of the table raises ValueError.
+        Raise ValueError if the game contains an illegal position or action.
         """
         if played is None:
             empty = Rules(players=self.rules.players, spaces=self.rules.spaces, start=0)
@@ -178,14 +178,14 @@ class Table:
             self.timer.cancel()
 
     def changed(self) -> None:
-        """Notify all listeners."""
+        """Notify all sockets of the table of a change."""
         for listener in self.listeners:
             listener.set()
 
     def view(self, viewer: Viewer, log_from: int = 0) -> Json:
-        """Return the table as JSON for a client. The log starts at decision `log_from`."""
+        """Return the table as JSON for a viewer; its log omits the first `log_from` decisions."""
         game, playing = self.game, self.status == "playing"
-        # The server takes forced decisions.
+        # A viewer gets no choices for a forced decision, because the server takes it.
         mine = playing and self.player in viewer.seats and len(self.legal) > 1
         last = next((step for step in reversed(self.log()) if step["moves"]), None)
         return {
@@ -224,12 +224,12 @@ class Table:
         return [number for number, seat in enumerate(self.seats) if not seat.taken]
 
     def entry(self) -> Json:
-        """Return the table as an entry of the list of open tables."""
+        """Return the entry for the table in the list of open tables, as JSON."""
         settings = {"rules": asdict(self.rules), "help": self.help}
         return {"table": self.id, **settings, "seats": self._shown_seats(), "open": self.open}
 
     def _shown_seats(self) -> list[Json]:
-        """Return the public facts of all seats as JSON."""
+        """Return the facts about all seats that everybody may see, as JSON."""
         return [
             {"seat": number, "kind": seat.kind, "name": self.names[number], "taken": seat.taken}
             for number, seat in enumerate(self.seats)
@@ -237,9 +237,9 @@ class Table:
 
     @property
     def open(self) -> list[int]:
-        """The free seats that anybody may take."""
+        """The seats without a player that anybody may take without an invitation."""
         return [number for number in self.waiting_for if self.seats[number].kind == "open"]
 
     def here(self, seat: Seat) -> bool:
-        """Return whether the person in a seat has a socket open."""
+        """Return whether the person in a seat has an open socket."""
         return seat.key is not None and self.connected[seat.key] > 0

@@ -1,6 +1,6 @@
-"""All tables of a server. Every change of a table is first written to disk.
+"""Manage all tables of a server. Every change of a table is written to disk before it takes effect.
 
-All methods run in the event loop. A method without `await` finishes before another method starts.
+All methods of `Tables` run in the event loop. So a method without `await` finishes before another method starts.
 """
 
 from __future__ import annotations
@@ -31,25 +31,28 @@ from wotd_env.web.store import Played, Step, Store
 from wotd_env.web.table import Seat, Table, Viewer
 
 _DAY = 86400  # seconds
-_LISTED = 50  # open tables in the list
-_LISTED_PER_ADDRESS = 5  # open tables in the list, so that one client cannot fill it
-_AGAIN = 5  # seconds until a failed write is retried
+_LISTED = 50  # maximum length of the list of open tables
+_LISTED_PER_ADDRESS = 5  # maximum of one client, so that it cannot fill the list
+_AGAIN = 5  # seconds before a failed write to disk is repeated
 _DAMAGE = AttributeError, KeyError, TypeError, ValueError, sqlite3.DatabaseError
-"""Exceptions that damaged data can raise."""
+"""Exceptions that damaged data on disk can cause."""
 
 _log = logging.getLogger("wotd_env.web")
 
 
 class Keys(NamedTuple):
-    """The keys of a new table. Each key opens a seat or the table; only digests of keys are stored."""
+    """The keys to a new table for its host and its spectators, and the invitations to seats.
+
+    The server stores only their digests.
+    """
 
     host: str
     watch: str
-    invitations: dict[int, str]  # by seat
+    invitations: dict[int, str]  # invitations by seat
 
 
 class Tables:
-    """All tables of a server."""
+    """All tables of a server, and all changes that clients and agents make to them."""
 
     def __init__(self, store: Store, agents: Agents, limits: Limits) -> None:
         self.agents, self._store, self._limits = agents, store, limits
@@ -60,7 +63,7 @@ class Tables:
                 store.forget(name)
 
     def resume(self) -> None:
-        """Continue all games. A damaged table is skipped, and stays on disk."""
+        """Load all tables and continue their games. A damaged table is skipped but stays on disk."""
         for table in stored_tables(self._store):
             self._tables[table.id] = table
             self._go_on(table)
@@ -74,13 +77,13 @@ class Tables:
         await asyncio.gather(*self._tasks, return_exceptions=True)
 
     def find(self, name: str) -> Table:
-        """Return a table."""
+        """Return the table with this name; raise Refused if it does not exist."""
         if name not in self._tables:
             raise Refused(404, "this table does not exist or was deleted")
         return self._tables[name]
 
     def viewer(self, table: Table, key: str) -> Viewer:
-        """Return the owner of a key."""
+        """Return the owner of a key; raise Refused if the key is not valid at the table."""
         digest = _digest_of(key)
         same = functools.partial(secrets.compare_digest, digest)
         seats = [number for number, seat in enumerate(table.seats) if same(seat.key or "")]
@@ -94,18 +97,21 @@ class Tables:
         return list(self._tables.values())
 
     def open(self) -> list[dict[str, Any]]:
-        """Return the tables with open seats, newest first, at most a few of each client."""
+        """Return the list of tables with open seats, latest change first, with at most a few tables of each client."""
         by: Counter[str] = Counter()
         found = []
         for table in sorted(self._tables.values(), key=lambda table: -table.touched):
             if table.open:
                 by[table.by] += 1
-                if by[table.by] <= _LISTED_PER_ADDRESS or not table.by:  # `by` is empty after a restart
+                if by[table.by] <= _LISTED_PER_ADDRESS or not table.by:  # client unknown after a restart
                     found.append(table.entry())
         return found[:_LISTED]
 
     def create(self, wanted: NewTable, rules: Rules, position: States | None, by: str) -> tuple[Table, Keys]:
-        """Set up a table for the client `by`. Its first game starts from `position`, STATE (1,), if there is one."""
+        """Set up a table for the client `by`.
+
+        The first game starts from `position`, STATE (1,); None stands for the usual start.
+        """
         oldest = self._find_room(by)
         for number, wish in enumerate(wanted.seats):
             if wish.agent:
@@ -124,7 +130,7 @@ class Tables:
         private = not any(seat.kind in ("invited", "open") for seat in seats)
         helped = private if wanted.help is None else wanted.help
         while (name := secrets.token_hex(5)) in self._tables:
-            pass  # try another one
+            pass  # the name is in use: generate another one
         table = Table(name, rules, position, seats, helped, wanted.pace, host, watch, by=by)
         table.show(None, 0)
         with _written():
@@ -134,7 +140,7 @@ class Tables:
         return table, keys
 
     def join(self, table: Table, wanted: Join) -> tuple[int, str]:
-        """Take the seat of an invitation, or an open seat; return its number and its key."""
+        """Seat a person by invitation or on an open seat; return the number of the seat and its new key."""
         if wanted.invitation is not None:
             number = self.invited(table, wanted.invitation)
         else:
@@ -148,7 +154,7 @@ class Tables:
         return number, key
 
     def invited(self, table: Table, invitation: str) -> int:
-        """Return the seat of an invitation."""
+        """Return the seat that an invitation is for."""
         digest = _digest_of(invitation)
         for number, seat in enumerate(table.seats):
             if seat.invitation and secrets.compare_digest(seat.invitation, digest):
@@ -156,7 +162,7 @@ class Tables:
         raise Refused(403, "this invitation is not valid, or has been used already", "invitation")
 
     def hand_over(self, table: Table, viewer: Viewer, seat: int, agent: str) -> Viewer:
-        """Give a seat to an agent. Return the viewer without that seat."""
+        """Give a seat to an agent; return the viewer without this seat."""
         if seat >= table.rules.players:
             raise Refused(400, f"seat must be from 0 to {table.rules.players - 1}, got {seat}", "seat")
         there = table.seats[seat]
@@ -170,7 +176,7 @@ class Tables:
         return viewer._replace(seats=[other for other in viewer.seats if other != seat])
 
     def act(self, table: Table, viewer: Viewer, ply: int, action: int | str) -> None:
-        """Take decision `ply` of a game; `action` is the number of an action, or its word in the notation."""
+        """Take decision `ply` of the present game. An action is given as a number or as its word in the notation."""
         _check_ply(table, ply)
         if table.player not in viewer.seats:
             raise Refused(403, f"it is the turn of {table.names[table.player]}")
@@ -182,7 +188,7 @@ class Tables:
         self._take(table, action, None)
 
     def next_game(self, table: Table, viewer: Viewer, game: int) -> None:
-        """Start the next game after the finished game with number `game`."""
+        """Start the next game if the present one has the number `game` and is over."""
         if not viewer.seats and not viewer.host:
             raise Refused(403, "spectators cannot start a game")
         if table.status != "over" or game != table.number:
@@ -190,7 +196,7 @@ class Tables:
         self._begin(table)
 
     def resign(self, table: Table, viewer: Viewer, game: int, seat: int) -> None:
-        """End a game of two players: the other seat wins."""
+        """Resign a game of two players for a seat; the other seat wins."""
         if seat not in viewer.seats:
             raise Refused(403, f"seat must be one of yours, {viewer.seats}, got {seat}", "seat")
         if table.rules.players > 2:
@@ -201,13 +207,13 @@ class Tables:
         self._change(table, resigned=(game, seat))
 
     def set_pace(self, table: Table, viewer: Viewer, pace: float | None) -> None:
-        """Set the seconds before each decision that no person takes; None pauses the table."""
+        """Set the number of seconds before decisions of agents and forced decisions; None pauses the table."""
         _check_host(viewer, "set the pace")
         check_pace(pace, all(seat.agent for seat in table.seats))
         self._change(table, pace=pace)
 
     def step(self, table: Table, viewer: Viewer, ply: int) -> None:
-        """Take decision `ply`, which no person takes, at once."""
+        """Take decision `ply`, an agent's or a forced one, at once."""
         _check_host(viewer, "step through the game")
         _check_ply(table, ply)
         if not table.unattended:
@@ -220,14 +226,14 @@ class Tables:
         self._remove(table)
 
     def played(self, table: Table, number: int) -> RecordedGame:
-        """Return a game of a table."""
+        """Return the game of a table with this number."""
         if number == table.number and number:
             return table.recorded()
         return table_at(self._store, table, number).recorded()
 
     @staticmethod
     def random() -> int:
-        """Return 64 bits of the system's randomness, the only source of dice."""
+        """Return 64 bits of the system's randomness, the only source of randomness for dice."""
         return secrets.randbits(64)
 
     def _take(self, table: Table, action: int, note: str | None) -> None:
@@ -252,12 +258,12 @@ class Tables:
             state = table.begins.copy()
         elif table.number and table.rules.start == "loser":
             state = table.state.copy()
-            state["rng"] = seed  # for ties; `reset(seed=...)` would forget the loser
+            state["rng"] = seed  # decides ties; `reset(seed=...)` would not know the loser
             game.reset(state, roll=False, starting_player=table.loser)
         else:
             state = game.reset(1, seed=seed, roll=False)
             roll_off = roll_off_of(game, seed)
-        state["rng"] = self.random()  # players may have seen the roll-off, which depends on the seed
+        state["rng"] = self.random()  # `seed` is no secret: the roll-off, which players see, depends on it
         game.roll(state)
         state["rng"] = 0
         with _written():
@@ -269,7 +275,7 @@ class Tables:
         self._change(table, seats=[*table.seats[:number], seat, *table.seats[number + 1 :]])
 
     def _change(self, table: Table, **settings: Any) -> None:
-        """Change settings of a table."""
+        """Write changed settings of a table to disk, then change the table."""
         changed = copy.copy(table)
         vars(changed).update(settings)
         with _written():
@@ -285,25 +291,25 @@ class Tables:
         table.changed()
 
     def _happened(self, table: Table) -> None:
-        """Notify everybody, and continue the game."""
+        """Notify all sockets of a change, and continue the game."""
         table.touched = time.time()
         table.advice = None
         table.changed()
         self._go_on(table)
 
     def _go_on(self, table: Table) -> None:
-        """Start the first game if all seats are taken, or schedule the next decision if no person takes it."""
+        """Start the first game if all seats are taken; schedule the next decision if the server takes it."""
         table.stop_timer()
         if table.status == "waiting" and not table.waiting_for:
             try:
                 self._begin(table)
-            except Refused:  # the game could not be stored: keep the seats taken and try again
+            except Refused:  # the game could not be written to disk: try again later
                 table.timer = asyncio.get_running_loop().call_later(_AGAIN, self._go_on, table)
         elif table.unattended and table.pace is not None:
             self._later(table, table.pace)
 
     def _later(self, table: Table, seconds: float) -> None:
-        """Take the next decision after some seconds, unless another event comes first."""
+        """Take the next decision after some seconds, unless the table changes before."""
         table.stop_timer()
         number, ply = table.number, table.ply
 
@@ -315,7 +321,7 @@ class Tables:
         table.timer = asyncio.get_running_loop().call_later(seconds, begin)
 
     async def _decide(self, table: Table, number: int, ply: int) -> None:
-        """Take decision `ply` of a game, a forced one or an agent's, unless it has been taken meanwhile."""
+        """Take decision `ply` of game `number`, an agent's or a forced one, unless it has been taken meanwhile."""
 
         def due() -> bool:
             same = (table.number, table.ply) == (number, ply)
@@ -340,7 +346,7 @@ class Tables:
             self._later(table, _AGAIN)
 
     def check_agent(self, agent: str, rules: Rules, field: str) -> None:
-        """Refuse an unknown agent, or one that does not play these rules."""
+        """Raise Refused if an agent is unknown or does not play these rules."""
         if agent not in self.agents.words:
             names = ", ".join(self.agents.words)
             raise Refused(400, f"agent must be one of {names}, got {json.dumps(agent)}", field)
@@ -348,10 +354,11 @@ class Tables:
             raise Refused(400, why, field)
 
     def _find_room(self, by: str) -> Table | None:
-        """Return the table to remove before the client `by` sets up another one, or None.
+        """Return the table to remove before the client `by` sets up a new table, or None.
 
-        Among the tables without an open socket, it is the one whose last event is the oldest. The last event must be
-        `Limits.days` ago, or one day if the server is full.
+        It is the table with the oldest last change, among the tables without an open socket. It is removed only if this
+        change is at least `Limits.days` days ago, or one day if the server is full. Raise Refused if the client has too
+        many tables, or if the server is full and no table can be removed.
         """
         most = self._limits.tables_per_address
         if sum(table.by == by for table in self._tables.values()) >= most:
@@ -367,7 +374,7 @@ class Tables:
 
 
 def stored_tables(store: Store) -> Iterator[Table]:
-    """Yield all tables of a file, each with its last game. A damaged table is logged and skipped."""
+    """Yield every table of a store, with its last game as the present game. Damaged tables are logged and skipped."""
     for name, touched in store.tables().items():
         try:
             table = Table.from_settings(name, store.settings(name))
@@ -381,14 +388,14 @@ def stored_tables(store: Store) -> Iterator[Table]:
 
 
 def table_at(store: Store, table: Table, number: int) -> Table:
-    """Return a copy of a table with one of its stored games; refuse a missing or damaged game."""
+    """Return a copy of a table with a stored game as its present game; raise Refused if it is missing or damaged."""
     try:
         played = store.game(table.id, number)
         if played is None:
             raise Refused(404, f"this table has no game {number}", "game")
         other = copy.copy(table)
         other.show(played, number)
-        str(other.recorded())  # checks every position
+        str(other.recorded())  # raises ValueError if a position is damaged
     except _DAMAGE as error:
         what = type(error).__name__
         _log.error("game %d of table %s is damaged: %s: %s", number, table.id, what, error)
@@ -397,7 +404,7 @@ def table_at(store: Store, table: Table, number: int) -> Table:
 
 
 def _person(key: str | None) -> str | None:
-    """Return the digest of the key of a browser, if there is one."""
+    """Return the digest of the key in a person's browser, or None without a key."""
     return None if key is None else _digest_of(key)
 
 
@@ -415,7 +422,7 @@ def _check_host(viewer: Viewer, what: str) -> None:
 
 
 def _check_ply(table: Table, ply: int) -> None:
-    """Check that decision `ply` of the running game is the next one."""
+    """Raise Refused unless a game is running and its next decision is `ply`."""
     if table.status != "playing":
         why = "the game is over" if table.status == "over" else "the game has not begun"
         raise Refused(409, f"there is no decision to take: {why}", "ply")
@@ -425,7 +432,7 @@ def _check_ply(table: Table, ply: int) -> None:
 
 @contextmanager
 def _written() -> Iterator[None]:
-    """Refuse a change if it cannot be written to disk."""
+    """Raise Refused if the enclosed code cannot write to disk."""
     try:
         yield
     except sqlite3.Error as error:

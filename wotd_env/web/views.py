@@ -1,6 +1,7 @@
-"""Games as JSON for the page: the position, its choices, and the decisions so far.
+"""Convert positions, legal actions and decisions to JSON for the page.
 
-The page contains no rules of the game: this module computes the parts of every action with the engine.
+The scripts of the page contain no rules of the game. So this module uses the engine to compute the effects of every
+action.
 """
 
 from __future__ import annotations
@@ -25,7 +26,7 @@ _KINDS_OF_MOVES = {None: "move", Power.DRAGON: "wood", Power.ANXIETY: "jump"}
 
 
 def show(game: Game, state: States) -> Json:
-    """Return all visible parts of a position, STATE (1,)."""
+    """Return everything that players see of a position, STATE (1,)."""
     rules, record = game.rules, state[0]
     return {
         **{name: record[name].tolist() for name in ("turn", "player", "rolls_left", "dice", "color")},
@@ -40,9 +41,9 @@ def show(game: Game, state: States) -> Json:
 
 
 def result(game: Game, state: States, resigned: int | None = None) -> Json | None:
-    """Return the result of a game, STATE (1,), or None if it is not over.
+    """Return the result of a game, STATE (1,), or None if the game is not over.
 
-    `resigned` is the seat that has resigned, if any, in a game of two players.
+    In a game of two players, `resigned` is the seat that has resigned, or None.
     """
     if resigned is not None:
         won, rewards = [1 - resigned], [1.0, 1.0]
@@ -66,7 +67,7 @@ def _moves(before: States, after: States) -> list[dict[str, int]]:
 
 
 def choices(game: Game, state: States) -> list[Json]:
-    """Return all legal actions of a decision, STATE (1,)."""
+    """Return all legal actions in a position, STATE (1,), with their parts (see `_parts`) and resulting scores."""
     words = legal_words(game, state)
     decided = np.repeat(state, len(words))
     game.decide(decided, list(words.values()), validate=False)
@@ -78,13 +79,13 @@ def choices(game: Game, state: States) -> list[Json]:
 
 
 def action_parts(game: Game, state: States, action: int) -> Json:
-    """Return the parts of a legal action of a position, STATE (1,)."""
+    """Return the parts (see `_parts`) and the notation of a legal action in a position, STATE (1,)."""
     parts = _parts(state, action, _decided(game, state, action))
     return {**parts, "notation": action_text(game, state, action)}
 
 
 def step(game: Game, before: States, action: int, after: States, note: str | None = None) -> Json:
-    """Return a decision as JSON. The positions, STATE (1,), are those before the decision and after its roll."""
+    """Return a decision as JSON. `before` and `after` are the positions, STATE (1,), before it and after any roll."""
     record, decided = before[0], _decided(game, before, action)
     rolled = decided["phase"][0] == Phase.CHANCE and after["phase"][0] != Phase.CHANCE
     return {
@@ -99,9 +100,9 @@ def step(game: Game, before: States, action: int, after: States, note: str | Non
 
 
 def _parts(state: States, action: int, after: States) -> Json:
-    """Return the kind, kept dice, path, swapped seats, moves and power of an action; missing parts are None.
+    """Return the kind, kept dice, path, swapped seats, moves and power of an action; use None for missing parts.
 
-    `after` is the position after the action, before any roll.
+    `after` is the position after the action and before the dice are rolled.
     """
     record, moves, power = state[0], _moves(state, after), power_of(action)
     kind, path, seats = "keep", None, None
@@ -126,7 +127,7 @@ def _parts(state: States, action: int, after: States) -> Json:
 
 
 def _decided(game: Game, state: States, action: int) -> States:
-    """Return the position after a legal action, before any roll."""
+    """Return the position after a legal action and before the dice are rolled."""
     after = state.copy()
     game.decide(after, [action], validate=False)
     return after
