@@ -1,6 +1,6 @@
-"""The `wotd` command: one file per subcommand; `common` and `options` are shared.
+"""The `wotd` command. Each subcommand has its own module; several subcommands share `common` and `options`.
 
-Slow imports are inside the functions that need them, so that the command starts fast.
+Slow imports are inside functions, so that the command starts fast.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ _EXAMPLES = (
     "wotd bench --players 3",
     "wotd compile",
 )
-"""An example of each subcommand. `make docs-tables` writes docs/reference/commands.md from them."""
+"""An example of each subcommand. `make docs-tables` copies the examples to docs/reference/commands.md."""
 
 for example in _EXAMPLES:
     name = example.split()[1]
@@ -75,5 +75,5 @@ def _options(
 
 def main() -> None:
     """Run the `wotd` command."""
-    sys.path.append(os.getcwd())  # MODULE:OBJECT may name a file in the current folder
+    sys.path.append(os.getcwd())  # lets MODULE:OBJECT import from the current folder
     app()

@@ -1,4 +1,4 @@
-"""`python -m wotd_env.cli` is the `wotd` command."""
+"""Run the `wotd` command with `python -m wotd_env.cli`."""
 
 from wotd_env.cli import main
 

@@ -105,12 +105,12 @@ def command(
 
 
 def _is_policy(name: str) -> bool:
-    """Return whether a text with spaces names a policy with a file, or a run folder."""
+    """Return whether a text with spaces is a policy with spaces in its file name, or the folder of a training run."""
     return name.partition(":")[0] in POLICIES or Path(name).is_dir()
 
 
 def _lines(what: str, table: Path | None) -> Iterator[str]:
-    """Yield the notes on a recorded game, or the equities of a position and its legal actions, best first."""
+    """Yield the output lines: notes on a recorded game, or the equities of a position and its actions, best first."""
     from wotd_env import Game, analysis, notation
     from wotd_env.policies.oracle import Oracle
 
@@ -136,7 +136,7 @@ def _lines(what: str, table: Path | None) -> Iterator[str]:
 
 
 def _grades(name: str, grades: Grades, against: str | None) -> Table:
-    """Return the grades of a policy as a table. Without `against`, it played itself."""
+    """Return the grades of a policy as a table. Without `against`, the policy played against itself."""
     from wotd_env.arena.show import Shown, as_table
 
     games = f"{grades.games:,} games against {against or 'itself'} on {grades.spaces} plain spaces"

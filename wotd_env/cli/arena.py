@@ -105,7 +105,7 @@ def command(
 
 
 def _forfeits(rules: Rules, forfeits: list[Forfeit], most: int = 5) -> str:
-    """Return the forfeited games, the first one's position, and the first traceback of a policy, as text."""
+    """Return a text: the forfeited games, the position of the first forfeit, and the first traceback of a policy."""
     from wotd_env.arena import replay
     from wotd_env.notation import position
 

@@ -1,7 +1,7 @@
 """`wotd bench`: measure the speed of every interface with uniformly random decisions.
 
-Each interface has a function that returns a `Chunk`. A chunk is a function that plays for some milliseconds, and reads
-observation and action mask at every decision.
+Each interface has a function that returns a `Chunk`. A chunk is a function that plays for some milliseconds, and
+reads the observation and the action mask at every decision.
 """
 
 from __future__ import annotations
@@ -24,10 +24,12 @@ from wotd_env.core.arguments import check_integer
 from wotd_env.core.rules import Rules
 
 Chunk = Callable[[], tuple[int, float]]
-"""Plays; returns the number of decisions and the wall-clock seconds inside the environment, without the choice."""
+"""A function that plays and returns two numbers: the decisions that it took, and the wall-clock seconds spent
+inside the environment, without the time for choosing actions.
+"""
 
-Choose = Callable[[NDArray[Any]], int]  # action mask -> a legal action
-CHUNK = 1 << 16  # decisions
+Choose = Callable[[NDArray[Any]], int]  # returns a legal action for an action mask
+CHUNK = 1 << 16  # decisions of a chunk with batched steps
 SEED = 0
 
 
@@ -63,7 +65,7 @@ def command(
 
 
 def rate(chunk: Chunk, seconds: float) -> tuple[float, float]:
-    """Return decisions per second of the whole loop and of the environment only, measured for `seconds`."""
+    """Call a chunk for `seconds`; return the decisions per second of the whole loop and of the environment only."""
     chunk()
     decisions, inside = 0, 0.0
     start = perf_counter()
@@ -82,7 +84,10 @@ def game(
     validate: bool = False,
     fill: Sequence[str] = ("observation", "mask", "rewards", "done"),
 ) -> Chunk:
-    """Return the loop of `Game.step_autoreset` with actions of policy `random`; `fill` names the arrays to write."""
+    """Return a chunk that steps a batch with `Game.step_autoreset`, using the policy `random`.
+
+    `fill` names the arrays that each step writes.
+    """
     from wotd_env import Game, Rules, make_policy
 
     game = Game(Rules(players=players, powers=powers), num_threads=threads)
@@ -106,13 +111,16 @@ def game(
 
 
 def repeated(step: Callable[[], float], batch: int) -> Chunk:
-    """Return a chunk of batched steps; `step` returns the seconds inside the environment."""
+    """Return a chunk that calls `step` repeatedly.
+
+    `step` takes `batch` decisions and returns the seconds inside the environment.
+    """
     rounds = max(1, CHUNK // batch)
     return lambda: (rounds * batch, sum(step() for _ in range(rounds)))
 
 
 def one_game(batch: int, players: int, threads: int, powers: str = "none") -> Chunk:
-    """Return the loop of `Game.step_autoreset` for a single game, as in a search or a simple script."""
+    """Return a chunk that steps a single game with `Game.step_autoreset`, as a search or a simple script does."""
     from wotd_env import Game, Rules
 
     game = Game(Rules(players=players, powers=powers))
@@ -133,7 +141,7 @@ def one_game(batch: int, players: int, threads: int, powers: str = "none") -> Ch
 
 
 def vector(batch: int, players: int, threads: int, powers: str = "none", opponents: str = "greedy") -> Chunk:
-    """Return the loop of the native vector environment."""
+    """Return a chunk that steps the native vector environment."""
     from wotd_env.envs.vector import WayOfTheDragonVectorEnv
 
     rules: dict[str, Any] = {"players": players, "powers": powers}
@@ -154,7 +162,7 @@ def vector(batch: int, players: int, threads: int, powers: str = "none", opponen
 
 
 def aec(batch: int, players: int, threads: int, powers: str = "none", wrapped: bool = False) -> Chunk:
-    """Return the loop of the PettingZoo environment."""
+    """Return a chunk that plays games in the PettingZoo environment."""
     from wotd_env import way_of_the_dragon_v0
 
     make = way_of_the_dragon_v0.env if wrapped else way_of_the_dragon_v0.raw_env
@@ -162,7 +170,7 @@ def aec(batch: int, players: int, threads: int, powers: str = "none", wrapped: b
 
 
 def single(batch: int, players: int, threads: int, powers: str = "none") -> Chunk:
-    """Return the loop of the Gymnasium environment."""
+    """Return a chunk that plays games in the Gymnasium environment."""
     from wotd_env.envs.single import WayOfTheDragonEnv
 
     env = WayOfTheDragonEnv(players=players, powers=powers)
@@ -178,7 +186,7 @@ def single(batch: int, players: int, threads: int, powers: str = "none") -> Chun
 
 
 def agent_loop(env: Any, games: int) -> Chunk:
-    """Return the loop of any AEC environment, with observation and action mask of the agent to act."""
+    """Return a chunk that plays games in any AEC environment, and reads observation and mask of the agent to act."""
 
     def play(seed: int, choose: Choose) -> None:
         env.reset(seed=seed)
@@ -190,7 +198,7 @@ def agent_loop(env: Any, games: int) -> Chunk:
 
 
 def _games(play: Callable[[int, Choose], None], games: int) -> Chunk:
-    """Return a chunk of whole games; `play(seed, choose)` plays one with random actions."""
+    """Return a chunk of whole games. `play(seed, choose)` plays one game; `choose` returns a random legal action."""
     rng = np.random.default_rng(SEED)
 
     def chunk() -> tuple[int, float]:
@@ -213,7 +221,7 @@ def _games(play: Callable[[int, Choose], None], games: int) -> Chunk:
 
 
 def chooser(seed: int) -> Callable[[NDArray[Any]], NDArray[np.int64]]:
-    """Return a function that chooses uniformly random legal actions in NumPy, with one random number per game."""
+    """Return a function that chooses uniformly random legal actions in NumPy, using one random number per game."""
     rng = np.random.default_rng(seed)
 
     def choose(mask: NDArray[Any]) -> NDArray[np.int64]:

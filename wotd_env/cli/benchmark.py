@@ -1,4 +1,4 @@
-"""`wotd benchmark`: measure agents by fixed protocols, and compare results."""
+"""`wotd benchmark`: measure agents with fixed protocols, and compare result files."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ def command(
     if out:
         check_writable(out, ".json")
     board = models.rules_of(Rules(**rules)) if "spaces" in rules else None
-    kind = {} if board else rules  # filter for the bundled positions
+    kind = {} if board else rules  # without --spaces: a filter for the bundled positions
     ready_policies(what, trust, board)
     with progress_bar("games", quiet) as progress:
         result = benchmark.measure(

@@ -1,4 +1,4 @@
-"""Exit codes, error messages, policies and checks before long work, for all subcommands."""
+"""Exit codes, error messages, and functions that make policies and check outputs before long work."""
 
 from __future__ import annotations
 
@@ -24,22 +24,22 @@ FAILED, WRONG_USE, FORFEITS, INTERRUPTED = 1, 2, 3, 130
 """Exit codes."""
 
 PERSON = "me"
-"""Name of a seat that a person plays; `me:Anna` gives the person a name."""
+"""Player's name for a person at the keyboard; `me:Anna` also gives the person a name."""
 
 HOUR = 3600  # seconds
 
 PICTURES = (".png", ".svg", ".pdf")
-"""File name endings of pictures."""
+"""Allowed file name endings of pictures."""
 
 
 def fail(code: int, message: object) -> NoReturn:
-    """End the command with a message and an exit code."""
+    """Print an error message and end the command with an exit code."""
     say(f"Error: {message}", err=True)
     raise typer.Exit(code)
 
 
 def say(text: str, *, err: bool = False) -> None:
-    """Print text. In a terminal, lines are wrapped between words and continue below their last column."""
+    """Print text. In a terminal, wrap long lines between words, and indent the continuation to the last column."""
     if (sys.stderr if err else sys.stdout).isatty():
         width = shutil.get_terminal_size().columns
         text = "\n".join(line if len(line) <= width else _wrapped(line, width) for line in text.split("\n"))
@@ -47,7 +47,7 @@ def say(text: str, *, err: bool = False) -> None:
 
 
 def _wrapped(line: str, width: int) -> str:
-    columns = re.match(r"(.*\s\s)?", line)  # columns have at least two spaces between them
+    columns = re.match(r"(.*\s\s)?", line)  # at least two spaces separate columns
     indent = " " * min(columns.end() if columns else 0, width // 2)
     return textwrap.fill(
         line, width, subsequent_indent=indent, break_long_words=False, break_on_hyphens=False
@@ -56,7 +56,7 @@ def _wrapped(line: str, width: int) -> str:
 
 @contextmanager
 def explained(kept: str = "") -> Iterator[None]:
-    """Turn errors into a message and an exit code; an interruption also prints `kept`."""
+    """Turn exceptions into a message and an exit code. On Ctrl-C, also print `kept`, which says what is saved."""
     try:
         yield
     except (typer.Exit, BrokenPipeError):
@@ -66,7 +66,7 @@ def explained(kept: str = "") -> Iterator[None]:
     except (ValueError, ImportError) as error:
         from wotd_env.core.game import IllegalActionError
 
-        # A policy, not the user, causes an illegal action.
+        # An illegal action is the fault of a policy; the command was used correctly.
         fail(FAILED if isinstance(error, IllegalActionError) else WRONG_USE, error)
     except (sqlite3.Error, RuntimeError) as error:
         fail(FAILED, error)
@@ -76,7 +76,10 @@ def explained(kept: str = "") -> Iterator[None]:
 
 
 def ready_policies(names: list[str], trust: bool, rules: Rules | None = None) -> dict[str, Policy]:
-    """Return policies by name; with `rules`, check that each policy plays them. Failing user code raises ValueError."""
+    """Make policies and return them by name. With `rules`, check that each policy can play these rules.
+
+    An exception in the user's own class becomes a ValueError.
+    """
     from wotd_env import Game, make_policy
     from wotd_env.policies.oracle import Oracle
     from wotd_env.policy import check_plays
@@ -93,17 +96,17 @@ def ready_policies(names: list[str], trust: bool, rules: Rules | None = None) ->
                     policy.table(Game(rules))
         except (ValueError, OSError, ImportError):
             raise
-        except Exception as error:  # the user's class can raise anything
+        except Exception as error:  # a user's class can raise any exception
             raise ValueError(f"policy {name!r} {failed}: {type(error).__name__}: {error}") from error
     return made
 
 
 def check_writable(file: Path, *endings: str) -> None:
-    """Check that a file has one of the endings and can be written, without creating or changing anything."""
+    """Check that a file has one of the endings and can be written, without creating or changing a file."""
     if file.suffix not in endings:
         raise ValueError(f"the output file must end in {', '.join(endings)}, got {file}")
     try:
-        target = file.resolve()  # the target of a link
+        target = file.resolve()  # follows symbolic links
         if not target.parent.exists():
             raise FileNotFoundError(f"cannot write {file.name}: no folder {file.parent}")
         if not target.parent.is_dir():
@@ -113,13 +116,13 @@ def check_writable(file: Path, *endings: str) -> None:
         with target.open("ab") if target.exists() else tempfile.TemporaryFile(dir=target.parent):
             pass
     except OSError as error:
-        if error.errno is None:  # raised above
+        if error.errno is None:  # one of the errors raised above
             raise
         raise type(error)(f"{file} cannot be written: {error.strerror}") from None
 
 
 def is_person(name: str) -> bool:
-    """Return whether this is the name of a person."""
+    """Return whether a player's name stands for a person: `me` or `me:NAME`."""
     return name.partition(":")[0] == PERSON
 
 

@@ -1,4 +1,4 @@
-"""`wotd compile`: compile all kernels by calling each part once, in parallel processes."""
+"""`wotd compile`: compile all kernels by using each part of the package once, in parallel processes."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def command() -> None:
 
 
 def _use(part: Callable[[], None]) -> None:
-    logging.getLogger("wotd_env").setLevel(logging.ERROR)  # hide the messages about compiling
+    logging.getLogger("wotd_env").setLevel(logging.ERROR)  # hides the messages about compiling
     part()
 
 
@@ -123,7 +123,7 @@ def _guarantees() -> None:
     values, chunk = np.zeros((3, int(board.sizes[last])), np.float32), Chunk(last, 0, 1)
     group = guarantees.Guarantees(board, base, (values[0], values[1], values[2]))
     guarantees.solve_guarantees(group, family, chunk, np.float32(1))
-    values.flags.writeable = False  # as in a file
+    values.flags.writeable = False  # values from a table file are read-only
     group = guarantees.Guarantees(board, base, (values[0], values[1], values[2]))
     guarantees.check_guarantees(group, family, chunk)
     state, out, blocks = (
@@ -143,4 +143,4 @@ def _tournaments() -> None:
 
 
 _PARTS = (_games, _solver, _guarantees, _environments, _policies, _learned, _tournaments)
-"""Functions that use kernels, slowest first."""
+"""Functions that together use all kernels, the slowest one first."""

@@ -1,4 +1,4 @@
-"""A game of `wotd play`: people and policies take turns, every decision is saved, and a review follows."""
+"""The game of `wotd play`. People and policies take turns, every decision is saved, and a review follows."""
 
 from __future__ import annotations
 
@@ -27,11 +27,14 @@ from wotd_env.policy import Policy, ask
 from wotd_env.rendering.text import render_text, roll_off_text, seat_names
 
 MOST = 10
-"""Number of choices that `equity` shows, and of decisions per seat in the review."""
+"""Maximum number of choices that `equity` shows, and of decisions that the review lists for each seat."""
 
 
 class Match:
-    """A game in progress, saved to a file. `kept` says how to continue the game; `players` are policies by name."""
+    """A game in progress that is saved to a file after every decision.
+
+    `players` maps names to policies. `kept` is a message that says how to continue the game.
+    """
 
     def __init__(self, recorded: RecordedGame, file: Path, players: Mapping[str, Policy]) -> None:
         self._game = Game(recorded.rules, skip_forced=False)
@@ -48,11 +51,11 @@ class Match:
         """Play to the end, or until a person leaves."""
         if sys.stdin.isatty():
             with contextlib.suppress(ImportError):
-                import readline  # noqa: F401 - lets `input` edit lines and remember them
+                import readline  # noqa: F401 - gives `input` line editing and a history
         game, state = self._game, self._recorded.states[-1:].copy()
-        if not state["rng"][0]:  # a game written by hand
+        if not state["rng"][0]:  # a game written by hand has no random stream
             state["rng"] = secrets.randbits(64)
-        game.roll(state)  # a game written by hand may end before a roll
+        game.roll(state)  # the moves of a game written by hand can stop before a roll
         self._save(self._recorded._replace(states=np.concatenate([self._recorded.states[:-1], state])))
         say(f"{', '.join(self._names)} play. The game is saved in {self._file}. Type help for help.")
         if self._recorded.seed is not None and not len(self._recorded.actions):
@@ -81,7 +84,7 @@ class Match:
         self._recorded, self._on_disk = recorded, str(recorded)
 
     def _choose(self, state: States) -> int | None:
-        """Return and show the decision of the seat to act; None if a person leaves."""
+        """Return and print the action of the seat to act; return None if a person leaves."""
         seat = int(state["player"][0])
         name = self._recorded.players[seat]
         legal = np.flatnonzero(self._game.legal_actions(state)[0])
@@ -92,7 +95,7 @@ class Match:
             if (action := self._ask(state)) is None:
                 return None
         else:
-            # Seeded with the number of the decision, so that a resumed game equals an uninterrupted one.
+            # The number of the decision is in the seed, so that a resumed game equals an uninterrupted one.
             rng = np.random.default_rng([int(self._recorded.states["rng"][0]), len(self._recorded.actions)])
             try:
                 action = int(ask(self._players[name], self._game, state, rng)[0])
@@ -104,7 +107,7 @@ class Match:
         return action
 
     def _ask(self, state: States) -> int | None:
-        """Ask a person until the input is a valid choice; return it, or None if the person leaves."""
+        """Ask a person until the input is a valid choice; return the action, or None if the person leaves."""
         decision = person.Decision(self._game, state)
         if self._shown_turn != state["turn"][0]:
             self._shown_turn = int(state["turn"][0])
@@ -127,7 +130,7 @@ class Match:
                 say(str(error))
 
     def _answer(self, decision: person.Decision, line: str) -> bool:
-        """Run the command of a line; return False if the line is not a command."""
+        """Run a line that is a command, such as `help`; return False for any other line."""
         match line.lower().split():
             case ["help" | "?"]:
                 say(person.HELP)
@@ -152,7 +155,7 @@ class Match:
         return True
 
     def _text(self, state: States) -> str:
-        """Return a position as text: phase, board and seats, with an empty line between them."""
+        """Return a position as text in three parts, separated by empty lines: phase and dice, board, seats."""
         return render_text(self._game, state, self._color, self._shown_names)
 
     def _show_board(self, decision: person.Decision) -> None:
@@ -160,7 +163,7 @@ class Match:
         typer.echo(f"\n{board}\n")
 
     def _show(self, decision: person.Decision) -> None:
-        """Show the question and the choices or dice."""
+        """Print the question, then the dice if the person chooses a hold, or else the list of choices."""
         state = decision.state[0]
         say(f"Turn {state['turn'] + 1}, {self._names[state['player']]}: {person.question(decision)}")
         if decision.is_hold:
@@ -172,7 +175,7 @@ class Match:
         typer.echo(person.dice_line(decision, self._color))
 
     def _review(self) -> None:
-        """Show regret and luck of each seat, and the worst decisions of people."""
+        """Print regret and luck of each seat, then the decisions with the largest regret of each person."""
         result = review(self._recorded, self._advisor)
         columns = ("decisions", "errors", "blunders", "regret", "luck", "result", "luck-adjusted")
         numbers = (Column(name, justify="right", no_wrap=True) for name in columns)

@@ -1,4 +1,4 @@
-"""The options of several subcommands, mainly those of the rules."""
+"""Options that several subcommands share, mainly the options of the rules."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ if TYPE_CHECKING:
 
 
 def option(words: str, default: str | bool = True) -> Any:
-    """Return an option with its help and, if the command computes the default, the default in words."""
+    """Return an option with a help text. If the command computes the default, `default` describes it in words."""
     return typer.Option(help=words, show_default=default)
 
 
 def flag(name: str, words: str) -> Any:
-    """Return an option without a value, which is off by default."""
+    """Return an option that takes no value and is off by default."""
     return typer.Option(name, help=words)
 
 
@@ -47,14 +47,15 @@ _RULES: dict[str, tuple[Any, str]] = {
     "start": (str, "Starting player: dragons (most dragons rolled), loser (of the last game), or a seat."),
     "max_turns": (int, "Turns until a game is truncated; then nobody wins."),
 }
-"""Type and help of the option for each field of `Rules`."""
+"""Field of `Rules` -> type and help text of its option."""
 
 
 def rules_options(*names: str, **settled: str) -> Callable[[Callable[..., None]], Callable[..., None]]:
-    """Replace the parameter `rules` of a command by an option for each field of `Rules`, or for the fields `names`.
+    """Replace the parameter `rules` of a command with an option for each field of `Rules`, or for each of `names`.
 
-    The command gets `rules` as a dict from field to value, the unchecked arguments of `Rules`. `settled` contains, by
-    field, the help text of a default that the command computes; the dict has such a field only if its option is given.
+    The command gets `rules` as a dict from field to value: the arguments of `Rules`, unchecked. If the command computes
+    the default of a field, `settled` maps this field to a help text for the default. The dict then contains the field
+    only if its option is given.
     """
     options = {
         field.name: _option(field, settled.get(field.name))
@@ -72,7 +73,7 @@ def rules_options(*names: str, **settled: str) -> Callable[[Callable[..., None]]
         signature = inspect.signature(command, eval_str=True)
         own = [parameter for name, parameter in signature.parameters.items() if name != "rules"]
         parameters = [*own, *options.values()]
-        # Typer reads both attributes.
+        # Typer reads the options from both attributes, `__signature__` and `__annotations__`.
         with_options.__signature__ = signature.replace(parameters=parameters)  # type: ignore[attr-defined]
         with_options.__annotations__ = {parameter.name: parameter.annotation for parameter in parameters}
         return with_options
@@ -81,7 +82,7 @@ def rules_options(*names: str, **settled: str) -> Callable[[Callable[..., None]]
 
 
 def check_no_rules(context: typer.Context, rules: dict[str, Any], option: str) -> None:
-    """Check that no option of the rules is combined with an option that implies the rules."""
+    """Raise ValueError if an option of the rules is given together with `option`, which contains the rules."""
     for name in given_options(context, rules):
         given = f"--{name.replace('_', '-')}"
         raise ValueError(f"{given} cannot be combined with {option}, which contains the rules")
@@ -90,7 +91,7 @@ def check_no_rules(context: typer.Context, rules: dict[str, Any], option: str) -
 def start_of(
     context: typer.Context, rules: dict[str, Any], position: str | None, seats: Sequence[str], seed: int
 ) -> tuple[Rules, States | None]:
-    """Return the rules of a game and the position of the option --position, STATE (1,), or None."""
+    """Return the rules of a game, and the position given with --position, STATE (1,), or None without this option."""
     if position is None:
         rules.setdefault("players", max(2, len(seats)))
         return Rules(**rules), None
@@ -98,13 +99,13 @@ def start_of(
 
     check_no_rules(context, rules, "--position")
     game_rules, state = notation.parse_position(position)
-    if not state["rng"][0]:  # the line does not contain the random stream
+    if not state["rng"][0]:  # the text of a position can lack a random stream
         state["rng"] = Game(game_rules).reset(1, seed=seed)["rng"]
     return game_rules, state
 
 
 def given_options(context: typer.Context, names: Iterable[str]) -> list[str]:
-    """Return the names of the options that the command line contains."""
+    """Return the `names` of the options that are given on the command line."""
     sources = {name: context.get_parameter_source(name) for name in names}
     return [name for name, source in sources.items() if source and source.name == "COMMANDLINE"]
 
@@ -122,7 +123,7 @@ def _option(field: Field[Any], settled: str | None) -> inspect.Parameter:
 
 
 def _read(name: str, value: Any) -> Any:
-    """Return the value of a field from the value of its option."""
+    """Convert the value of an option to the value of its field of `Rules`."""
     if name == "colors" and value and value != "random":
         return tuple(value.split(","))
     if name == "start" and value.isdecimal():

@@ -1,7 +1,7 @@
 """A person's decision at the terminal: the choices, the input, and the equity of each choice.
 
-This module contains no rules: the choices are the legal actions of the engine. `Game.describe_action` and the notation
-describe them.
+This module contains no rules of the game. The choices are the legal actions of the engine; `Game.describe_action` and
+the notation supply their descriptions.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ Other commands:
   help           show this help"""
 
 _NAMES = (*ELEMENTS, "dragon")
-_WOOD = (0, 4, 4, 5)  # the faces that the letters of "wood" name: water, wood, wood, dragon
+_WOOD = (0, 4, 4, 5)  # the word "wood" read as letters: water, wood, wood, dragon
 
 
 class Choice(NamedTuple):
@@ -55,11 +55,14 @@ class Choice(NamedTuple):
 
     action: int
     notation: str
-    words: str  # description with destinations
+    words: str  # description, with the destinations of the pieces
 
 
 class Decision:
-    """A decision of a person in a game, STATE (1,), with its choices, ascending, and the hold chosen so far."""
+    """A decision of a person in one game, STATE (1,).
+
+    `choices` are the legal actions in ascending order. `kept` is the hold that the person has chosen so far.
+    """
 
     def __init__(self, game: Game, state: States) -> None:
         self.game, self.state = game, state
@@ -69,22 +72,22 @@ class Decision:
             for action in legal
         ]
         self.dice: list[int] = state["dice"][0].tolist()
-        self._holds: list[frozenset[int]] = []  # the hold after each change
+        self._holds: list[frozenset[int]] = []  # the kept dice after each change, for `undo`
         holds = legal if self.is_hold else []
         self._hold_of = {self._faces(die for die in range(DICE) if hold >> die & 1): hold for hold in holds}
 
     @property
     def is_hold(self) -> bool:
-        """Whether the decision is about the dice to keep."""
+        """Whether the person chooses the dice to keep."""
         return bool(self.state["phase"][0] == Phase.KEEP)
 
     @property
     def kept(self) -> frozenset[int] | None:
-        """Indices of the dice kept so far; None before the first choice."""
+        """Indices of the dice kept so far; None before the first change of the hold."""
         return self._holds[-1] if self._holds else None
 
     def undo(self) -> None:
-        """Undo the last change of the hold."""
+        """Undo the last change of the kept dice."""
         if not self._holds:
             raise ValueError("nothing to undo: rolls and moves are final")
         self._holds.pop()
@@ -101,12 +104,12 @@ class Decision:
         return self._read_move(text.strip(), line)
 
     def _spelled(self, line: str) -> int | None:
-        """Return the action with this short word or description; None for other input."""
+        """Return the action whose short word or description equals `line`; None if no action matches."""
         fitting = (c.action for c in self.choices if line in (c.notation.lower(), _normalized(c.words)))
         return next(fitting, None)
 
     def _read_move(self, text: str, line: str) -> int:
-        """Return the action with this short word, description or number, or with these words in its description."""
+        """Return the action with this short word, description or number, or the only one described with these words."""
         if (spelled := self._spelled(line)) is not None:
             return spelled
         if line.isdecimal() and line.isascii():
@@ -133,7 +136,7 @@ class Decision:
         return tuple(sorted(self.dice[place] for place in places))
 
     def _read_hold(self, text: str, line: str) -> int | None:
-        """Return the hold chosen by a line, or None if the line only changes the dice kept so far."""
+        """Return the final hold that a line chooses, or None if the line only changes the dice kept so far."""
         if line in ("", "roll"):
             if self.kept is None:
                 raise ValueError(
@@ -162,7 +165,7 @@ class Decision:
         return self._hold_of[faces]
 
     def _change(self, numbers: str, *, keep: bool) -> None:
-        """Add dice to the hold, or remove them."""
+        """Add the dice with these numbers to the hold, or remove the dice from the hold if `keep` is False."""
         if not set(numbers) <= set("12345"):
             raise ValueError(f"the number of a die must be from 1 to 5, got {', '.join(numbers[:20])}")
         dice = frozenset(int(number) - 1 for number in numbers)
@@ -171,7 +174,7 @@ class Decision:
         self._holds.append(before | dice if keep else before - dice)
 
     def _named(self, text: str, words: list[str]) -> tuple[int, ...]:
-        """Return the faces given by names or letters; the dice must show them."""
+        """Return the sorted faces given as names or letters; raise ValueError if the dice do not show them."""
         letters = [FACES[_NAMES.index(word)] if word in _NAMES else word for word in words]
         faces = [FACES.find(letter) for letter in "".join(letters)]
         if not faces or -1 in faces:
@@ -208,7 +211,7 @@ def question(decision: Decision) -> str:
 
 
 def dice_line(decision: Decision, color: bool = False) -> str:
-    """Return the dice with their numbers; kept dice are in brackets."""
+    """Return a line that shows the dice with their numbers; kept dice are in brackets."""
     parts = []
     for place, face in enumerate(decision.dice):
         name = paint(_NAMES[face], face) if color else _NAMES[face]
@@ -219,7 +222,7 @@ def dice_line(decision: Decision, color: bool = False) -> str:
 
 
 def listed(decision: Decision) -> str:
-    """Return the choices, one line each. Holds have no numbers, because typed numbers are those of dice."""
+    """Return the choices, one per line. Holds are not numbered, because a typed number means a die."""
     return "\n".join(
         f"{'' if decision.is_hold else number:>3}  {choice.notation:<16} {choice.words}"
         for number, choice in enumerate(decision.choices, 1)
@@ -227,7 +230,7 @@ def listed(decision: Decision) -> str:
 
 
 def hint(decision: Decision, advisor: Advisor) -> str:
-    """Return the two best choices, the difference of their equities, and the source, as lines."""
+    """Return the two best choices, the difference of their equities, and the source of the equities, as lines."""
     (equity, best), *others = _ranked(decision, advisor)[:2]
     lines = [f"best: {best.words} ({best.notation})"]
     for less, other in others:
@@ -240,7 +243,7 @@ def equities(decision: Decision, advisor: Advisor, most: int | None = None) -> s
     ranked, players = _ranked(decision, advisor), decision.game.rules.players
     lines = ["equity  to win regret  choice"]
     for equity, choice in ranked[:most]:
-        chance = ((players - 1) * equity + 1) / players  # the inverse of the rewards of R10
+        chance = ((players - 1) * equity + 1) / players  # R10 solved for the win probability
         regret = ranked[0][0] - equity
         lines.append(f"{equity:+.3f}  {chance:6.1%}  {regret:.3f}  {choice.notation:<16} {choice.words}")
     if most is not None and len(ranked) > most:

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from wotd_env.notation import RecordedGame
 
 LONGEST = 500
-"""Characters of a seat's name as JSON; the notation limits the length of a line."""
+"""Maximum number of characters of a player's name as JSON, because the notation limits the length of a line."""
 
 
 @rules_options(players="one for each seat, at least 2")
@@ -72,7 +72,11 @@ def command(
 
 
 def _resumed(file: Path, seats: list[str] | None, trust: bool) -> RecordedGame:
-    """Return the game in a file; names in it that can run code need `trust`."""
+    """Return the game in a file, with the players `seats` if given.
+
+    Without `trust`, each player named in the file must be a person or a policy of this package, because another name
+    can run code.
+    """
     from wotd_env import notation
     from wotd_env.core.position import SEATS
     from wotd_env.policies import POLICIES, full_name
@@ -92,7 +96,10 @@ def _resumed(file: Path, seats: list[str] | None, trust: bool) -> RecordedGame:
 
 
 def _seated(seats: list[str] | None, players: int) -> tuple[str, ...]:
-    """Return the players by seat. By default, a person plays against `planner` or a single given policy."""
+    """Return the player of each seat.
+
+    If only one policy is given, a person plays against it. If no policy is given, a person plays against `planner`.
+    """
     names = seats or [PERSON]
     if len(names) == 1:
         person, policy = (names[0], "planner") if is_person(names[0]) else (PERSON, names[0])
@@ -108,7 +115,7 @@ def _seated(seats: list[str] | None, players: int) -> tuple[str, ...]:
 
 
 def _free(file: Path | None) -> Path:
-    """Create an empty file for a new game and return its name; existing files are never overwritten."""
+    """Create an empty file for a new game and return its name. Existing files are not overwritten."""
     names = (Path("game.txt" if number == 1 else f"game-{number}.txt") for number in count(1))
     for name in names if file is None else [file]:
         check_writable(name, ".txt")

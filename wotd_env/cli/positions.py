@@ -1,4 +1,4 @@
-"""`wotd positions`: draw the positions of the benchmark."""
+"""`wotd positions`: sample positions for the benchmark from games."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from wotd_env.cli.options import Quiet, option, rules_options
 from wotd_env.cli.progress import progress_bar
 from wotd_env.core.rules import Rules
 
-if TYPE_CHECKING:  # the imports take time
+if TYPE_CHECKING:  # importing these modules takes time
     from wotd_env.planning.learned import LearnedValue
     from wotd_env.solver import Table
 

@@ -13,7 +13,7 @@ from rich.table import Column
 
 @contextmanager
 def progress_bar(unit: str, quiet: bool = False) -> Iterator[Callable[[int, int], None]]:
-    """Show a progress bar; yield the function f(done, total) that updates it."""
+    """Show a progress bar; yield the function f(done, total) that updates the bar."""
     columns = (
         BarColumn(None, table_column=Column(min_width=8, ratio=1)),
         MofNCompleteColumn(table_column=Column(no_wrap=True)),
@@ -21,9 +21,9 @@ def progress_bar(unit: str, quiet: bool = False) -> Iterator[Callable[[int, int]
         TimeRemainingColumn(elapsed_when_finished=True, table_column=Column(no_wrap=True)),
     )
     with Progress(*columns, console=Console(stderr=True), disable=quiet, expand=True) as bar:
-        short = unit if len(unit) <= 24 else f"{unit[:23]}…"  # 80 characters in all
+        short = unit if len(unit) <= 24 else f"{unit[:23]}…"  # keeps the bar within 80 columns
         task = bar.add_task(short, total=None, rate="", word="left")
-        first: list[float] = []  # done and time at the first call; earlier work does not count for the rate
+        first: list[float] = []  # `done` and time at the first call; the rate leaves out earlier work
 
         def move(done: int, total: int) -> None:
             now = time.monotonic()
@@ -31,7 +31,7 @@ def progress_bar(unit: str, quiet: bool = False) -> Iterator[Callable[[int, int]
                 first[:] = done, now
             rate = (done - first[0]) / (now - first[1]) if done > first[0] and now > first[1] else 0
             shown = f", {rate:,.0f}/s" if rate >= 1 else ""
-            word = "took" if done >= total else "left"  # for the time in the last column
+            word = "took" if done >= total else "left"  # describes the time in the last column
             bar.update(task, completed=done, total=total, rate=shown, word=word)
 
         yield move

@@ -1,4 +1,4 @@
-"""`wotd serve`: tables to play at in the browser."""
+"""`wotd serve`: serve tables at which people and agents play in the browser."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from wotd_env.cli.common import check_writable, explained, ready_policies
 from wotd_env.cli.options import Trust, option
 from wotd_env.extras import needed_for
 
-_HOST = r"[\w-]+(\.[\w-]+)*"  # a host as browsers send it, without scheme and port
+_HOST = r"[\w-]+(\.[\w-]+)*"  # a host name as browsers send it, but without scheme and port
 
 
 @explained()
@@ -78,7 +78,7 @@ def command(
             "on the open internet, put a proxy with TLS in front of it."
         )
     set_up_log()
-    # --name implies a proxy on this machine, which forwards the clients' addresses.
+    # With --name, a proxy on this machine is expected to forward requests with the addresses of the clients.
     server = uvicorn.Server(config_of(app, limits, proxy_headers=bool(name)))
     try:
         with contextlib.suppress(KeyboardInterrupt):
@@ -102,7 +102,7 @@ def _export(file: Path, target: Path) -> None:
 
 def _listen(host: str, port: int) -> socket.socket:
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
-    # asyncio switches Nagle's delay off only if the protocol is named.
+    # asyncio disables Nagle's algorithm only on sockets that are created with an explicit protocol.
     listening = socket.socket(family, socket.SOCK_STREAM, socket.IPPROTO_TCP)
     listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     try:

@@ -13,7 +13,7 @@ from wotd_env.cli.progress import progress_bar
 from wotd_env.core.rules import Rules
 
 _RESIDUAL = 1e-6
-"""Upper bound of the Bellman error of a correct table."""
+"""The largest Bellman error of a correct table is below this bound."""
 
 
 @rules_options("players", "spaces", "powers", "immunity", "colors", spaces="solves nothing")

@@ -56,7 +56,7 @@ def command(
     given = None if position else seed
     try:
         show_game(game, names, given, _play(game, [made[name] for name in names], state, seed, steps), delay)
-    finally:  # also record an interrupted game
+    finally:  # an interrupted game is recorded too
         if record and steps:
             states, actions = zip(*steps, strict=True)
             decided = np.array(actions[:-1], np.int64)
@@ -65,13 +65,13 @@ def command(
 
 
 Step = tuple["States", int | None]
-"""A position, STATE (1,), with the decision in it; None in the last position."""
+"""A position, STATE (1,), and the action chosen in this position. The action of the last position is None."""
 
 
 def _play(
     game: Game, players: Sequence[Policy], state: States, seed: int, steps: list[Step]
 ) -> Iterator[Step]:
-    """Play a game to the end, in place; yield its steps, and append them to a list."""
+    """Play a game to the end and change `state` in place. Append each step to `steps`, then yield the step."""
     from wotd_env.policy import play_policies
 
     rng, seats = np.random.default_rng(seed), np.arange(game.rules.players)[None]
@@ -85,7 +85,7 @@ def _play(
 def show_game(
     game: Game, names: Sequence[str], seed: int | None, steps: Iterable[Step], delay: float
 ) -> None:
-    """Print a game in words, with a pause after each turn, and the roll-off if the seed is known."""
+    """Print the roll-off if the seed is known, then the game in words, with a pause after each turn."""
     from wotd_env.rendering import roll_off_text
 
     for line in [] if seed is None else roll_off_text(game.roll_off(seed)):
@@ -96,7 +96,7 @@ def show_game(
 
 
 def narrate(game: Game, names: Sequence[str], steps: Iterable[Step]) -> Iterator[str]:
-    """Yield a game in words, turn by turn. `steps` include forced decisions; `names` are by seat."""
+    """Yield the text of each turn of a game. `steps` include forced decisions; `names` has one name per seat."""
     from wotd_env.core.position import SEATS
     from wotd_env.core.words import show_dice
     from wotd_env.notation import position

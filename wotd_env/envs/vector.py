@@ -61,7 +61,9 @@ class WayOfTheDragonVectorEnv(VectorEnv[Any, ArrayLike, NDArray[Any]]):
         ValueError: for an invalid value.
     """
 
-    closed = True  # until `__init__` succeeds: Gymnasium 1.2 also closes an environment whose `__init__` failed
+    closed = (
+        True  # until `__init__` succeeds: Gymnasium 1.2 also closes an environment whose `__init__` failed
+    )
 
     def __init__(
         self,
