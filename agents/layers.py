@@ -159,10 +159,10 @@ class Afterstates(nn.Module):
         return plain, (by_path(moved), by_path(swapped), advanced, passed, jumped)
 
     def ends(self, of_path: th.Tensor, free: th.Tensor) -> th.Tensor:
-        """Add up numbers of the paths for each end; return the sums, (N, E, k).
+        """Sum `of_path` over the five paths for each end of the turn; return the sums, (N, E, k).
 
         Args:
-            of_path: (N, C, 5, k), the numbers to add up, for each path after each of C changes. The changes are, in
+            of_path: (N, C, 5, k), k numbers that describe each path after each of C changes. The changes are, in
                 this order: no change, moves, swaps and, with powers, moves to `goals`.
             free: (N, 5, 1), 1 for the paths on which the observer's piece can move by one space.
         """

@@ -377,8 +377,8 @@ def _fill_stops(slots: Slots, ends: Ends, rows: turn.Rows, states: Records, firs
         rows[row] = -np.inf
         for k in range(slots.start[roll], slots.other[roll]):
             turn.largest(rows, row, (row, _SLOTS + slots.offered[k]))
-        # Passing is legal only without a power-free move (R5). Fear needs a power-free move (R12). `open_slots`
-        # repeats both rules.
+        # If a move without a power is possible, passing is illegal (R5); otherwise fear is illegal (R12).
+        # `open_slots` repeats both rules.
         for lane in range(turn.LANES):
             best = rows[row, lane]
             rows[row, lane] = rows[_PASS, lane] if best == -np.inf else max(best, rows[_FEAR, lane])
