@@ -1,7 +1,7 @@
 """Write measured figures into the pages that quote them (`make docs-tables`).
 
 A figure is a measured number. It is measured in one place, and other pages quote it as `<!-- figure: NAME -->value<!--
-end -->`. The claims on the first pages are in the place `<!-- table: figures -->`. The sources are
+end -->`. The claims of README.md and docs/index.md are in the place `<!-- table: figures -->`. The sources are
 `benchmarks/results.json` (wall clock) and the pages docs/results/ladder.md and docs/results/perfect-play.md.
 
 | name | value |
@@ -66,7 +66,7 @@ def _table(page: str, place: str) -> list[dict[str, str]]:
 
 
 def figures() -> str:
-    """Return the claims of the first pages with their figures; the links are relative to README.md."""
+    """Return the claims of README.md and docs/index.md with their figures; the links are relative to README.md."""
     claims = (
         f"**Solved.** The optimal value of all {positions()} positions of the two-player game is known, so "
         "every decision of an agent has an exact regret ([perfect play](docs/results/perfect-play.md), "

@@ -79,7 +79,7 @@ def fill_lanes(board: Board, block: Block, total: Any, first: Any, last: Any) ->
 
     With immunity (R14) the two own paths come last and belong to no group. If the mirrors have other codes on the own
     paths than this family, the mirrors form a separate family, and the index gets one more digit: 0 for this family, 1
-    for the family of the mirrors. The family of the mirrors is not filled in again.
+    for the family of the mirrors. Both are filled in together, so the loop skips the one with `own > other`.
     """
     swappable = PATHS - 2 if board.immunity else PATHS  # the number of paths on which swaps are legal
     shapes = np.zeros(PATHS, np.uint64)
