@@ -211,7 +211,10 @@ def play(
 
 
 def best_policy(decisions: Decisions, beta: float, tau: float) -> th.Tensor:
-    """Return m, the policy that maximizes J, (N, A). Q replaces A: a constant per state does not change the softmax."""
+    """Return the policy m that maximizes J, float32 (N, actions).
+
+    The equation uses Q instead of the advantage, because a constant per state does not change the softmax.
+    """
     return ((beta * decisions.log_probability + decisions.q) / (beta + tau)).softmax(1)
 
 

@@ -90,7 +90,7 @@ def review(recorded: RecordedGame, advisor: Advisor | None = None) -> Review:
     players, seats = recorded.rules.players, []
     for seat, result in enumerate(game.rewards(recorded.states[-1:])[0].tolist()):
         own = [note for note in notes if note.seat == seat]
-        mine = after["player"] == seat  # zero-sum: the other seats lose a seat's luck in equal parts
+        mine = after["player"] == seat  # zero-sum: a seat's luck counts equally against all others
         seats.append(
             SeatReview(
                 decisions=len(own),

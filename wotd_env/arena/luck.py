@@ -44,7 +44,7 @@ def luck(
         moves: [game, step], the action in each game at each step of the block; -1 if the game had no decision then.
 
     Returns:
-        Luck in shares of the win, float64 [game, seat]. The other seats lose a seat's luck in equal parts.
+        Luck in shares of the win, float64 [game, seat]. Luck of one seat counts against the other seats in equal parts.
     """
     games, seats = shape
     game = Game(rules, skip_forced=False)  # so that every roll is visible

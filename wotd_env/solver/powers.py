@@ -85,8 +85,8 @@ def write_all_indices(
 ) -> None:
     """Write the index of the position after each end, for each lane; -1 stands for an impossible end.
 
-    `other`, int64 (ENDS, LANES), is for ends without a jump after which the other player moves (`Block.indices`). The
-    arrays in `power` are for ends with a jump and for ends after which the same player moves again.
+    `other`, int64 (ENDS, LANES), is `Block.indices`. It gets the ends that make no jump and pass the turn to the other
+    player. The arrays in `power` get the ends with a jump, and those after which the same player moves again.
     """
     again, jumped, jumped_again = power.again, power.jumped, power.jumped_again
     # The codes after an equilibrium. The rows are for `other`, `again`, `jumped` and `jumped_again`.

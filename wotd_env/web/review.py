@@ -127,7 +127,7 @@ def hints(game: Game, advised: Advised) -> list[Json]:
 
 
 class Helper:
-    """Values positions of all tables with the advisor, within `patience` seconds for each position."""
+    """Asks the advisor for the values of positions of all tables, and waits at most `patience` seconds for each."""
 
     def __init__(self, patience: float) -> None:
         self._advise = Asked("the advisor", advise, patience)
