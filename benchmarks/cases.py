@@ -310,10 +310,13 @@ class Case:
 
 
 BATCHES = (1, 8, 64, 512, 8192, 65536, 1_000_000)
-FUSED = "Game.step_autoreset: step, restart, observation, mask, rewards, done"
+STEP = "Game.step_autoreset: step, restart"
+FUSED = f"{STEP}, observation, mask, rewards, done"
 VECTOR = "vector environment against greedy"
 SCAN = "choice, step and reset in one jitted scan"
 FROM_PYTHON = "from Python, observation and mask"
+IN_OPENSPIEL = "the game in OpenSpiel: rolls drawn in Python, observation and mask"
+CARTPOLE = "Gymnasium CartPole, NumPy vector entry point (no mask)"
 PICTURE = "render_rgb: a picture of 640 by 480 pixels after each decision"
 PEER_LOOP = "jitted step, observation and mask read, NumPy choice"
 
@@ -333,12 +336,12 @@ CASES = [
         powers="own",
         validate=True,
     ),
-    game_8192("game-8192-rules", "Game.step_autoreset: step and restart alone", fill=()),
-    game_8192("game-8192-mask", "the same with mask", fill=("mask",)),
-    game_8192("game-8192-ends", "the same with mask, rewards, done", fill=("mask", "rewards", "done")),
+    game_8192("game-8192-rules", "Game.step_autoreset: only step and restart", fill=()),
+    game_8192("game-8192-mask", f"{STEP}, mask", fill=("mask",)),
+    game_8192("game-8192-ends", f"{STEP}, mask, rewards, done", fill=("mask", "rewards", "done")),
     Case("game-16384", FUSED, game, batch=16384),
     *(Case(f"game-{n}-2t", f"{FUSED}; two threads", game, batch=n, threads=2) for n in (16384, 65536)),
-    Case("bytes-8192", "the limit: only the same bytes are written", same_bytes, batch=8192),
+    Case("bytes-8192", "limit: write as many bytes as game-8192", same_bytes, batch=8192),
     Case("game-one", "Game.step_autoreset for one game, actions validated", one_game),
     Case("vector-4096", VECTOR, vector, batch=4096),
     Case("vector-4096-random", "vector environment against random", vector, batch=4096, opponents="random"),
@@ -349,18 +352,13 @@ CASES = [
     Case("plan-2048", "planner: a whole turn, by the hand-made value", turns, batch=2048),
     Case("plan-2048-learned", "planner: a whole turn, by a learned value", turns, batch=2048, learned=True),
     Case("aec-raw", "raw_env: agent_iter, last, step", aec),
-    Case("aec", "env(): the same through PettingZoo's wrappers", aec, wrapped=True),
+    Case("aec", "env(): agent_iter, last, step, through PettingZoo's wrappers", aec, wrapped=True),
     Case("single", "Gymnasium environment against greedy", single),
-    of_openspiel(
-        "openspiel",
-        "the game in OpenSpiel: rolls drawn in Python, observation and mask",
-        game="way_of_the_dragon",
-    ),
-    of_openspiel("openspiel-5p", "the same", players=5, game="way_of_the_dragon(players=5)"),
+    of_openspiel("openspiel", IN_OPENSPIEL, game="way_of_the_dragon"),
+    of_openspiel("openspiel-5p", IN_OPENSPIEL, players=5, game="way_of_the_dragon(players=5)"),
     Case("pictures-640", PICTURE, pictures, needs="resvg_py"),
-    Case("pictures-640-5p", "the same", pictures, needs="resvg_py", players=5),
-    Case("cartpole-vec-8192", "Gymnasium CartPole, NumPy vector entry point (no mask)", cartpole, batch=8192),
-    Case("cartpole-vec-65536", "the same", cartpole, batch=65536),
+    Case("pictures-640-5p", PICTURE, pictures, needs="resvg_py", players=5),
+    *(Case(f"cartpole-vec-{n}", CARTPOLE, cartpole, batch=n) for n in (8192, 65536)),
     Case("tictactoe", "PettingZoo tictactoe, env()", tictactoe, needs="pygame", wrapped=True),
     Case("tictactoe-raw", "PettingZoo tictactoe, raw_env", tictactoe, needs="pygame"),
     of_openspiel("maedn", f"OpenSpiel maedn {FROM_PYTHON}", players=4, game="maedn(players=4)"),

@@ -51,7 +51,7 @@ def share(ours: str, theirs: str) -> str:
 
 def ladder(policy: str, opponent: str) -> str:
     """Return the win share of a policy against another one from docs/results/ladder.md, in per cent."""
-    pairings = _table("ladder.md", "## 2 players, basic game\n.*?How often the row finishes ahead")
+    pairings = _table("ladder.md", "## 2 players, basic game\n.*?Share of games in which the row")
     share, error = {row["policy"]: row for row in pairings}[policy][opponent].split("% ±")
     return f"{float(share):.1f} % ± {float(error):.1f}"
 

@@ -50,7 +50,7 @@ class Findings:
             f"{name} | {value:+.4f} | {value - total:+.4f} | {share(value)} to {share(value - total)}"
             for name, value in starts
         ]
-        head = "seat | guarantee | most in an equilibrium | the same as shares of wins"
+        head = "seat | guarantee | most in an equilibrium | both as shares of wins"
         return pages.table(head, rows, right=(1, 2, 3))
 
     def grades(self) -> str:

@@ -62,7 +62,7 @@ class Findings:
 
     def worth(self) -> str:
         """Return the win share that each power adds against a player without a power."""
-        head = ["power", *(f"{spaces} plain spaces" for spaces in self.boards)]
+        head = ["power", *(f"{spaces} plain space{'s' * (spaces != 1)}" for spaces in self.boards)]
         rows = [
             [name, *(f"{50 * self.edge(spaces, color, None):+.1f}" for spaces in self.boards)]
             for color, name in enumerate(NAMES)
@@ -108,7 +108,7 @@ class Findings:
             early, middle, late = np.nanpercentile(used, [25, 50, 75])
             shares = early, middle, late, np.isnan(used).mean()
             rows.append([name, *(f"{share:.0%}" for share in shares)])
-        head = ["power", "a quarter is used before", "half before", "three quarters before", "never used"]
+        head = ["power", *(f"{share} % of uses before" for share in (25, 50, 75)), "never used"]
         return pages.table(head, rows, right=range(1, 5))
 
     def grades(self) -> str:

@@ -101,8 +101,8 @@ class Findings:
                 f"| {cpu / positions * 1e6:.2f} µs | {residual:.1e} | {table.start:+.7f} "
                 f"| {(1 + table.start) / 2:.2%} | {turns:.1f}"
             )
-        head = "plain spaces | positions | table | processor time | a position | residual"
-        return pages.table(f"{head} | value of the start | share of the first player | turns", rows)
+        head = "plain spaces | positions | table | processor time | time per position | residual"
+        return pages.table(f"{head} | value of the start | share of the first player | turns per game", rows)
 
     def precision(self) -> str:
         """Return the differences between tables in single precision and solutions in double precision."""

@@ -59,7 +59,7 @@ def as_text(results: Results, digits: int = 1) -> list[Shown]:
         [[row.policy, *(cell(row) for cell in columns.values())] for row in overall if row.seat is None],
     )
     pairs = Shown(
-        "How often the row finishes ahead of the column; ties count half",
+        "Share of games in which the row's policy finishes ahead of the column's; ties count half",
         ["policy", *names],
         [[one, *(percent(results.ahead.get((one, other)), digits) for other in names)] for one in names],
     )
