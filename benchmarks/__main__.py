@@ -188,9 +188,9 @@ def record(rows: dict[str, dict[str, Any]], ratios: dict[str, float], arguments:
         f"{about['date']}, {about['machine']}; {', '.join(f'{k} {v}' for k, v in about['versions'].items())}. "
         f"Median (minimum to maximum) of {arguments.repeats} measurements of {arguments.seconds:g} s. The cases "
         "alternate. Each runs alone, pinned to one core per thread.",
-        pages.table((*COLUMNS, "what a step is"), speeds, right=range(1, 6)),
-        numbers("ratio, of the environments alone | value", ratios, 2),
-        numbers("where a decision's time goes, two players, 8192 games | ns", profile(rows), 1),
+        pages.table((*COLUMNS, "content of a step"), speeds, right=range(1, 6)),
+        numbers("ratio of speeds, counting only time inside the environments | value", ratios, 2),
+        numbers("time of a decision by part, two players, 8192 games | ns", profile(rows), 1),
     )
     PAGE.write_text(pages.renew(PAGE.read_text(), {"speed": "\n\n".join(text)}))
     plot(rows)
@@ -221,9 +221,9 @@ def profile(rows: dict[str, dict[str, Any]]) -> dict[str, float]:
         "action mask": mask - rules,
         "rewards and ends": ends - mask,
         "observation": every - ends,
-        "all of it": every,
+        "sum of the parts above": every,
         "checking the actions first, unless `validate=False`": spent["game-8192-checked"] - every,
-        "the limit: writing as many bytes": spent["bytes-8192"],
+        "lower bound: writing as many bytes": spent["bytes-8192"],
     }
 
 

@@ -100,7 +100,8 @@ def tables(rows: list[Row]) -> str:
     for track, of_track in groupby(rows, lambda row: row.entry.track):
         found = list(of_track)
         columns = list(found[0].measured[0])
-        head = ["entry", f"budget, {TRACKS[track].unit}", "seeds", *columns, "interquartile mean", "minutes"]
+        summary = "interquartile mean", "training minutes"
+        head = ["entry", f"budget, {TRACKS[track].unit}", "seeds", *columns, *summary]
         lines = [
             [
                 f"[{row.entry.title}](../../entries/{row.name})",

@@ -72,11 +72,12 @@ def figures() -> str:
         "every decision of an agent has an exact regret ([perfect play](docs/results/perfect-play.md), "
         "[benchmark](docs/results/benchmark.md)).",
         f"**Fast.** {rate('game-8192')} decisions per second on one thread, with dice, masks, observations and "
-        f"rewards; {rate('vector-4096')} through Gymnasium against `greedy` ([speed](docs/results/speed.md)).",
+        f"rewards; {rate('vector-4096')} decisions through Gymnasium against `greedy` "
+        "([speed](docs/results/speed.md)).",
         "**Strong baselines.** After five minutes of self-play, the bundled agent `td` wins "
         f"{perfect('td')} of 100 games against perfect play, and "
         f"{ladder('td', 'greedy').split()[0]} against `greedy` ([ladder](docs/results/ladder.md)).",
-        "**Works with**  Gymnasium, PettingZoo, Stable-Baselines3, RLlib, TorchRL, OpenSpiel, JAX and Ray "
+        "**Works with** Gymnasium, PettingZoo, Stable-Baselines3, RLlib, TorchRL, OpenSpiel, JAX and Ray "
         "([guides](docs/how-to/libraries.md), [tested releases](docs/reference/clients.md)).",
     )
     fill = functools.partial(textwrap.fill, width=120, break_long_words=False, break_on_hyphens=False)
@@ -93,7 +94,7 @@ def perfect(policy: str) -> str:
     place = _solved()["plain spaces"], policy
     grades = _table("perfect-play.md", "<!-- table: policies -->")
     (row,) = (row for row in grades if (row["plain spaces"], row["policy"]) == place)
-    return f"{float(row['share of wins by regret'].split('%')[0]):.1f}"
+    return f"{float(row['win share by regret'].split('%')[0]):.1f}"
 
 
 def positions() -> str:

@@ -50,13 +50,14 @@ class Findings:
             f"{name} | {value:+.4f} | {value - total:+.4f} | {share(value)} to {share(value - total)}"
             for name, value in starts
         ]
-        head = "seat | guarantee | most in an equilibrium | both as shares of wins"
+        head = "seat | guarantee | largest reward in an equilibrium | win share, from guarantee to largest reward"
         return pages.table(head, rows, right=(1, 2, 3))
 
     def grades(self) -> str:
         """Return the guarantee regret of policies that play all seats."""
         rows = [[f"`{name}`", *self.grade(make_policy(name))] for name in GRADED]
-        return pages.table(["policy", "all decisions", *KINDS[:4], "in a game"], rows, right=range(1, 7))
+        head = ["policy", "all decisions", *KINDS[:4], "sum over a game"]
+        return pages.table(head, rows, right=range(1, 7))
 
     def grade(self, policy: Policy) -> list[str]:
         """Return the guarantee regret of a decision, of each kind of decision, and of a seat in a game."""

@@ -114,7 +114,8 @@ def section(results: Results, title: str, picture: str) -> str:
     matchups = f"{len(results.games)} {'matchup' if len(results.games) == 1 else 'matchups'}"
     parts = [
         f"## {title}",
-        f"{sum(map(len, results.games.values())):,} games of {matchups}; the neutral win share is {1 / n:.1%}.",
+        f"{sum(map(len, results.games.values())):,} games of {matchups}; "
+        f"a win share of {1 / n:.1%} means equal strength.",
     ]
     for i, shown in enumerate(show.as_text(results, digits=2)):
         rows = [[f"`{name}`", *cells] for name, *cells in shown.rows]

@@ -116,7 +116,7 @@ def table(cards: list[dict[str, Any]], folder: Path) -> str:
         cells = (card["policy"], rules.players, rules.powers, rules.spaces, size, time)
         rows.append((*cells, *shares, f"`{card['command']}`"))
     against = (f"against `{name}`, %" for name in opponents)
-    head = ("policy", "players", "powers", "plain spaces", "file", "time", *against, "command")
+    head = ("policy", "players", "powers", "plain spaces", "file size", "training time", *against, "command")
     versions = sorted({f"{name} {number}" for card in cards for name, number in card["versions"].items()})
     picture = f"![Win rates during training]({PICTURE})\n\nTrained with {', '.join(versions)}."
     return f"{pages.table(head, rows, right=(1, 3, 4, 5))}\n\n{picture}"

@@ -75,7 +75,7 @@ class Findings:
         for mine, theirs in product(range(len(Power)), repeat=2):
             share = "" if mine == theirs else f"{50 + 50 * self.edge(self.boards[-1], mine, theirs):.1f}"
             rows[mine].append(share)
-        return pages.table(["wins in %", *ELEMENTS], rows, right=range(1, len(Power) + 1))
+        return pages.table(["win share of the row, %", *ELEMENTS], rows, right=range(1, len(Power) + 1))
 
     def first(self) -> str:
         """Return the win share of the starting player without powers and with `powers="any"`."""
@@ -108,7 +108,7 @@ class Findings:
             early, middle, late = np.nanpercentile(used, [25, 50, 75])
             shares = early, middle, late, np.isnan(used).mean()
             rows.append([name, *(f"{share:.0%}" for share in shares)])
-        head = ["power", *(f"{share} % of uses before" for share in (25, 50, 75)), "never used"]
+        head = ["power", *(f"{share} % of the uses before" for share in (25, 50, 75)), "never used"]
         return pages.table(head, rows, right=range(1, 5))
 
     def grades(self) -> str:
@@ -121,7 +121,7 @@ class Findings:
                 f"`{name}` | {found.share_against_perfect:.2f} ± {found.share_against_perfect_error:.2f} "
                 f"| {found.regret:.4f} ± {found.regret_error:.4f}"
             )
-        head = "policy | wins against perfect play in % | regret of a decision"
+        head = "policy | win share against perfect play, % | regret per decision"
         return pages.table(head, rows, right=(1, 2))
 
 

@@ -102,7 +102,8 @@ class Findings:
                 f"| {(1 + table.start) / 2:.2%} | {turns:.1f}"
             )
         head = "plain spaces | positions | table | processor time | time per position | residual"
-        return pages.table(f"{head} | value of the start | share of the first player | turns per game", rows)
+        starts = "value of the starting position | win share of the starting player | turns per game"
+        return pages.table(f"{head} | {starts}", rows)
 
     def precision(self) -> str:
         """Return the differences between tables in single precision and solutions in double precision."""
@@ -120,8 +121,8 @@ class Findings:
             mean = sum(work.rounds for work in done) / sum(work.blocks for work in done)
             most = max(work.most_rounds for work in done)
             rows.append(f"{spaces} | {exact[-1]:+.10f} | {error:.1e} | {mean:.1f} | {most}")
-        head = "plain spaces | value of the start | largest error of float32 | rounds, mean | rounds, most"
-        return pages.table(head, rows)
+        head = "plain spaces | value of the starting position | largest error of float32"
+        return pages.table(f"{head} | mean rounds of a block | most rounds of a block", rows)
 
     def holds(self) -> str:
         """Return the dice that perfect players keep on the largest board."""
@@ -140,7 +141,8 @@ class Findings:
             kinds += [rolled & ~dragons & (elements == k) for k in range(3)]
             kinds += [rolled & ~dragons & (elements > 2), rolled & dragons]
             rows.append((name, f"{len(action):,}", *(share(kind.sum(), len(action)) for kind in kinds)))
-        head = "hold | decisions | stop | keep nothing | dice of one element | of two | of three or four | some dragon"
+        head = "hold | decisions | stop | keep nothing | dice of one element | dice of two elements"
+        head += " | dice of three or four elements | with a dragon"
         return pages.table(head, rows)
 
     def moves(self) -> str:
@@ -160,7 +162,7 @@ class Findings:
         kinds += [("equilibrium", (action == Action.EQUILIBRIUM).sum())]
         rows = [f"{name} | {count:,} | {share(count, len(action))}" for name, count in kinds]
         count, right = differ.sum(), (dice == longest)[differ].sum()
-        rows.append(f"the longest, where lengths differ | {count:,} | {share(right, count)}")
+        rows.append(f"the longest move, if the lengths differ | {count:,} | {share(right, count)}")
         return pages.table("best move | decisions | share", rows)
 
     def dragons(self) -> str:
@@ -192,7 +194,7 @@ class Findings:
                 right, count = chosen & (gain > 0), chosen.sum()
                 mean = f"{gain[right].mean():+.3f}" if right.any() else "-"
                 rows.append(f"{name} | {words} | {count:,} | {share(right.sum(), count)} | {mean}")
-        head = "dragons | spaces gained by the best swap | positions | right to swap | gain where right"
+        head = "dragons | spaces gained by the best swap | positions | swap is best | mean gain"
         return pages.table(head, rows)
 
     def policies(self) -> str:
@@ -213,8 +215,8 @@ class Findings:
                 )
         shown = ("greedy", "planner", *LEARNED)  # large regrets of other policies would hide the differences
         analysis.picture({name: drawn[name] for name in shown if name in drawn}, REGRET_PLOT)
-        head = "plain spaces | policy | share of wins by regret | share of wins counted | regret a decision"
-        kinds = "".join(f" | {kind}, regret a game" for kind in analysis.kinds_of(Rules()))
+        head = "plain spaces | policy | win share by regret | counted win share | regret per decision"
+        kinds = "".join(f" | regret per game, {kind}" for kind in analysis.kinds_of(Rules()))
         grades = pages.table(f"{head} | errors | blunders{kinds}", rows)
         return f"Graded on {date.today()}.\n\n{grades}"
 
@@ -228,8 +230,8 @@ class Findings:
                 f"{spaces} | `{name}` | {found.begins:+.5f} | {found.follows:+.5f} | {found.win_share:.3%} "
                 f"| {found.itself:+.5f} | {found.exploitability:.5f}"
             )
-        head = "plain spaces | policy | result, first to move | second to move | share of wins"
-        return pages.table(f"{head} | first to move against itself | exploitability", rows)
+        head = "plain spaces | policy | reward, moving first | reward, moving second | win share"
+        return pages.table(f"{head} | reward against itself, moving first | exploitability", rows)
 
     def beyond(self) -> str:
         """Return the sizes of games that this tool does not solve."""
@@ -249,7 +251,7 @@ class Findings:
             rows.append(
                 f"{name} | {positions:.2e} | {table} | {layers} | {positions * per_position / 3600:,.1f} h"
             )
-        head = "game | positions | table | six layers in memory | one core, at the same speed"
+        head = "game | positions | table | six layers in memory | time on one core"
         return pages.table(head, rows)
 
 

@@ -87,9 +87,8 @@ def as_table(shown: Shown) -> Table:
 def tables(results: Results) -> list[Table]:
     """Return the tables of `as_text` for `rich`."""
     first, *others = (as_table(shown) for shown in as_text(results))
-    first.caption = (
-        f"± is a 95 % interval; a win share of {1 / results.tournament.rules.players:.1%} is neutral"
-    )
+    neutral = 1 / results.tournament.rules.players
+    first.caption = f"± is a 95 % interval; a win share of {neutral:.1%} means equal strength"
     if results.earlier:
         earlier = sum(results.earlier.values())
         first.caption += f"\n{earlier:,} games are from earlier runs ({span(results.earlier)})"
