@@ -1,8 +1,7 @@
 /** A decision on the screen: the board, the dice, the buttons of the dock, and the choices in words. */
 
-import { makeBoard } from "./board.js";
+import { makeBoard, makeDice } from "./board.js";
 import { marksOf, NOTHING, tap } from "./choosing.js";
-import { makeDice } from "./dice.js";
 import { choiceButton, holdButtons, moveButtons } from "./dock.js";
 import { h, isElsewhere, say } from "./dom.js";
 import { facesOf, heldFaces, sortedPlaces } from "./places.js";

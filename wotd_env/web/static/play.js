@@ -2,10 +2,8 @@
 
 import { Decision } from "./decision.js";
 import { errorLine, h, say } from "./dom.js";
-import { makeHints } from "./help.js";
-import { makeLog } from "./log.js";
+import { makeHints, makeLog, makeSeats } from "./panels.js";
 import { placesAfter } from "./places.js";
-import { makeSeats } from "./seats.js";
 import { play } from "./sound.js";
 import { t } from "./text.js";
 import { factsOf, newsOf, titleOf } from "./words.js";

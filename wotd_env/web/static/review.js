@@ -2,8 +2,7 @@
 
 import { analysisAddress, continueAddress } from "./address.js";
 import { ask, keys, pathOf } from "./api.js";
-import { makeBoard } from "./board.js";
-import { diceRow } from "./dice.js";
+import { diceRow, makeBoard } from "./board.js";
 import { copyButton, glyph, h, hasModifier, isElsewhere, loadPage, say } from "./dom.js";
 import { diceAt, gradeMark, gradeTable, marksOfStep, pointsList, verdictOf, worstList } from "./grades.js";
 import { makeGraph } from "./graph.js";

@@ -3,8 +3,8 @@
 import { ask } from "./api.js";
 import { Decision } from "./decision.js";
 import { h } from "./dom.js";
+import { makeSeats } from "./panels.js";
 import { sortedPlaces } from "./places.js";
-import { makeSeats } from "./seats.js";
 import { t } from "./text.js";
 import { worded } from "./wording.js";
 import { LETTERS } from "./words.js";
