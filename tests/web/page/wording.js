@@ -6,7 +6,7 @@
 import assert from "node:assert/strict";
 import { readFileSync } from "node:fs";
 import test from "node:test";
-import { actionWords, dueWords, resultWords, rulesWords } from "../../../wotd_env/web/static/wording.js";
+import { actionWords, dueWords, resultWords, rulesWords } from "../../../wotd_env/web/static/words.js";
 
 const { decisions, results, rules } = JSON.parse(readFileSync(process.env.WOTD_DECISIONS ?? "", "utf8"));
 

@@ -12,7 +12,7 @@ import {
   verdictOf,
   worstOf,
 } from "../../../wotd_env/web/static/grades.js";
-import { controlsAgents } from "../../../wotd_env/web/static/pace.js";
+import { controlsAgents } from "../../../wotd_env/web/static/menu.js";
 import { ableAgent, firstSeat, requestOf } from "../../../wotd_env/web/static/setup.js";
 import {
   colorsOpen,

@@ -5,7 +5,7 @@ import { otherActs } from "../static/dock.js";
 import { byId, h, loadDrawings } from "../static/dom.js";
 import { PlayPage } from "../static/play.js";
 import { t } from "../static/text.js";
-import { worded } from "../static/wording.js";
+import { worded } from "../static/words.js";
 import { readValue } from "./network.js";
 import { plan } from "./planner.js";
 import { decide, newGame, rolled, rollOff, SPACES } from "./rules.js";

@@ -5,8 +5,7 @@ import { errorLine, glyph, h, waitLine, workButton } from "./dom.js";
 import { kept } from "./kept.js";
 import { setUpForm } from "./setup.js";
 import { plural, t } from "./text.js";
-import { namesOf, rulesWords } from "./wording.js";
-import { ANIMALS, capital, LETTERS } from "./words.js";
+import { ANIMALS, capital, LETTERS, namesOf, rulesWords } from "./words.js";
 
 /** @import {Entry, Page, View} from "./types.js" */
 

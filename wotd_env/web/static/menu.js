@@ -1,15 +1,61 @@
-/** The menu of a table: share, resign, give a seat to an agent, delete. */
+/** The controls of a table: its speed, and the menu to share, resign, give a seat to an agent, or delete. */
 
 import { linkTo } from "./address.js";
 import { agentsFor, ask, deleteTable, pathOf } from "./api.js";
-import { copyButton, errorLine, h, workButton } from "./dom.js";
-import { controlsAgents } from "./pace.js";
+import { copyButton, errorLine, h, select, workButton } from "./dom.js";
 import { soundTick } from "./sound.js";
 import { heard, t } from "./text.js";
+import { PACES } from "./words.js";
 
 /** @import {Keys} from "./api.js" */
-/** @import {makePace} from "./pace.js" */
 /** @import {Agent, Seat, View} from "./types.js" */
+
+const USUAL = 0.8;
+
+/** Whether only agents play, and this browser controls them. @param {View} view */
+export const controlsAgents = ({ host, seats }) => host && seats.every(({ kind }) => kind === "agent");
+
+/**
+ * Make the controls for the speed of a table. Errors go to `failed`.
+ * @param {string} table @param {string} key @param {(reason: unknown) => void} failed
+ */
+export function makePace(table, key, failed) {
+  let before = USUAL; // the speed to continue with after a pause
+
+  /** @param {number|null} pace */
+  const set = (pace) => ask(`${pathOf(table)}/pace`, { key, body: { pace } }).catch(failed);
+
+  /** @param {View} view */
+  async function step({ pace, ply }) {
+    if (pace !== null) await set(null);
+    await ask(`${pathOf(table)}/step`, { key, body: { ply } }).catch((refusal) => {
+      if (refusal.status !== 409) failed(refusal); // 409: this decision has been taken meanwhile
+    });
+  }
+
+  /** @param {View} view */
+  function speedSelect({ pace }) {
+    const options = Object.entries(PACES);
+    const named = pace !== null && String(pace) in PACES;
+    if (!named) options.unshift(["", pace === null ? t("paused") : `${pace} s`]);
+    const value = named ? String(pace) : "";
+    const look = { "aria-label": t("Speed of agents"), "data-name": "speed", value };
+    const element = select({ ...look, onchange: () => set(Number(element.value)) }, options);
+    return element;
+  }
+
+  /** The buttons for a table of agents. @param {View} view */
+  function buttons(view) {
+    const paused = view.pace === null;
+    before = view.pace ?? before;
+    const pausing = { "data-name": "pause", onclick: () => set(paused ? before : null) };
+    const stepping = { "data-name": "step", class: paused ? "primary" : "", onclick: () => step(view) };
+    const pause = h("button", pausing, paused ? t("Continue") : t("Pause"));
+    return [pause, h("button", stepping, t("Step")), speedSelect(view)];
+  }
+
+  return { buttons, speedSelect };
+}
 
 /**
  * @param {string} table @param {Keys} own @param {ReturnType<typeof makePace>} pace

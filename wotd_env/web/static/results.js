@@ -3,8 +3,7 @@
 import { ask } from "./api.js";
 import { errorLine, h, makeTable, waitLine } from "./dom.js";
 import { decimal, t } from "./text.js";
-import { rulesWords } from "./wording.js";
-import { capital, sourceOf } from "./words.js";
+import { capital, rulesWords, sourceOf } from "./words.js";
 
 /** @import {AgentResult, Page} from "./types.js" */
 

@@ -4,11 +4,18 @@ import { analysisAddress, continueAddress } from "./address.js";
 import { ask, keys, pathOf } from "./api.js";
 import { diceRow, makeBoard } from "./board.js";
 import { copyButton, glyph, h, hasModifier, isElsewhere, loadPage, say } from "./dom.js";
-import { diceAt, gradeMark, gradeTable, marksOfStep, pointsList, verdictOf, worstList } from "./grades.js";
-import { makeGraph } from "./graph.js";
+import {
+  diceAt,
+  gradeMark,
+  gradeTable,
+  makeGraph,
+  marksOfStep,
+  pointsList,
+  verdictOf,
+  worstList,
+} from "./grades.js";
 import { t } from "./text.js";
-import { wordedReview } from "./wording.js";
-import { capital, playerNames } from "./words.js";
+import { capital, playerNames, wordedReview } from "./words.js";
 
 /** @import {Page, Review} from "./types.js" */
 

@@ -6,8 +6,7 @@ import { h } from "./dom.js";
 import { makeSeats } from "./panels.js";
 import { sortedPlaces } from "./places.js";
 import { t } from "./text.js";
-import { worded } from "./wording.js";
-import { LETTERS } from "./words.js";
+import { LETTERS, worded } from "./words.js";
 
 /** @import {Child} from "./dom.js" */
 /** @import {Choice, Study, View} from "./types.js" */

@@ -3,12 +3,10 @@
 import { follow, keys } from "./api.js";
 import { endButtons, otherActs, waitingParts } from "./dock.js";
 import { byId, noticeCard } from "./dom.js";
-import { makeMenu } from "./menu.js";
-import { controlsAgents, makePace } from "./pace.js";
+import { controlsAgents, makeMenu, makePace } from "./menu.js";
 import { PlayPage } from "./play.js";
 import { heard, t } from "./text.js";
-import { worded } from "./wording.js";
-import { capital } from "./words.js";
+import { capital, worded } from "./words.js";
 
 /** @import {Keys} from "./api.js" */
 /** @import {Page, View} from "./types.js" */
