@@ -1,7 +1,6 @@
 /** The demo: a game against `td` in the browser. The page is that of a table, but its views come from this module. */
 
 import { connectDialogs } from "../static/dialogs.js";
-import { otherActs } from "../static/dock.js";
 import { byId, h, loadDrawings } from "../static/dom.js";
 import { PlayPage } from "../static/play.js";
 import { t } from "../static/text.js";
@@ -108,7 +107,7 @@ class DemoPage extends PlayPage {
 
   /** @override @param {View} view */
   dockParts(view) {
-    if (view.status !== "over") return otherActs(view);
+    if (view.status !== "over") return super.dockParts(view);
     const again = h("button.primary", { onclick: () => this.start() }, t("Rematch"));
     return [h("p.result", view.result?.words), again];
   }

@@ -1,21 +1,20 @@
-/** A decision on the screen: the board, the dice, the buttons of the dock, and the choices in words. */
+/** A decision on the screen: the board, the dock with the dice and buttons, and the choices in words. */
 
 import { makeBoard, makeDice } from "./board.js";
-import { marksOf, NOTHING, tap } from "./choosing.js";
-import { choiceButton, holdButtons, moveButtons } from "./dock.js";
-import { h, isElsewhere, say } from "./dom.js";
+import { choicesBeside, marksOf, NOTHING, tap, tipOf } from "./choosing.js";
+import { glyph, h, isElsewhere, say } from "./dom.js";
 import { facesOf, heldFaces, sortedPlaces } from "./places.js";
 import { t } from "./text.js";
-import { colorsOpen, ELEMENTS, FACES } from "./words.js";
+import { asksForTiger, capital, colorsOpen, ELEMENTS, FACES, POWERS, TIGER } from "./words.js";
 
 /** @import {Child} from "./dom.js" */
 /** @import {Chosen} from "./choosing.js" */
 /** @import {Places} from "./places.js" */
-/** @import {View} from "./types.js" */
+/** @import {Choice, View} from "./types.js" */
 
 /**
- * Callbacks of the page: `act` takes an action, `otherwise` returns the content of the dock if there is no decision.
- * @typedef {{act: (action: number) => void, otherwise: (view: View) => Child[]}} Handling
+ * The page of a decision: `act` takes an action, `dockParts` returns the content of the dock if there is no decision.
+ * @typedef {{act: (action: number) => void, dockParts: (view: View) => Child[]}} Asker
  */
 
 const NONE = [false, false, false, false, false];
@@ -32,10 +31,9 @@ export class Decision {
   /** @type {ReturnType<typeof makeBoard>|null} */
   board = null;
 
-  /** @param {AbortSignal} signal ends the use of keys @param {Handling} handling */
-  constructor(signal, { act, otherwise }) {
-    this.act = act;
-    this.otherwise = otherwise;
+  /** @param {AbortSignal} signal ends the use of keys @param {Asker} page */
+  constructor(signal, page) {
+    this.page = page;
     this.boardPlace = h("div.board-place");
     this.dice = makeDice((place) => this.pressDie(place));
     this.actions = h("div.actions");
@@ -109,16 +107,56 @@ export class Decision {
     return choices.find(({ keep }) => keep !== null && heldFaces(dice, keep) === wanted);
   }
 
+  /** The content of the dock beside the dice. */
   dockParts() {
-    const { view } = this;
-    const acts = {
-      act: (/** @type {{action: number}} */ { action }) => this.act(action),
-      undo: () => this.undo(),
-    };
-    if (!this.open) return this.otherwise(view);
-    if (view.phase !== "keep") return moveButtons(view, this.chosen, acts);
-    const changed = this.held.some((kept, place) => kept !== this.places.kept[place]);
-    return holdButtons(view, this.held, changed, this.holdChoice(), acts);
+    if (!this.open) return this.page.dockParts(this.view);
+    return this.keeping ? this.holdButtons() : this.moveButtons();
+  }
+
+  undoButton() {
+    return h("button.undo", { "data-name": "undo", onclick: () => this.undo() }, t("Undo"));
+  }
+
+  /** Make the button of a choice. @param {Choice} choice @param {string} [look] @param {string} [words] */
+  choiceButton({ action, power, path, words: all }, look = "", words = all) {
+    return h(
+      "button",
+      { class: `choice ${look}`, onclick: () => this.page.act(action), "data-action": action },
+      power === null ? null : glyph(`power-${power}`),
+      path === null ? null : glyph(`die-${path}`),
+      h("span", capital(words)),
+    );
+  }
+
+  holdButtons() {
+    const { view, held } = this;
+    const hold = this.holdChoice();
+    const stop = view.choices.find(({ kind }) => kind === "stop");
+    const rest = held.filter((kept) => !kept).length;
+    const tiger = asksForTiger(view);
+    const roll = rest === 5 ? t("Re-roll all") : t("Re-roll {count}", { count: rest });
+    const words = tiger ? `${roll} (${POWERS[TIGER]})` : roll;
+    const rolling = { "data-name": "roll", onclick: () => hold && this.page.act(hold.action) };
+    const look = { class: rest ? "" : "primary", "data-name": "stop" };
+    const stopping = { ...look, onclick: () => stop && this.page.act(stop.action) };
+    return [
+      rest > 0 && h("button.primary", rolling, glyph(tiger ? `power-${TIGER}` : "again"), h("span", words)),
+      stop && h("button", stopping, h("span", tiger ? t("Do without it") : t("Stop rolling"))),
+      held.some((kept, place) => kept !== this.places.kept[place]) && this.undoButton(),
+    ];
+  }
+
+  moveButtons() {
+    const { offered, picked } = this.chosen;
+    if (offered.length)
+      return [...offered.map((choice) => this.choiceButton(choice, "primary")), this.undoButton()];
+    if (picked.length) return [h("p.tip", t("Tap the piece to swap it with.")), this.undoButton()];
+    const tip = tipOf(this.view.choices);
+    const buttons = choicesBeside(this.view).map((choice, i) => {
+      const look = i === 0 && !tip && choice.power === null ? "primary" : "";
+      return this.choiceButton(choice, look, choice.words.split(",")[0]); // without the destinations
+    });
+    return [tip && h("p.tip", tip), ...buttons];
   }
 
   showActions() {
@@ -133,7 +171,7 @@ export class Decision {
   showChoices() {
     this.choices.hidden = this.view.status !== "playing" || !this.view.mine.length;
     const focused = this.choiceList.querySelector(":focus") !== null;
-    const buttons = this.view.choices.map((choice) => choiceButton(choice, () => this.act(choice.action)));
+    const buttons = this.view.choices.map((choice) => this.choiceButton(choice));
     this.choiceList.replaceChildren(
       ...(buttons.length ? buttons : [h("p.quiet", t("It is not your turn."))]),
     );
@@ -150,7 +188,7 @@ export class Decision {
   pick(path, space) {
     if (!this.open || this.view.phase === "keep") return;
     const { act, chosen } = tap(this.view, this.chosen, path, space);
-    if (act) return this.act(act.action);
+    if (act) return this.page.act(act.action);
     this.chosen = chosen;
     this.showBoard();
     this.showActions();
@@ -185,7 +223,7 @@ export class Decision {
     else if (this.keeping && key >= "1" && key <= "5") this.pressDie(Number(key) - 1, true);
     else if (this.keeping && key === "R") {
       const hold = this.holdChoice();
-      if (hold && hold.kind !== "stop") this.act(hold.action);
+      if (hold && hold.kind !== "stop") this.page.act(hold.action);
     } else if (this.open && key === "Enter" && !target.closest("button, a, summary, [role=gridcell]"))
       /** @type {HTMLElement|null} */ (this.actions.querySelector("button.primary"))?.click();
     else return false;

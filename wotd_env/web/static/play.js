@@ -1,7 +1,7 @@
 /** A running game on the screen: the base of the pages that play. */
 
 import { Decision } from "./decision.js";
-import { errorLine, h, say } from "./dom.js";
+import { errorLine, h, say, waitLine } from "./dom.js";
 import { makeHints, makeLog, makeSeats } from "./panels.js";
 import { placesAfter } from "./places.js";
 import { play } from "./sound.js";
@@ -29,10 +29,7 @@ export class PlayPage {
     this.facts = h("p.sub");
     this.news = h("p.sub.happened");
     this.seats = makeSeats();
-    this.decision = new Decision(signal, {
-      act: (action) => this.act(action),
-      otherwise: (view) => this.dockParts(view),
-    });
+    this.decision = new Decision(signal, this);
     this.error = errorLine();
     this.hints = makeHints((action) => this.act(action));
     this.log = makeLog();
@@ -96,9 +93,11 @@ export class PlayPage {
     this.play.dataset.status = view.status;
   }
 
-  /** The content of the dock while this browser has no decision to take. @param {View} _view @returns {Child[]} */
-  dockParts(_view) {
-    return [];
+  /** The content of the dock while this browser has no decision to take. @param {View} view @returns {Child[]} */
+  dockParts({ seats, player }) {
+    const { name, kind, connected } = seats[player];
+    const away = connected ? `${t("{name} is to play", { name })} …` : t("{name} is away …", { name });
+    return [waitLine(kind === "agent" ? t("{name} is thinking …", { name }) : away, null)];
   }
 
   showHelp() {

@@ -56,10 +56,7 @@ export class StudyPage {
     this.title = h("h1", { id: `${kind}-title`, tabindex: "-1" });
     this.words = h("p");
     this.seats = makeSeats();
-    this.decision = new Decision(signal, {
-      act: (action) => this.act(action),
-      otherwise: () => this.dockParts(),
-    });
+    this.decision = new Decision(signal, this);
   }
 
   /** Make the page, with cards beside the board. @param {...HTMLElement} cards */

@@ -1,12 +1,12 @@
 /** A table: the running game. */
 
+import { linkTo } from "./address.js";
 import { follow, keys } from "./api.js";
-import { endButtons, otherActs, waitingParts } from "./dock.js";
-import { byId, noticeCard } from "./dom.js";
+import { byId, copyButton, h, noticeCard, waitLine } from "./dom.js";
 import { controlsAgents, makeMenu, makePace } from "./menu.js";
 import { PlayPage } from "./play.js";
 import { heard, t } from "./text.js";
-import { capital, worded } from "./words.js";
+import { capital, LETTERS, worded } from "./words.js";
 
 /** @import {Keys} from "./api.js" */
 /** @import {Page, View} from "./types.js" */
@@ -77,6 +77,32 @@ class TablePage extends PlayPage {
   dockParts(view) {
     if (view.status === "waiting") return waitingParts(view, this.own);
     if (view.status === "over") return endButtons(view, () => this.send({ type: "next", game: view.game }));
-    return controlsAgents(view) ? this.pace.buttons(view) : otherActs(view);
+    return controlsAgents(view) ? this.pace.buttons(view) : super.dockParts(view);
   }
+}
+
+/** Return the content of the dock after the game. @param {View} view @param {() => void} next starts the next game */
+function endButtons({ table, game, result, mine, host }, next) {
+  return [
+    h("p.result", result?.words),
+    h("a.button.primary", { href: `#/review/${table}/${game}` }, t("Review the game")),
+    (mine.length > 0 || host) && h("button", { onclick: next }, t("Rematch")),
+  ];
+}
+
+/** Return the content of the dock before the game. @param {View} view @param {Keys} own */
+function waitingParts({ table, waiting_for: waiting, seats }, { invitations = [] }) {
+  const names = waiting.map((seat) => t("seat {letter}", { letter: LETTERS[seat] })).join(", ");
+  const links = invitations.filter(({ seat }) => waiting.includes(seat));
+  return [
+    waitLine(t("Waiting for {names} …", { names }), null),
+    ...links.map(({ seat, invitation }) => {
+      const link = linkTo(`join/${table}/${invitation}`);
+      const words = t("Link for seat {letter}", { letter: LETTERS[seat] });
+      const label = h("label", words, h("input", { readonly: true, value: link }));
+      return h("div.invitation", label, copyButton(t("Copy"), link));
+    }),
+    waiting.some((seat) => seats[seat].kind === "open") &&
+      h("p.tip", t("Open seats are in the list of open tables, for anyone on this server.")),
+  ];
 }
