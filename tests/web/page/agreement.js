@@ -6,8 +6,7 @@
 import assert from "node:assert/strict";
 import { readFileSync } from "node:fs";
 import test from "node:test";
-import { readValue } from "../../../wotd_env/web/demo/network.js";
-import { plan } from "../../../wotd_env/web/demo/planner.js";
+import { plan, readValue } from "../../../wotd_env/web/demo/planner.js";
 import { decide, newGame, rolled } from "../../../wotd_env/web/demo/rules.js";
 import { choicesOf, resultOf, stateOf, stepOf } from "../../../wotd_env/web/demo/view.js";
 

@@ -3,10 +3,10 @@
 import { connectDialogs } from "../static/dialogs.js";
 import { byId, h, loadDrawings } from "../static/dom.js";
 import { PlayPage } from "../static/play.js";
+import { NO_TABLE, PLAYER } from "../static/study.js";
 import { t } from "../static/text.js";
 import { worded } from "../static/words.js";
-import { readValue } from "./network.js";
-import { plan } from "./planner.js";
+import { plan, readValue } from "./planner.js";
 import { decide, newGame, rolled, rollOff, SPACES } from "./rules.js";
 import { choicesOf, resultOf, stateOf, stepOf } from "./view.js";
 
@@ -18,31 +18,19 @@ const NAMES = [t("Player"), "td"];
 const PACE = 800; // milliseconds before a decision that the person does not take
 const SOURCE = { source: "the plan of td", exact: false, guarantee: null }; // of the win chances
 
+const BASIC = { powers: "none", immunity: false, dead_pieces: 0, colors: null, start: "dragons" };
+
 /** The fields of a view that stay the same. */
 const TABLE = {
-  table: "",
-  host: false,
+  ...NO_TABLE,
   mine: [PERSON],
-  waiting_for: [],
   seats: [
-    { seat: 0, kind: "here", agent: null, name: NAMES[PERSON], taken: true, connected: true, mine: true },
-    { seat: 1, kind: "agent", agent: "td", name: "td", taken: true, connected: true, mine: false },
+    { ...PLAYER, seat: 0, name: NAMES[PERSON], mine: true },
+    { ...PLAYER, seat: 1, name: "td", mine: false, kind: "agent", agent: "td" },
   ],
-  rules: {
-    players: 2,
-    spaces: SPACES,
-    powers: "none",
-    immunity: false,
-    dead_pieces: 0,
-    colors: null,
-    start: "dragons",
-  },
-  rules_words: "", // until `worded`
-  words: "",
+  rules: { ...BASIC, players: 2, spaces: SPACES },
   help: true,
   pace: PACE / 1000,
-  spectators: 0,
-  log_from: 0,
 };
 
 class DemoPage extends PlayPage {

@@ -14,27 +14,22 @@ import { LETTERS, worded } from "./words.js";
 /** @param {string} position @returns {Promise<View>} */
 export const studyAt = async (position) => viewOf(await ask("/api/choices", { body: { position } }));
 
-const PERSON = { kind: "here", agent: null, taken: true, connected: true };
-const NO_TABLE = { table: "", host: false, waiting_for: [], help: false, pace: null, spectators: 0 };
-const NO_WORDS = { words: "", rules_words: "" }; // before `worded`
+/** A person's seat without its number and name. */
+export const PLAYER = { kind: "here", agent: null, taken: true, connected: true };
+
 const NO_GAME = { game: 0, ply: 0, moved: [], roll_off: null, log: [], log_from: 0, result: null };
+const NO_HOST = { table: "", host: false, waiting_for: [], help: false, pace: null, spectators: 0 };
+/** The fields of a view that mean something only at a table of the server, and the words that `worded` adds. */
+export const NO_TABLE = { ...NO_GAME, ...NO_HOST, words: "", rules_words: "" };
 
 /** @param {Study} study @returns {View} */
 export function viewOf(study) {
   const { players } = study.rules;
   const seats = Array.from({ length: players }, (_, seat) => {
     const other = players > 2 ? t("Player {letter}", { letter: LETTERS[seat] }) : t("the opponent");
-    return { ...PERSON, seat, name: seat === study.player ? t("you") : other, mine: seat === study.player };
+    return { ...PLAYER, seat, name: seat === study.player ? t("you") : other, mine: seat === study.player };
   });
-  return worded({
-    ...NO_TABLE,
-    ...NO_GAME,
-    ...NO_WORDS,
-    ...study,
-    status: "playing",
-    seats,
-    mine: [study.player],
-  });
+  return worded({ ...NO_TABLE, ...study, status: "playing", seats, mine: [study.player] });
 }
 
 /** Return the view after a choice, before any roll. @param {View} view @param {Choice} choice */
