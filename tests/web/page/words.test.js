@@ -183,28 +183,25 @@ test("a continued game keeps its opponents", () => {
 });
 
 test("a request carries a position or rules, never both", () => {
-  const rules = {
-    players: 2,
-    powers: "none",
-    spaces: 7,
-    dead_pieces: 0,
-    immunity: false,
-    start: "dragons",
-    colors: null,
-  };
+  const fields = new FormData();
+  const values = { players: 2, powers: "none", spaces: 7, dead_pieces: 0, start: "dragons", colors: "null" };
+  for (const [name, value] of Object.entries({ ...values, pace: 1 })) fields.set(name, String(value));
+  const { colors, ...rules } = values;
   const seats = [
     { kind: "here", name: "Ann", agent: "td" },
     { kind: "agent", name: "", agent: "td" },
   ];
-  assert.deepEqual(requestOf(seats, rules, { position: "", help: "", pace: 1 }), {
+  assert.deepEqual(requestOf(seats, fields), {
     seats: [
       { kind: "here", name: "Ann" },
       { kind: "agent", agent: "td" },
     ],
     pace: 1,
-    rules,
+    rules: { ...rules, immunity: false },
   });
-  const started = requestOf(seats, rules, { position: "x", help: "no", pace: 1 });
+  fields.set("position", "x");
+  fields.set("help", "no");
+  const started = requestOf(seats, fields);
   assert.deepEqual([started.position, started.rules, started.help], ["x", undefined, false]);
 });
 

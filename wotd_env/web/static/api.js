@@ -37,9 +37,8 @@ export const agentsFor = async (body) => (await ask("/api/agents", { body })).ag
 
 /** Return the random key of this browser, by which the server counts the games of one person. @returns {string} */
 export function personKey() {
-  const random = () =>
-    Array.from(crypto.getRandomValues(new Uint8Array(32)), (byte) => byte.toString(16).padStart(2, "0"));
-  const key = kept.get("wotd-person", "") || random().join("");
+  const random = () => btoa(String.fromCharCode(...crypto.getRandomValues(new Uint8Array(32))));
+  const key = kept.get("wotd-person", "") || random();
   kept.set("wotd-person", key);
   return key;
 }
@@ -91,18 +90,10 @@ export const keys = {
 export function follow(table, key, signal, hear) {
   /** @type {WebSocket|null} */
   let socket = null;
-  let wait = 500;
-  let timer = 0;
-  let interrupted = ""; // the reason, while there is no connection
-
-  /** @param {string} reason */
-  function setConnection(reason) {
-    if (reason !== interrupted) hear.connection(reason);
-    interrupted = reason;
-  }
+  let wait = 500; // milliseconds before the next attempt to connect
+  let interrupted = false;
 
   function open() {
-    clearTimeout(timer);
     if (signal.aborted) return;
     const scheme = location.protocol === "https:" ? "wss:" : "ws:";
     socket = new WebSocket(`${scheme}//${location.host}${pathOf(table)}/socket`);
@@ -111,7 +102,8 @@ export function follow(table, key, signal, hear) {
       const { type, ...message } = JSON.parse(data);
       if (type === "view") {
         wait = 500;
-        setConnection("");
+        if (interrupted) hear.connection("");
+        interrupted = false;
         hear.view(message);
       } else if (type === "help") hear.help(message);
       else if (type === "error") hear.error(message.error, message.status);
@@ -120,19 +112,13 @@ export function follow(table, key, signal, hear) {
       if (signal.aborted) return;
       if (code === 4403) return hear.gone(`${capital(t("this key opens nothing at this table"))}.`);
       if (code === 4404) return hear.gone(t("This table is no longer there."));
-      setConnection((code === 1013 && heard(reason)) || t("connection lost"));
-      timer = setTimeout(open, wait);
+      interrupted = true;
+      hear.connection((code === 1013 && heard(reason)) || t("connection lost"));
+      setTimeout(open, wait);
       wait = Math.min(2 * wait, 8000);
     };
   }
 
-  function hurry() {
-    if (interrupted && socket?.readyState === WebSocket.CLOSED && document.visibilityState === "visible")
-      open();
-  }
-
-  window.addEventListener("online", hurry, { signal });
-  document.addEventListener("visibilitychange", hurry, { signal });
   signal.addEventListener("abort", () => socket?.close());
   open();
   return (/** @type {object} */ message) => {

@@ -9,11 +9,7 @@ import { capital, LETTERS, PACES } from "./words.js";
 
 /** @import {Agent, Options, Range, Setup} from "./types.js" */
 
-/**
- * @typedef {{players: number, powers: string, spaces: number, dead_pieces: number, immunity: boolean, start: string,
- *   colors?: string}} WantedRules
- * @typedef {{kind: string, name: string, agent: string}} WantedSeat
- */
+/** @typedef {{kind: string, name: string, agent: string}} WantedSeat */
 
 const USUAL_AGENT = "easy";
 const KINDS = {
@@ -43,12 +39,17 @@ export function setUpForm(setup, position, players) {
   const counts = Array.from({ length: most - least + 1 }, (_, i) => String(least + i));
   const options = { values: counts, default: String(players.length || usual) };
   const count = selectField(options, "players", t("Players"));
-  const seats = makeSeatRows(setup, players);
+  const own = kept.get("wotd-name", "");
+  const rows = Array.from({ length: most }, (_, seat) =>
+    seatRow(seat, firstSeat(seat, players, setup.agents, own), setup),
+  );
+  const list = h("ol.seat-list");
+  const note = h("p.quiet", { hidden: true });
   const moreRules = rulesFields(setup, position);
   const powers = selectField(setup.rules.powers, "powers", t("Powers of the animals"));
   const watch = h("button", { type: "button" }, t("Watch agents play"));
   const buttons = h("div.buttons", h("button.primary", t("Start the game")), watch);
-  const form = h("form", count, seats.element, powers, moreRules, error.element, buttons);
+  const form = h("form", count, h("div.seat-box", list, note), powers, moreRules, error.element, buttons);
   const dead = /** @type {HTMLInputElement} */ (form.elements.namedItem("dead_pieces"));
   let asked = 0;
 
@@ -60,24 +61,26 @@ export function setUpForm(setup, position, players) {
     rules.dead_pieces = Math.min(rules.dead_pieces, most);
     dead.max = String(most);
     dead.value = String(rules.dead_pieces);
-    seats.show(rules.players);
+    list.replaceChildren(...rows.slice(0, rules.players).map(({ element }) => element));
     const now = ++asked;
     const wanted = position ? { position } : { rules };
     const found = await agentsFor(wanted).catch(() => null);
-    if (found && now === asked) seats.offer(found);
+    if (!found || now !== asked) return;
+    for (const row of rows) row.offer(found);
+    const reasons = found.map(({ why }) => heard(why)).filter(Boolean);
+    note.hidden = reasons.length === 0;
+    note.textContent = `${reasons.join("; ")}.`;
   }
 
-  /** @param {WantedSeat[]} wanted */
-  async function open(wanted) {
+  /** @param {{kind?: string}} changes of all seats */
+  async function open(changes) {
     const fields = new FormData(form);
+    const wanted = rows.slice(0, rulesOf(fields).players).map((row) => ({ ...row.wanted(), ...changes }));
     error.hide();
     const here = wanted.find(({ kind, name }) => kind === "here" && name);
     if (here) kept.set("wotd-name", here.name);
     try {
-      const [position, help] = [textOf(fields, "position"), textOf(fields, "help")];
-      const more = { position, help, pace: Number(fields.get("pace")) };
-      const body = requestOf(wanted, rulesOf(fields), more);
-      location.hash = `#/table/${await createTable(body)}`;
+      location.hash = `#/table/${await createTable(requestOf(wanted, fields))}`;
     } catch (reason) {
       error.show(reason);
     }
@@ -86,9 +89,9 @@ export function setUpForm(setup, position, players) {
   form.addEventListener("change", fit);
   form.addEventListener("submit", (event) => {
     event.preventDefault();
-    open(seats.wanted());
+    open({});
   });
-  watch.addEventListener("click", () => open(seats.wanted().map((seat) => ({ ...seat, kind: "agent" }))));
+  watch.addEventListener("click", () => open({ kind: "agent" }));
   fit();
   return [h("h2", { id: "set-up-title" }, t("Set up a table")), form];
 }
@@ -96,7 +99,7 @@ export function setUpForm(setup, position, players) {
 /** @param {FormData} fields @param {string} name */
 const textOf = (fields, name) => String(fields.get(name) ?? "").trim();
 
-/** @param {FormData} fields @returns {WantedRules} */
+/** @param {FormData} fields */
 function rulesOf(fields) {
   const colors = textOf(fields, "colors");
   return {
@@ -108,34 +111,6 @@ function rulesOf(fields) {
     start: textOf(fields, "start"),
     ...(colors === "null" ? {} : { colors }),
   };
-}
-
-/** Make the rows of the seats. @param {Setup} setup @param {string[]} players of a game to continue */
-function makeSeatRows(setup, players) {
-  const list = h("ol.seat-list");
-  const note = h("p.quiet", { hidden: true });
-  const own = kept.get("wotd-name", "");
-  const rows = Array.from({ length: setup.rules.players.most }, (_, seat) =>
-    seatRow(seat, firstSeat(seat, players, setup.agents, own), setup),
-  );
-  let shown = rows;
-
-  /** @param {number} count */
-  function show(count) {
-    shown = rows.slice(0, count);
-    list.replaceChildren(...shown.map(({ element }) => element));
-  }
-
-  /** @param {Agent[]} agents */
-  function offer(agents) {
-    for (const row of rows) row.offer(agents);
-    const reasons = agents.map(({ why }) => heard(why)).filter(Boolean);
-    note.hidden = reasons.length === 0;
-    note.textContent = `${reasons.join("; ")}.`;
-  }
-
-  const wanted = () => shown.map((row) => row.wanted());
-  return { element: h("div.seat-box", list, note), show, offer, wanted };
 }
 
 /** @param {number} seat @param {WantedSeat} first @param {Setup} setup */
@@ -225,16 +200,13 @@ export function firstSeat(seat, players, agents, own) {
   return { kind: "here", name: nameless ? "" : name, agent: USUAL_AGENT };
 }
 
-/**
- * Return the body of a request for a table.
- * @param {WantedSeat[]} seats @param {WantedRules} rules
- * @param {{position: string, help: string, pace: number}} more `help` is "yes", "no" or empty for the default
- */
-export function requestOf(seats, rules, { position, help, pace }) {
+/** Return the body of a request for a table. @param {WantedSeat[]} seats @param {FormData} fields */
+export function requestOf(seats, fields) {
+  const [position, help] = [textOf(fields, "position"), textOf(fields, "help")]; // `help` is "yes", "no" or empty
   return {
     seats: seats.map(({ kind, name, agent }) => (kind === "agent" ? { kind, agent } : { kind, name })),
-    pace,
-    ...(position ? { position } : { rules }),
+    pace: Number(fields.get("pace")),
+    ...(position ? { position } : { rules: rulesOf(fields) }),
     ...(help ? { help: help === "yes" } : {}),
   };
 }
