@@ -25,8 +25,8 @@ from wotd_env.core.rules import Phase
 from wotd_env.core.state import States
 from wotd_env.policy import ask, play_policies
 from wotd_env.solver import cache_file, solve
+from wotd_env.web.agents import STRENGTHS
 from wotd_env.web.app import STATIC
-from wotd_env.web.strengths import STRENGTHS
 
 FILE = STATIC / "puzzles.json"
 BOARDS = (Rules(spaces=1), Rules(spaces=2), Rules(spaces=3), Rules(spaces=1, powers="any"))

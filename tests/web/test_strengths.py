@@ -13,7 +13,7 @@ pytest.importorskip("starlette", reason="needs the extra web")
 from tests.helpers.server import HERE, make, play
 from wotd_env import Game, Rules
 from wotd_env.policy import Policy, play_policies
-from wotd_env.web.strengths import STRENGTHS, Sampled
+from wotd_env.web.agents import STRENGTHS, Sampled
 
 GAMES = 400
 

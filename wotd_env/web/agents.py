@@ -11,18 +11,20 @@ from collections import defaultdict
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future
 from dataclasses import fields, replace
-from typing import Any
+from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
+from numpy.typing import NDArray
 
 from wotd_env.analysis import Advisor
 from wotd_env.core.game import Game
 from wotd_env.core.rules import Rules
 from wotd_env.core.state import States
+from wotd_env.planning.planner import plan
+from wotd_env.planning.values import hand_made
 from wotd_env.policies import POLICIES, make_policy
 from wotd_env.policy import Policy, ask, check_plays
 from wotd_env.solver import TableError, cache_file, load
-from wotd_env.web.strengths import STRENGTHS
 
 AGENTS = ("random", "greedy", "planner", "td", "deep", "ppo")
 """The standard agents. The operator can add others."""
@@ -31,6 +33,7 @@ _TOGETHER = 256  # maximum number of games in one call of an agent
 _SUBSTITUTE = "greedy"  # the agent that decides if another agent fails
 _MAX_STUCK = 16  # maximum number of late calls of one agent, because a late call occupies a thread
 
+Awaited = TypeVar("Awaited", bound=asyncio.Future[Any])
 _log = logging.getLogger("wotd_env.web")
 
 
@@ -105,12 +108,12 @@ class Asked:
 
     async def _answer_batch(self, rules: Rules, asked: list[tuple[States, asyncio.Future[Any]]]) -> None:
         states = np.concatenate([state for state, _ in asked])
-        call = asyncio.ensure_future(in_thread(lambda: self._answer(game_of(rules), states)))
+        call = in_thread(lambda: self._answer(game_of(rules), states))
         await asyncio.wait({call}, timeout=self._patience)
         answers: Sequence[Any]
         if not call.done():
             self._stuck.add(call)
-            call.add_done_callback(self._returned)
+            call.add_done_callback(self._stuck.discard)
             what = "%s has not answered in %g s: a new worker replaces the stuck one (%d of at most %d are stuck)"
             _log.error(what, self._name, self._patience, len(self._stuck), _MAX_STUCK)
             answers = [TimeoutError(f"no answer in {self._patience:g} s")] * len(asked)
@@ -130,14 +133,9 @@ class Asked:
             else:
                 answered.set_result(answer)
 
-    def _returned(self, call: asyncio.Future[Any]) -> None:
-        self._stuck.discard(call)
-        if not call.cancelled():
-            call.exception()  # else asyncio logs the error of a late call
 
-
-async def in_thread(work: Callable[[], Any]) -> Any:
-    """Call a function in a new daemon thread; return its result. Such a thread does not keep the process alive."""
+def in_thread(work: Callable[[], Any]) -> asyncio.Future[Any]:
+    """Call a function in a new daemon thread, which does not keep the process alive; return its future result."""
     done: Future[Any] = Future()
     done.set_running_or_notify_cancel()
 
@@ -148,7 +146,58 @@ async def in_thread(work: Callable[[], Any]) -> Any:
             done.set_exception(error)
 
     threading.Thread(target=run, daemon=True).start()
-    return await asyncio.wrap_future(done)
+    return quiet(asyncio.wrap_future(done))
+
+
+def quiet(future: Awaited) -> Awaited:
+    """Return a future whose error asyncio does not log if nobody awaits the future any more."""
+    future.add_done_callback(lambda ended: ended.cancelled() or ended.exception())
+    return future
+
+
+class Sampled:
+    """Samples each action with a probability proportional to exp(equity / temperature), with `planner`'s equities.
+
+    `temperature` is positive, in units of equity.
+    """
+
+    def __init__(self, temperature: float) -> None:
+        self.temperature = temperature
+
+    def act(self, game: Game, state: States, rng: np.random.Generator) -> NDArray[np.int64]:
+        """Choose actions (see `Policy.act`)."""
+        equity = plan(game, state, hand_made)[0]
+        noise = rng.gumbel(size=equity.shape)  # Gumbel-max trick: the argmax is a sample of the softmax
+        actions: NDArray[np.int64] = (equity / self.temperature + noise).argmax(1)
+        return actions
+
+
+class Strength(NamedTuple):
+    """A description, and `plays`: the name of the policy, or the temperature of `Sampled`."""
+
+    words: str
+    plays: str | float
+
+    def make(self) -> Policy:
+        """Return the policy of this strength."""
+        return make_policy(self.plays) if isinstance(self.plays, str) else Sampled(self.plays)
+
+
+STRENGTHS = {
+    "learner": Strength("plays at random", "random"),
+    "newcomer": Strength("has a vague idea of a good move", 0.25),
+    "beginner": Strength("often overlooks the best move", 0.09),
+    "very easy": Strength("sometimes overlooks the best move", 0.045),
+    "easy": Strength("collects the dice of one path, without looking ahead", "greedy"),
+    "strong": Strength("plans each turn", "planner"),
+    "near perfect": Strength("plans each turn with a learned value", "td"),
+}
+"""The agents that are named by their strength, weakest first.
+
+`Sampled` fills the gap in strength between `random` and `greedy`. In games of two players, each strength up to `easy`
+wins about four of five games against the previous strength. `strong` and `near perfect` each win about three of five
+games against the previous strength.
+"""
 
 
 class Agents:

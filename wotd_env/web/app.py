@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import hashlib
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from pathlib import Path
 
 from starlette.applications import Starlette
 from starlette.middleware import Middleware
-from starlette.requests import Request
 from starlette.responses import FileResponse, Response
 from starlette.routing import Mount, Route, WebSocketRoute
 from starlette.staticfiles import StaticFiles
@@ -18,7 +16,7 @@ from wotd_env.rendering.cases import CASES, draw_case
 from wotd_env.rendering.svg import style, symbols
 from wotd_env.web import handlers
 from wotd_env.web.guard import ERROR_HANDLERS, Guard
-from wotd_env.web.limits import Limits, Refused
+from wotd_env.web.limits import Limits
 from wotd_env.web.server import Server
 from wotd_env.web.sockets import serve_socket
 from wotd_env.web.store import Store
@@ -26,6 +24,9 @@ from wotd_env.web.store import Store
 _HERE = Path(__file__).parent
 STATIC = _HERE / "static"
 """Folder with the static files of the page, such as scripts and styles."""
+
+_RULES = sorted((_HERE / "rules").glob("*.html"))  # one file for each language
+_PICTURE = "image/svg+xml", "max-age=86400"
 
 
 def make_app(
@@ -43,10 +44,10 @@ def make_app(
     app = Starlette(
         routes=[
             Route("/", lambda request: FileResponse(STATIC / "index.html")),
-            Route("/drawings.svg", _constant(symbols(), "image/svg+xml")),
-            Route("/colors.css", _constant(style(), "text/css")),
-            Route("/rules/{language}", _rules),
-            Route("/rules/pictures/{name}.svg", _picture),
+            _constant("/drawings.svg", symbols(), "image/svg+xml"),
+            _constant("/colors.css", style(), "text/css"),
+            *(_constant(f"/rules/{file.stem}", file.read_text("utf-8"), "text/html") for file in _RULES),
+            *(_constant(f"/rules/pictures/{name}.svg", draw_case(name), *_PICTURE) for name in CASES),
             *handlers.ROUTES,
             WebSocketRoute("/api/tables/{table}/socket", serve_socket),
             Mount("/static", StaticFiles(directory=STATIC, check_dir=False)),
@@ -59,27 +60,6 @@ def make_app(
     return app
 
 
-def _constant(content: str, kind: str) -> Callable[[Request], Response]:
-    """Return a handler that always responds with the same content."""
-    tag = f'"{hashlib.sha256(content.encode()).hexdigest()[:16]}"'
-
-    def answer(request: Request) -> Response:
-        if request.headers.get("if-none-match") == tag:
-            return Response(status_code=304, headers={"etag": tag})
-        return Response(content, media_type=kind, headers={"etag": tag})
-
-    return answer
-
-
-def _rules(request: Request) -> Response:
-    language = request.path_params["language"]
-    if language not in handlers.LANGUAGES:
-        raise Refused(404, f"the rules are available in {', '.join(handlers.LANGUAGES)}", "language")
-    return FileResponse(_HERE / "rules" / f"{language}.html", media_type="text/html")
-
-
-def _picture(request: Request) -> Response:
-    name = request.path_params["name"]
-    if name not in CASES:
-        raise Refused(404, f"the pictures of the rules are {', '.join(CASES)}", "name")
-    return Response(draw_case(name), media_type="image/svg+xml", headers={"cache-control": "max-age=86400"})
+def _constant(path: str, content: str, kind: str, cache: str = "no-cache") -> Route:
+    """Return the route of a path with constant content."""
+    return Route(path, lambda request: Response(content, media_type=kind, headers={"cache-control": cache}))

@@ -21,9 +21,6 @@ from wotd_env.web.server import Server, address_of, server_of
 from wotd_env.web.table import Table, Viewer
 from wotd_env.web.tables import Tables
 
-LANGUAGES = ("en", "es", "de", "hi")
-"""Languages of the rules pages."""
-
 
 async def _read(request: Request, schema: type[requests.Schema], most: int = 0) -> requests.Schema:
     """Return the message in the body of a request; refuse more than `most` bytes, by default `Limits.message`."""

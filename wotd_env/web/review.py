@@ -7,7 +7,7 @@ import logging
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import asdict
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import msgspec
 import numpy as np
@@ -20,7 +20,7 @@ from wotd_env.core.rules import Phase
 from wotd_env.core.state import States
 from wotd_env.notation import RecordedGame
 from wotd_env.web import views
-from wotd_env.web.agents import Asked, advisor_of, game_of, guarantees, in_thread
+from wotd_env.web.agents import Asked, advisor_of, game_of, guarantees, in_thread, quiet
 from wotd_env.web.limits import RETRY, Refused
 from wotd_env.web.table import Table, Viewer
 from wotd_env.web.views import Json
@@ -40,16 +40,17 @@ class Reviews:
 
     def __init__(self, most: int, patience: float) -> None:
         self.patience = patience
-        self._most, self._unfinished = most, 0
+        self._most = most
+        self._unfinished: set[asyncio.Task[bytes]] = set()
         self._turn = asyncio.Semaphore(_AT_ONCE)
 
     async def __call__(self, work: Callable[[], Json]) -> bytes:
         """Run a review, `work`, and return its result as JSON; raise Refused if too many wait or this one is late."""
-        if self._unfinished >= self._most:
+        if len(self._unfinished) >= self._most:
             raise Refused(503, "too many games wait for their review; try again soon", wait=RETRY)
-        self._unfinished += 1
-        running = asyncio.create_task(self._run(work))
-        running.add_done_callback(self._finished)
+        running = quiet(asyncio.create_task(self._run(work)))
+        self._unfinished.add(running)
+        running.add_done_callback(self._unfinished.discard)
         try:
             return await asyncio.wait_for(asyncio.shield(running), self.patience)
         except TimeoutError:
@@ -57,17 +58,12 @@ class Reviews:
 
     async def _run(self, work: Callable[[], Json]) -> bytes:
         async with self._turn:
-            thread = asyncio.ensure_future(in_thread(lambda: msgspec.json.encode(work())))
+            thread = in_thread(lambda: msgspec.json.encode(work()))
             await asyncio.wait({thread}, timeout=self.patience)
             if not thread.done():
                 _log.error("a review has not finished in %g s; the next one starts beside it", self.patience)
         content: bytes = await thread
         return content
-
-    def _finished(self, running: asyncio.Task[bytes]) -> None:
-        self._unfinished -= 1
-        if not running.cancelled():
-            running.exception()  # else asyncio logs the error if the client is gone
 
 
 class Advised(NamedTuple):
@@ -148,14 +144,15 @@ class Helper:
             raise Refused(409, "there is no help at this table, or its game has not begun", "table")
         game, state, number, ply = table.game, table.state, table.number, table.ply
         if table.advice is None:
-            table.advice = asyncio.create_task(self._advise(table.rules, state))
-            table.advice.add_done_callback(_log_failure)
+            table.advice = quiet(asyncio.create_task(self._advise(table.rules, state)))
         advice = table.advice
         try:
             advised = await asyncio.shield(advice)
-        except Exception:
+        except Exception as error:
             if table.advice is advice:  # so the next request calls the advisor again
                 table.advice = None
+                if not isinstance(error, TimeoutError):  # `Asked` has logged a timeout
+                    _log.error("the advisor failed", exc_info=error)
             raise Refused(503, "the position could not be valued in time", wait=RETRY) from None
         stood = chances(game, state, advised.equity, table.stood)
         if (number, ply) == (table.number, table.ply):
@@ -170,12 +167,6 @@ class Helper:
             **source(game.rules.players, advised),
             "hints": hints(game, advised) if mine else [],
         }
-
-
-def _log_failure(advice: asyncio.Task[Any]) -> None:
-    """Log an unexpected error of the advisor, but not a timeout, which `Asked` has logged."""
-    if not advice.cancelled() and (error := advice.exception()) and not isinstance(error, TimeoutError):
-        _log.error("the advisor failed", exc_info=error)
 
 
 def roll_off_of(game: Game, seed: int) -> list[list[list[int] | None]] | None:

@@ -110,7 +110,7 @@ export function follow(table, key, signal, hear) {
     };
     socket.onclose = ({ code, reason }) => {
       if (signal.aborted) return;
-      if (code === 4403) return hear.gone(`${capital(t("this key opens nothing at this table"))}.`);
+      if (code === 4403) return hear.gone(`${capital(heard("this key opens nothing at this table"))}.`);
       if (code === 4404) return hear.gone(t("This table is no longer there."));
       interrupted = true;
       hear.connection((code === 1013 && heard(reason)) || t("connection lost"));

@@ -14,7 +14,8 @@ const preferred = [kept.get(STORED, ""), ...(globalThis.navigator?.languages ?? 
 export const language = preferred.map((code) => code.slice(0, 2)).find((code) => code in LANGUAGES) ?? "en";
 
 /**
- * The translations by their English texts, and by the plural category if the text contains a number.
+ * The translations by their English texts, and by the plural category if the text contains a number. `server` has those
+ * of the sentences that a person meets in normal use.
  * @type {Record<string, string|Record<string, string>>}
  */
 const texts = language === "en" ? {} : await load(language);
@@ -55,11 +56,10 @@ export function plural(count, one, other) {
   return filled(text ?? other, { count });
 }
 
-const lists = new Intl.ListFormat(language, { type: "conjunction" });
-const english = new Intl.ListFormat("en-GB", { type: "conjunction" }); // without a comma before "and"
+const lists = new Intl.ListFormat(language === "en" ? "en-GB" : language); // en-GB has no comma before "and"
 
 /** Return words as a list in a sentence. @param {string[]} words */
-export const listed = (words) => (language === "en" ? english : lists).format(words);
+export const listed = (words) => lists.format(words);
 
 /** Return a number with fixed decimals. @param {number} value @param {number} digits */
 export function decimal(value, digits) {
@@ -67,49 +67,14 @@ export function decimal(value, digits) {
   return value.toLocaleString(language, how);
 }
 
-/** The sentences of the server that a person meets in normal use. They contain values as `{name}`. */
-const SENTENCES = [
-  "the exact solution, {file}",
-  "the exact solution of the game without a turn limit, {file}",
-  "the guarantee of each seat, {file}",
-  "the guarantee of each seat of the game without a turn limit, {file}",
-  "the learned value {name}, every turn planned exactly",
-  "the hand-made value, every turn planned exactly",
-  "the plan of td",
-  "An error loses at least {error} of equity, {lost} % of games won. Errors of at least {blunder}, {most} %, are blunders.",
-  "{agent} failed; {other} chose",
-  "{agent} did not answer in time; {other} chose",
-  "{agent} is not made for {rules}",
-  "{agent} needs software that this server does not have",
-  "this table has no open seat any more",
-  "this seat is taken, or not open to everybody",
-  "this invitation is not valid, or has been used already",
-  "this table does not exist or was deleted",
-  "this key opens nothing at this table",
-  "name must have printable characters only, got {name}",
-  "position must be of a running game; this game is over",
-  "it is the turn of {name}",
-  "a game is reviewed when it is over",
-  "game {number} of this table is damaged on disk",
-  "the review takes too long",
-  "the position could not be valued in time",
-  "too many games wait for their review; try again soon",
-  "too many {what}; try again in {wait} s",
-  "you have set up {count} tables, which is the most",
-  "the server is warming up; try again in a few seconds",
-];
-
-/** Each sentence with the names of its values, and its pattern in which they are groups. */
-const patterns = SENTENCES.map((text) => {
-  const names = [...text.matchAll(/\{(\w+)\}/g)].map(([, name]) => name);
-  const pattern = text.replace(/[.?;]/g, "\\$&").replace(/\{\w+\}/g, "(.+)");
-  return { text, names, pattern: new RegExp(`^${pattern}$`) };
+/** The translated sentences of the server, each with its pattern, in which the values are named groups. */
+const sentences = Object.entries(texts.server ?? {}).map(([english, translated]) => {
+  const pattern = english.replace(/[.?;]/g, "\\$&").replace(/\{(\w+)\}/g, "(?<$1>.+)");
+  return { translated, pattern: new RegExp(`^${pattern}$`) };
 });
 
 /** Translate a sentence of the server, which is in English; unknown sentences stay in English. @param {string} sentence */
 export function heard(sentence) {
-  const known = patterns.find(({ pattern }) => pattern.test(sentence));
-  if (!known) return sentence;
-  const [, ...values] = known.pattern.exec(sentence) ?? [];
-  return t(known.text, Object.fromEntries(known.names.map((name, i) => [name, values[i]])));
+  const known = sentences.find(({ pattern }) => pattern.test(sentence));
+  return known ? filled(known.translated, known.pattern.exec(sentence)?.groups ?? {}) : sentence;
 }
