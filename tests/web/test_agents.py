@@ -100,16 +100,16 @@ def test_agents_are_listed_with_the_reason_why_they_cannot_play(tmp_path: Path) 
             return {agent["name"]: (agent["plays"], agent["why"]) for agent in answer["agents"]}
 
         assert {able for able, _ in plays().values()} == {True}
-        assert plays(rules={"spaces": 6})["choosy"] == (False, "choosy is not made for 6 plain spaces")
+        assert plays(rules={"spaces": 6})["choosy"] == (False, "choosy is not made for spaces=6")
         found = plays(rules={"players": 3, "spaces": 6, "powers": "own"})
         assert found["greedy"] == (True, "")
         assert found["ppo"] == (False, "ppo is not made for these rules")
-        assert plays(rules={"players": 3})["ppo"] == (False, "ppo is not made for 3 players")
+        assert plays(rules={"players": 3})["ppo"] == (False, "ppo is not made for players=3")
         assert not plays(position=LINE)["ppo"][0]  # a position brings its rules
         seats = [HERE, {"kind": "agent", "agent": "choosy"}]
         refused = client.post("/api/tables", json={"seats": seats, "rules": {"spaces": 6}})
         assert (refused.status_code, refused.json()["field"]) == (400, "seats[1]")
-        assert refused.json()["error"] == "choosy is not made for 6 plain spaces"
+        assert refused.json()["error"] == "choosy is not made for spaces=6"
 
 
 class Watched:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 import json
 from collections import Counter
 from pathlib import Path
@@ -31,7 +30,6 @@ from tests.helpers.server import (
     until_closed,
 )
 from wotd_env import Game, Rules, notation
-from wotd_env.web.review import roll_off_of
 
 
 @pytest.mark.parametrize("rules", VARIANTS)
@@ -124,15 +122,6 @@ def test_view_shows_the_roll_off(client: httpx.Client) -> None:
     *_, last = content["view"]["roll_off"]
     most = max((dice.count(5), seat) for seat, dice in enumerate(last) if dice)
     assert content["view"]["player"] == most[1]
-
-
-def test_roll_off_has_a_further_round_for_tied_seats() -> None:
-    game = Game(Rules(players=3))
-    rounds = next(rolled for seed in range(100) if len(rolled := roll_off_of(game, seed) or []) > 1)
-    for before, after in itertools.pairwise(rounds):
-        dragons = [dice.count(5) if dice else -1 for dice in before]
-        tied = [seat for seat, count in enumerate(dragons) if count == max(dragons)]
-        assert [seat for seat, dice in enumerate(after) if dice] == tied
 
 
 def test_a_swap_is_offered_beside_a_pass(client: httpx.Client) -> None:

@@ -49,7 +49,7 @@ def test_strengths_are_listed_and_play(client: httpx.Client) -> None:
     levels = {agent["name"]: agent["level"] for agent in listed if agent["level"]}
     assert levels == {name: level for level, name in enumerate(STRENGTHS, 1)}
     assert [agent["why"] for agent in listed if agent["name"] == "near perfect"] == [
-        "near perfect is not made for 4 plain spaces"
+        "near perfect is not made for spaces=4"
     ]
     agents = [{"kind": "agent", "agent": name} for name in ("beginner", "very easy")]
     at, _ = make(client, HERE, *agents, rules={"players": 3, "spaces": 1})

@@ -246,12 +246,12 @@ class Agents:
         return ""
 
     def _obstacle(self, name: str, rules: Rules) -> str:
-        """Return words for the one rule that an agent cannot play; "these rules" if there is no such single rule."""
+        """Return the one rule that an agent cannot play, such as "spaces=6", or "these rules" if several differ."""
         for field in fields(Rules):
             with contextlib.suppress(ValueError, ImportError, OSError):
                 usual: dict[str, Any] = {field.name: field.default}
                 check_plays(self._policies[name], replace(rules, **usual))
-                return _in_words(rules, field.name)
+                return f"{field.name}={getattr(rules, field.name)}"
         return "these rules"
 
     async def choose(self, name: str, rules: Rules, state: States) -> tuple[int, str | None]:
@@ -274,17 +274,3 @@ class Agents:
         substitute = make_policy(_SUBSTITUTE)
         action = int(ask(substitute, game, state, np.random.default_rng())[0])
         return action, f"{name} {what}; {_SUBSTITUTE} chose"
-
-
-def _in_words(rules: Rules, name: str) -> str:
-    """Return words for the value of one field of rules."""
-    return {
-        "players": f"{rules.players} players",
-        "spaces": f"{rules.spaces} plain spaces",
-        "powers": {"none": "no powers", "own": "own powers", "any": "any one power"}[rules.powers],
-        "immunity": "immunity" if rules.immunity else "no immunity",
-        "dead_pieces": f"{rules.dead_pieces} dead piece{'s' * (rules.dead_pieces != 1)}",
-        "colors": "random colors" if rules.colors == "random" else "these colors",
-        "start": "the loser starts the next game" if rules.start == "loser" else "this start",
-        "max_turns": f"at most {rules.max_turns} turns",
-    }[name]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import json
 from collections.abc import Iterator
@@ -57,7 +58,11 @@ def export(store: Store, file: Path) -> tuple[int, int, int]:
         OSError: if the file cannot be written. A file from an earlier export then stays unchanged.
     """
     tables = list(stored_tables(store))
-    games, decisions = list(_games(store, tables)), 0
+    games, decisions = list[tuple[Table, int, Outcome]](), 0
+    for table, number in finished(tables):
+        with contextlib.suppress(Refused):  # the game is damaged; `table_at` has logged it
+            if found := outcome(table_at(store, table, number)):
+                games.append((table, number, found))
 
     def groups() -> Iterator[pa.Table]:
         nonlocal decisions
@@ -74,17 +79,6 @@ def export(store: Store, file: Path) -> tuple[int, int, int]:
     about = {"format": FORMAT, "version": wotd_env.__version__, "games": len(games), "results": results}
     write_groups(file, COLUMNS.with_metadata({KEY: json.dumps(about).encode()}), groups())
     return len(games), len({each.person for each in outcomes}), decisions
-
-
-def _games(store: Store, tables: list[Table]) -> Iterator[tuple[Table, int, Outcome]]:
-    """Yield the table, the number and the outcome of each game that counts."""
-    for table, number in finished(tables):
-        try:
-            found = outcome(table_at(store, table, number))
-        except Refused:  # the game is damaged; `table_at` has logged it
-            continue
-        if found:
-            yield table, number, found
 
 
 def _rows(table: Table, found: Outcome) -> pa.Table:

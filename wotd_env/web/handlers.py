@@ -21,6 +21,8 @@ from wotd_env.web.server import Server, address_of, server_of
 from wotd_env.web.table import Table, Viewer
 from wotd_env.web.tables import Tables
 
+_KEPT_BYTES = 20_000_000  # maximum size of the cache of reviews in bytes
+
 
 async def _read(request: Request, schema: type[requests.Schema], most: int = 0) -> requests.Schema:
     """Return the message in the body of a request; refuse more than `most` bytes, by default `Limits.message`."""
@@ -73,7 +75,7 @@ async def _setup(request: Request) -> JSONResponse:
     }
     return JSONResponse(
         {
-            "ready": server.ready,
+            "ready": bool(server.agents),
             "agents": server.agents,
             "rules": {name: field | {"default": getattr(usual, name)} for name, field in fields.items()},
             "name_length": requests.NAME_LENGTH,
@@ -119,7 +121,7 @@ async def _results(request: Request) -> JSONResponse:
     server = server_of(request)
     tables = server.tables
     server.games.count(address_of(request))
-    return JSONResponse(server.people.results(tables.all()))
+    return JSONResponse(server.people.results(list(tables.by_name.values())))
 
 
 async def _create(request: Request) -> JSONResponse:
@@ -208,7 +210,9 @@ async def _review(request: Request) -> Response:
         server.games.count(address_of(request))
         recorded = server.tables.played(table, number)
         content = await server.reviews(lambda: replay(recorded, True, loser))
-        server.keep_review(which, content)
+        server.reviewed[which] = content
+        while sum(map(len, server.reviewed.values())) > _KEPT_BYTES:
+            del server.reviewed[next(iter(server.reviewed))]  # the oldest one
     return Response(content, media_type="application/json")
 
 

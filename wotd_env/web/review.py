@@ -169,16 +169,6 @@ class Helper:
         }
 
 
-def roll_off_of(game: Game, seed: int) -> list[list[list[int] | None]] | None:
-    """Return the rolls for the start of the game with this seed: rounds, each with five faces for each seat.
-
-    A seat that does not roll in a round has None instead. After the first round, only the tied seats roll again.
-    Return None if the starting player is not rolled for.
-    """
-    rounds = game.roll_off(seed).tolist()
-    return [[dice if min(dice) >= 0 else None for dice in seats] for seats in rounds] or None
-
-
 def replay(recorded: RecordedGame, graded: bool, loser: int | None = None) -> Json:
     """Return a recorded game step by step, and grade its decisions if `graded`.
 
@@ -199,7 +189,6 @@ def replay(recorded: RecordedGame, graded: bool, loser: int | None = None) -> Js
         "rules": asdict(recorded.rules),
         "players": names,
         "text": str(recorded),
-        "roll_off": None if recorded.seed is None else roll_off_of(game, recorded.seed),
         "graded": graded,
         "steps": steps,
         "last": views.show(game, last),

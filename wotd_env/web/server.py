@@ -24,8 +24,6 @@ from wotd_env.web.review import Helper, Reviews, advise, replay
 from wotd_env.web.store import Store
 from wotd_env.web.tables import Tables
 
-_KEPT_BYTES = 20_000_000  # maximum size of the cache of reviews in bytes
-
 _log = logging.getLogger("wotd_env.web")
 
 
@@ -43,7 +41,7 @@ class Server:
         self.new_tables = Rate(limits.new_tables, "new tables", 20)
         self.games = Rate(limits.games, "games")
         self._wrong_keys = Rate(limits.wrong_keys, "wrong keys", 5)
-        self.agents: list[dict[str, Any]] = []
+        self.agents: list[dict[str, Any]] = []  # empty while the server warms up
         self._tables: Tables | None = None
 
     @contextlib.asynccontextmanager
@@ -60,20 +58,15 @@ class Server:
     async def _open(self) -> None:
         try:
             agents = await in_thread(lambda: Agents(self._policies, self.limits.thinking))
-            self.agents = await in_thread(lambda: agents.listed(Rules()))
+            listed = await in_thread(lambda: agents.listed(Rules()))
             await in_thread(_compile)
             tables = Tables(self._store, agents, self.limits)
             tables.resume()
         except Exception:
             _log.exception("the tables cannot be opened")
             return
-        self._tables = tables
+        self._tables, self.agents = tables, listed
         _log.info("ready")
-
-    @property
-    def ready(self) -> bool:
-        """Whether the warm-up is over and the tables can be used."""
-        return self._tables is not None
 
     @property
     def tables(self) -> Tables:
@@ -81,12 +74,6 @@ class Server:
         if self._tables is None:
             raise Refused(503, "the server is warming up; try again in a few seconds", wait=RETRY)
         return self._tables
-
-    def keep_review(self, which: tuple[str, int, tuple[str, ...]], content: bytes) -> None:
-        """Add a review to the cache; remove the oldest reviews if the cache is too large."""
-        self.reviewed[which] = content
-        while sum(map(len, self.reviewed.values())) > _KEPT_BYTES:
-            del self.reviewed[next(iter(self.reviewed))]
 
     @contextlib.contextmanager
     def guesses(self, connection: HTTPConnection) -> Iterator[None]:

@@ -40,7 +40,7 @@ class Played(NamedTuple):
     """A game as stored: the first position and all decisions."""
 
     state: States  # (1,), the position before the first decision
-    roll_off: Any  # the rolls that chose the starting player, see `review.roll_off_of`, or None
+    roll_off: Any  # the rolls that chose the starting player, by round and seat, or None
     steps: list[Step]
 
     @property

@@ -26,7 +26,6 @@ from wotd_env.notation import RecordedGame, parse_action
 from wotd_env.web.agents import Agents
 from wotd_env.web.limits import Limits, Refused
 from wotd_env.web.requests import Join, NewTable, check_pace
-from wotd_env.web.review import roll_off_of
 from wotd_env.web.store import Played, Step, Store
 from wotd_env.web.table import Seat, Table, Viewer
 
@@ -56,7 +55,7 @@ class Tables:
 
     def __init__(self, store: Store, agents: Agents, limits: Limits) -> None:
         self.agents, self._store, self._limits = agents, store, limits
-        self._tables: dict[str, Table] = {}
+        self.by_name: dict[str, Table] = {}
         self._tasks: set[asyncio.Task[None]] = set()
         for name, touched in store.tables().items():
             if touched < time.time() - limits.days * _DAY:
@@ -65,12 +64,12 @@ class Tables:
     def resume(self) -> None:
         """Load all tables and continue their games. A damaged table is skipped but stays on disk."""
         for table in stored_tables(self._store):
-            self._tables[table.id] = table
+            self.by_name[table.id] = table
             self._go_on(table)
 
     async def close(self) -> None:
         """Stop all timers and tasks."""
-        for table in self._tables.values():
+        for table in self.by_name.values():
             table.stop_timer()
         for task in self._tasks:
             task.cancel()
@@ -78,9 +77,9 @@ class Tables:
 
     def find(self, name: str) -> Table:
         """Return the table with this name; raise Refused if it does not exist."""
-        if name not in self._tables:
+        if name not in self.by_name:
             raise Refused(404, "this table does not exist or was deleted")
-        return self._tables[name]
+        return self.by_name[name]
 
     def viewer(self, table: Table, key: str) -> Viewer:
         """Return the owner of a key; raise Refused if the key is not valid at the table."""
@@ -92,15 +91,11 @@ class Tables:
             raise Refused(403, "this key opens nothing at this table", "key")
         return Viewer(digest, host, seats)
 
-    def all(self) -> list[Table]:
-        """Return all tables."""
-        return list(self._tables.values())
-
     def open(self) -> list[dict[str, Any]]:
         """Return the list of tables with open seats, latest change first, with at most a few tables of each client."""
         by: Counter[str] = Counter()
         found = []
-        for table in sorted(self._tables.values(), key=lambda table: -table.touched):
+        for table in sorted(self.by_name.values(), key=lambda table: -table.touched):
             if table.open:
                 by[table.by] += 1
                 if by[table.by] <= _LISTED_PER_ADDRESS or not table.by:  # client unknown after a restart
@@ -129,13 +124,13 @@ class Tables:
                 seat.invitation = _digest_of(keys.invitations[number])
         private = not any(seat.kind in ("invited", "open") for seat in seats)
         helped = private if wanted.help is None else wanted.help
-        while (name := secrets.token_hex(5)) in self._tables:
+        while (name := secrets.token_hex(5)) in self.by_name:
             pass  # the name is in use: generate another one
         table = Table(name, rules, position, seats, helped, wanted.pace, host, watch, by=by)
         table.show(None, 0)
         with _written():
             self._store.put_table(table.id, table.settings())
-        self._tables[table.id] = table
+        self.by_name[table.id] = table
         self._go_on(table)
         return table, keys
 
@@ -262,7 +257,8 @@ class Tables:
             game.reset(state, roll=False, starting_player=table.loser)
         else:
             state = game.reset(1, seed=seed, roll=False)
-            roll_off = roll_off_of(game, seed)
+            rounds = game.roll_off(seed).tolist()  # faces -1: the seat does not roll
+            roll_off = [[dice if min(dice) >= 0 else None for dice in seats] for seats in rounds] or None
         state["rng"] = self.random()  # `seed` is no secret: the roll-off, which players see, depends on it
         game.roll(state)
         state["rng"] = 0
@@ -287,7 +283,7 @@ class Tables:
         with _written():
             self._store.forget(table.id)
         table.stop_timer()
-        del self._tables[table.id]
+        del self.by_name[table.id]
         table.changed()
 
     def _happened(self, table: Table) -> None:
@@ -325,7 +321,7 @@ class Tables:
 
         def due() -> bool:
             same = (table.number, table.ply) == (number, ply)
-            return same and table.status == "playing" and table.id in self._tables
+            return same and table.status == "playing" and table.id in self.by_name
 
         if not due():
             return
@@ -361,10 +357,10 @@ class Tables:
         many tables, or if the server is full and no table can be removed.
         """
         most = self._limits.tables_per_address
-        if sum(table.by == by for table in self._tables.values()) >= most:
+        if sum(table.by == by for table in self.by_name.values()) >= most:
             raise Refused(429, f"you have set up {most} tables, which is the most", wait=3600)
-        full = len(self._tables) >= self._limits.tables
-        idle = [table for table in self._tables.values() if not table.listeners]
+        full = len(self.by_name) >= self._limits.tables
+        idle = [table for table in self.by_name.values() if not table.listeners]
         oldest = min(idle, key=lambda table: table.touched, default=None)
         if oldest and oldest.touched < time.time() - (1 if full else self._limits.days) * _DAY:
             return oldest

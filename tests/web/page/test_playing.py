@@ -440,7 +440,7 @@ def test_an_opponent_is_chosen_by_its_strength(visit):
     page.get_by_label("Plain spaces").fill("6")
     page.get_by_label("Plain spaces").blur()
     expect(group.last).to_be_disabled()
-    expect(group.last).to_have_text("near perfect is not made for 6 plain spaces")
+    expect(group.last).to_have_text("near perfect is not made for spaces=6")
     agent.select_option("newcomer")
     page.get_by_role("button", name="Start the game").click()
     expect(page.locator(".seat .name").last).to_have_text("newcomer")

@@ -132,7 +132,7 @@ test("a seat has the power of its color, any power, or none", () => {
 
 test("an agent that cannot play the rules is not selected", () => {
   const able = { words: "", level: null, plays: true, why: "" };
-  const unable = { words: "", level: 7, plays: false, why: "ppo is not made for own powers" };
+  const unable = { words: "", level: 7, plays: false, why: "ppo is not made for powers=own" };
   assert.equal(
     ableAgent(
       [
