@@ -2,7 +2,7 @@
 
 import { analysisAddress, continueAddress, linkTo } from "./address.js";
 import { agentsFor, ask } from "./api.js";
-import { copyButton, errorLine, h, loadPage, say, select } from "./dom.js";
+import { copyButton, errorLine, h, loadPage, select } from "./dom.js";
 import { agentOptions } from "./menu.js";
 import { StudyPage, viewOf } from "./study.js";
 import { t } from "./text.js";
@@ -44,7 +44,11 @@ class AnalysisPage extends StudyPage {
     ]);
     const { decision } = this;
     const pick = decision.pick.bind(decision);
-    decision.pick = (path, space) => (this.tool.value && space ? this.place(path, space) : pick(path, space));
+    decision.pick = (path, space) => {
+      const sign = this.tool.value.replace("-", ".");
+      if (!sign || !space) return pick(path, space);
+      this.go(placed(this.view.position, { path, space, sign }));
+    };
     this.agents = [t("choice of an agent"), t("choice of another agent")].map((label) =>
       select({ "aria-label": label, onchange: () => this.go(this.view.position) }, [["", t("no agent")]]),
     );
@@ -61,7 +65,8 @@ class AnalysisPage extends StudyPage {
 
   /** @override */
   show() {
-    const { answer, valued, view } = this;
+    const { answer, view } = this;
+    const { agents } = this.valued;
     const words = answer ? t("After: {choice}", { choice: answer.words }) : capital(questionOf(view));
     this.title.textContent = view.choices.length ? words : t("No decision in this position");
     this.words.textContent = view.rules_words;
@@ -69,15 +74,16 @@ class AnalysisPage extends StudyPage {
     this.card.replaceChildren(.../** @type {Node[]} */ (this.editParts()));
     const compared = h("div.fields", h("label", t("Mark the choices of agents"), ...this.agents));
     const title = t("Chance to win");
-    const list = this.rankedList(title, (choice) => -this.chanceOf(choice), this.valueOf.bind(this));
-    const source = h("p.quiet", sourceOf(valued));
+    /** @param {Choice} choice */
+    const valued = (choice) => {
+      const by = Object.keys(agents).filter((name) => agents[name] === choice.action);
+      const words = [...by.map((name) => t(name)), percent(this.chanceOf(choice))].join(" · ");
+      const button = h("button", { onclick: () => this.act(choice.action) }, capital(choice.words));
+      return [button, h("span.loss", words)];
+    };
+    const list = this.rankedList(title, (choice) => -this.chanceOf(choice), valued);
+    const source = h("p.quiet", sourceOf(this.valued));
     this.values.replaceChildren(h("h2", title), compared, list, source);
-  }
-
-  /** @override @param {number} action */
-  act(action) {
-    super.act(action);
-    if (this.answer) say(`${this.title.textContent}. ${this.chanceWords(this.answer)}`);
   }
 
   /** @param {Choice} choice */
@@ -85,8 +91,8 @@ class AnalysisPage extends StudyPage {
     return this.valued.chances[this.view.choices.indexOf(choice)];
   }
 
-  /** @param {Choice} choice */
-  chanceWords(choice) {
+  /** @override @param {Choice} choice */
+  verdictOn(choice) {
     return t("{chance} to win after this choice.", { chance: percent(this.chanceOf(choice)) });
   }
 
@@ -95,19 +101,10 @@ class AnalysisPage extends StudyPage {
     const { answer, view } = this;
     if (!answer) return [h("p.tip", t("There is nothing to decide here. Change the phase or the dice."))];
     return [
-      h("p.tip", this.chanceWords(answer)),
+      h("p.tip", this.verdictOn(answer)),
       h("button.primary", { onclick: () => this.ask(this.view) }, t("Back to the position")),
       h("a.button", { href: continueAddress(view.position, []) }, t("Play on")),
     ];
-  }
-
-  /** The button of a choice, the agents that choose it, and its chance. @param {Choice} choice @returns {Child[]} */
-  valueOf(choice) {
-    const { agents } = this.valued;
-    const by = Object.keys(agents).filter((name) => agents[name] === choice.action);
-    const words = [...by.map((name) => t(name)), percent(this.chanceOf(choice))].join(" · ");
-    const button = h("button", { onclick: () => this.act(choice.action) }, capital(choice.words));
-    return [button, h("span.loss", words)];
   }
 
   /** The content of the card that changes the position. @returns {Child[]} */
@@ -136,11 +133,6 @@ class AnalysisPage extends StudyPage {
       h("label", t("Position as text"), line),
     );
     return [h("h2", t("Position")), fields, this.error.element, h("div.buttons", show, share)];
-  }
-
-  /** @param {number} path @param {number} space */
-  place(path, space) {
-    this.go(placed(this.view.position, { path, space, sign: this.tool.value.replace("-", ".") }));
   }
 
   /** Show another position, if it is valid. @param {string} position */

@@ -1,7 +1,8 @@
 /** The frame of the page: its language, the rules, and the list of keys. */
 
 import { byId, glyph, h, isElsewhere } from "./dom.js";
-import { LANGUAGES, language, setLanguage, t } from "./text.js";
+import { kept } from "./kept.js";
+import { LANGUAGES, language, t } from "./text.js";
 import { POWERS } from "./words.js";
 
 /** @param {string} id */
@@ -21,21 +22,19 @@ export async function openRules(power) {
   title?.nextElementSibling?.querySelectorAll("tr")[power + 1]?.classList.add("marked");
 }
 
-/** Put the fixed texts of index.html into the language of the page. */
-function translate() {
+/** Translate the frame of the page, and connect its dialogs and the choice of the language. */
+export function connectDialogs() {
   document.documentElement.lang = language;
   for (const element of document.querySelectorAll("[data-text]"))
     element.textContent = t(element.textContent ?? "");
   for (const element of document.querySelectorAll("[data-label]"))
     element.setAttribute("aria-label", t(element.getAttribute("aria-label") ?? ""));
-}
-
-/** Translate the frame of the page, and connect its dialogs and the choice of the language. */
-export function connectDialogs() {
-  translate();
   const options = Object.entries(LANGUAGES).map(([lang, name]) => h("option", { value: lang, lang }, name));
-  const properties = { "aria-label": t("Language"), value: language };
-  const choice = h("select", { ...properties, onchange: () => setLanguage(choice.value) }, ...options);
+  const choose = () => {
+    kept.set("wotd-language", choice.value);
+    location.reload();
+  };
+  const choice = h("select", { "aria-label": t("Language"), value: language, onchange: choose }, ...options);
   byId("languages").append(choice);
   byId("open-rules").addEventListener("click", () => openRules());
   byId("open-keys").addEventListener("click", () => open("keys"));

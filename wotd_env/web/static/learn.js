@@ -40,7 +40,6 @@ class LearnPage extends StudyPage {
     const title = t(this.step.title);
     this.title.textContent = t("{step} of {last}: {title}", { step: index + 1, last: steps.length, title });
     this.words.className = "task";
-    this.words.setAttribute("aria-live", "polite");
     main.append(this.layout(this.decision.choices, this.stepsCard(), animalsCard()));
     document.title = `${title} · ${t("Way of the Dragon")}`;
     this.show();
@@ -62,17 +61,20 @@ class LearnPage extends StudyPage {
   /** @override */
   dockParts() {
     const next = this.index + 2;
+    const proceed = () => {
+      this.task++;
+      this.ask(this.views[this.task]);
+      say(this.words.textContent ?? "");
+    };
+    const play = async () => {
+      const seats = [{ kind: "here" }, { kind: "agent", agent: "newcomer" }];
+      location.hash = `#/table/${await createTable({ seats })}`;
+    };
     if (this.task + 1 < this.step.tasks.length)
-      return [h("button.primary", { "data-name": "next", onclick: () => this.nextTask() }, t("Continue"))];
+      return [h("button.primary", { "data-name": "next", onclick: proceed }, t("Continue"))];
     if (next <= this.steps.length)
       return [h("a.button.primary", { href: `#/learn/${next}`, "data-name": "next" }, t("Next step"))];
-    return [workButton(t("Play your first game"), firstGame, { class: "primary" })];
-  }
-
-  nextTask() {
-    this.task++;
-    this.ask(this.views[this.task]);
-    say(this.words.textContent ?? "");
+    return [workButton(t("Play your first game"), play, { class: "primary" })];
   }
 
   stepsCard() {
@@ -92,9 +94,4 @@ function animalsCard() {
     return h("li", sign, glyph(`piece-${color}`, "piece"), h("span", `${ELEMENTS[color]}: ${animal}`));
   });
   return h("section.card", h("h2", t("Elements and animals")), h("ul.animals", ...items));
-}
-
-async function firstGame() {
-  const seats = [{ kind: "here" }, { kind: "agent", agent: "newcomer" }];
-  location.hash = `#/table/${await createTable({ seats })}`;
 }

@@ -2,13 +2,12 @@
 
 import { continueAddress } from "./address.js";
 import { ask } from "./api.js";
-import { h, loadPage, say, select } from "./dom.js";
+import { h, loadPage, select } from "./dom.js";
 import { kept } from "./kept.js";
 import { StudyPage, studyAt } from "./study.js";
 import { plural, t } from "./text.js";
 import { capital, lossWords, percent, questionOf } from "./words.js";
 
-/** @import {Child} from "./dom.js" */
 /** @import {Choice, Page, Puzzle, View} from "./types.js" */
 
 /**
@@ -24,6 +23,11 @@ const LEVELS = [t("all"), t("easy"), t("medium"), t("hard")];
 /** @type {Record<string, string>} */
 const KINDS = { dice: t("keep dice"), move: t("move"), swap: t("call the dragon"), power: t("powers") };
 const DAY = 86_400_000; // milliseconds
+
+/** @returns {Results} */
+const storedResults = () => kept.get(RESULTS, {});
+/** @returns {Wanted} */
+const storedWanted = () => kept.get(WANTED, { kind: "", level: 0 });
 
 /** Show a puzzle by its number from 1, or the puzzle of the day. @type {Page} */
 export function puzzlePage(main, signal, number) {
@@ -60,11 +64,6 @@ class PuzzlePage extends StudyPage {
     this.show();
   }
 
-  /** @returns {Results} */
-  get results() {
-    return kept.get(RESULTS, {});
-  }
-
   /** @override */
   show() {
     const { puzzle, view, answer } = this;
@@ -76,7 +75,11 @@ class PuzzlePage extends StudyPage {
     this.losses.hidden = answer === null;
     if (answer) {
       const title = t("Win chances lost");
-      const list = this.rankedList(title, this.lostBy.bind(this), this.lossOf.bind(this));
+      const list = this.rankedList(title, this.lostBy.bind(this), (choice) => {
+        const mark = choice === answer && h("strong", ` (${t("your choice")})`);
+        const loss = h("span.loss", lossWords(this.lostBy(choice) / 1000));
+        return [h("span", capital(choice.words), mark), loss];
+      });
       this.losses.replaceChildren(h("h2", title), list);
     }
     this.showStatistics();
@@ -89,20 +92,13 @@ class PuzzlePage extends StudyPage {
 
   /** @override @param {Choice} choice */
   accepts(choice) {
-    const { results, puzzle } = this;
     const result = { lost: this.lostBy(choice), day: this.daily ? dayOf(new Date()) : null };
-    kept.set(RESULTS, { [puzzle.position]: result, ...results }); // the first answer counts
+    kept.set(RESULTS, { [this.puzzle.position]: result, ...storedResults() }); // the first answer counts
     return true;
   }
 
-  /** @override @param {number} action */
-  act(action) {
-    super.act(action);
-    if (this.answer) say(`${this.title.textContent}. ${this.verdictWords(this.answer)}`);
-  }
-
-  /** @param {Choice} choice */
-  verdictWords(choice) {
+  /** @override @param {Choice} choice */
+  verdictOn(choice) {
     const best = this.view.choices[this.puzzle.lost.indexOf(0)];
     const lost = this.lostBy(choice);
     if (lost === 0) return `${capital(best.words)}.`;
@@ -116,32 +112,21 @@ class PuzzlePage extends StudyPage {
     if (!answer) return [];
     const again = h("button", { onclick: () => this.ask(this.view) }, t("Try again"));
     return [
-      h("p.tip", this.verdictWords(answer)),
+      h("p.tip", this.verdictOn(answer)),
       h("button.primary", { onclick: () => this.next(), "data-name": "next" }, t("Next puzzle")),
       this.lostBy(answer) > 0 && again,
       h("a.button", { href: continueAddress(view.position, []) }, t("Play on")),
     ];
   }
 
-  /** @returns {Wanted} */
-  get wanted() {
-    return kept.get(WANTED, { kind: "", level: 0 });
-  }
-
   next() {
-    const next = nextPuzzle(this.puzzles, this.results, this.wanted, this.index);
+    const next = nextPuzzle(this.puzzles, storedResults(), storedWanted(), this.index);
     if (next === this.index) this.ask(this.view);
     else location.hash = `#/puzzle/${next + 1}`;
   }
 
-  /** The words of a choice, and its loss. @param {Choice} choice @returns {Child[]} */
-  lossOf(choice) {
-    const mark = choice === this.answer && h("strong", ` (${t("your choice")})`);
-    return [h("span", capital(choice.words), mark), h("span.loss", lossWords(this.lostBy(choice) / 1000))];
-  }
-
   puzzleCard() {
-    const { wanted } = this;
+    const wanted = storedWanted();
     const change = () => kept.set(WANTED, { kind: kind.value, level: Number(level.value) });
     const kinds = [["", LEVELS[0]], ...Object.entries(KINDS)];
     const kind = select({ value: wanted.kind, onchange: change }, kinds);
@@ -154,7 +139,7 @@ class PuzzlePage extends StudyPage {
   }
 
   showStatistics() {
-    const { tried, best, lost, streak } = statisticsOf(this.results, dayOf(new Date()));
+    const { tried, best, lost, streak } = statisticsOf(storedResults(), dayOf(new Date()));
     const rows = [
       [t("solved"), t("{best} of {tried}", { best, tried })],
       [t("mean loss"), tried ? percent(lost) : "–"],

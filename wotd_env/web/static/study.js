@@ -2,7 +2,7 @@
 
 import { ask } from "./api.js";
 import { Decision } from "./decision.js";
-import { h } from "./dom.js";
+import { h, say } from "./dom.js";
 import { makeSeats } from "./panels.js";
 import { sortedPlaces } from "./places.js";
 import { t } from "./text.js";
@@ -98,7 +98,13 @@ export class StudyPage {
     if (!choice) return;
     if (this.accepts(choice)) this.answer = choice;
     this.show();
+    say(`${this.title.textContent}. ${this.verdictOn(choice)}`);
     if (this.answer) this.decision.focus();
+  }
+
+  /** Return the words about a choice. @param {Choice} _choice */
+  verdictOn(_choice) {
+    return this.words.textContent ?? "";
   }
 
   /** Return whether a choice is an answer. @param {Choice} _choice */

@@ -28,12 +28,7 @@ class TablePage extends PlayPage {
     this.menu = makeMenu(id, own, this.pace, () => this.view);
     this.side.append(this.menu.element);
     signal.addEventListener("abort", () => this.showBanner(""));
-    this.send = this.connect(id, signal);
-  }
-
-  /** @param {string} id @param {AbortSignal} signal */
-  connect(id, signal) {
-    return follow(id, this.own.key, signal, {
+    this.send = follow(id, own.key, signal, {
       view: (view) => this.showView(worded(view)),
       help: (help) => {
         this.help = help;
@@ -75,34 +70,32 @@ class TablePage extends PlayPage {
 
   /** @override @param {View} view */
   dockParts(view) {
-    if (view.status === "waiting") return waitingParts(view, this.own);
-    if (view.status === "over") return endButtons(view, () => this.send({ type: "next", game: view.game }));
-    return controlsAgents(view) ? this.pace.buttons(view) : super.dockParts(view);
+    if (view.status === "waiting") return this.waitingParts(view);
+    if (view.status === "playing")
+      return controlsAgents(view) ? this.pace.buttons(view) : super.dockParts(view);
+    const { table, game, result, mine, host } = view;
+    const next = { onclick: () => this.send({ type: "next", game }) };
+    return [
+      h("p.result", result?.words),
+      h("a.button.primary", { href: `#/review/${table}/${game}` }, t("Review the game")),
+      (mine.length > 0 || host) && h("button", next, t("Rematch")),
+    ];
   }
-}
 
-/** Return the content of the dock after the game. @param {View} view @param {() => void} next starts the next game */
-function endButtons({ table, game, result, mine, host }, next) {
-  return [
-    h("p.result", result?.words),
-    h("a.button.primary", { href: `#/review/${table}/${game}` }, t("Review the game")),
-    (mine.length > 0 || host) && h("button", { onclick: next }, t("Rematch")),
-  ];
-}
-
-/** Return the content of the dock before the game. @param {View} view @param {Keys} own */
-function waitingParts({ table, waiting_for: waiting, seats }, { invitations = [] }) {
-  const names = waiting.map((seat) => t("seat {letter}", { letter: LETTERS[seat] })).join(", ");
-  const links = invitations.filter(({ seat }) => waiting.includes(seat));
-  return [
-    waitLine(t("Waiting for {names} …", { names }), null),
-    ...links.map(({ seat, invitation }) => {
-      const link = linkTo(`join/${table}/${invitation}`);
-      const words = t("Link for seat {letter}", { letter: LETTERS[seat] });
-      const label = h("label", words, h("input", { readonly: true, value: link }));
-      return h("div.invitation", label, copyButton(t("Copy"), link));
-    }),
-    waiting.some((seat) => seats[seat].kind === "open") &&
-      h("p.tip", t("Open seats are in the list of open tables, for anyone on this server.")),
-  ];
+  /** The content of the dock before the game. @param {View} view */
+  waitingParts({ table, waiting_for: waiting, seats }) {
+    const names = waiting.map((seat) => t("seat {letter}", { letter: LETTERS[seat] })).join(", ");
+    const links = (this.own.invitations ?? []).filter(({ seat }) => waiting.includes(seat));
+    return [
+      waitLine(t("Waiting for {names} …", { names }), null),
+      ...links.map(({ seat, invitation }) => {
+        const link = linkTo(`join/${table}/${invitation}`);
+        const words = t("Link for seat {letter}", { letter: LETTERS[seat] });
+        const label = h("label", words, h("input", { readonly: true, value: link }));
+        return h("div.invitation", label, copyButton(t("Copy"), link));
+      }),
+      waiting.some((seat) => seats[seat].kind === "open") &&
+        h("p.tip", t("Open seats are in the list of open tables, for anyone on this server.")),
+    ];
+  }
 }

@@ -8,8 +8,7 @@ import { kept } from "./kept.js";
 /** The languages of the page and of the rules, by their codes. @type {Record<string, string>} */
 export const LANGUAGES = { en: "English", es: "Español", de: "Deutsch", hi: "हिन्दी" };
 
-const STORED = "wotd-language";
-const preferred = [kept.get(STORED, ""), ...(globalThis.navigator?.languages ?? [])];
+const preferred = [kept.get("wotd-language", ""), ...(globalThis.navigator?.languages ?? [])];
 
 export const language = preferred.map((code) => code.slice(0, 2)).find((code) => code in LANGUAGES) ?? "en";
 
@@ -24,12 +23,6 @@ const texts = language === "en" ? {} : await load(language);
 async function load(code) {
   const response = await fetch(new URL(`texts/${code}.json`, import.meta.url)).catch(() => null);
   return response?.ok ? response.json() : {}; // without the file, the page is in English
-}
-
-/** Choose the language of the page, which is then loaded again. @param {string} code */
-export function setLanguage(code) {
-  kept.set(STORED, code);
-  location.reload();
 }
 
 /** @param {string} text @param {Record<string, unknown>} values */
