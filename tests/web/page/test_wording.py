@@ -18,7 +18,7 @@ pytest.importorskip("starlette", reason="the fixtures of tests/web need the extr
 from wotd_env import Game, Rules
 from wotd_env.core.actions import Action
 from wotd_env.core.words import describe_decision
-from wotd_env.rendering.text import describe_due, describe_result
+from wotd_env.rendering.text import describe_result
 from wotd_env.web import views
 
 COMPARISON = Path(__file__).with_name("wording.js")
@@ -74,8 +74,7 @@ def play(game: Game, seed: int) -> tuple[list[dict[str, Any]], dict[str, Any]]:
             one, other = (names[seat] for seat in parts["seats"])
             words = f"swap the pieces of {one} and {other} on {words.split()[2]}"
         shown = {"rules": asdict(game.rules), "names": names, "dice": state["dice"][0].tolist()}
-        facts = {"state": views.show(game, state), "due": describe_due(state)}
-        decisions.append({**shown, **facts, "parts": parts, "words": words})
+        decisions.append({**shown, "parts": parts, "words": words})
         game.step(state, [action])
     return decisions, {
         "result": views.result(game, state),

@@ -6,18 +6,13 @@
 import assert from "node:assert/strict";
 import { readFileSync } from "node:fs";
 import test from "node:test";
-import { actionWords, dueWords, resultWords, rulesWords } from "../../../wotd_env/web/static/words.js";
+import { actionWords, resultWords, rulesWords } from "../../../wotd_env/web/static/words.js";
 
 const { decisions, results, rules } = JSON.parse(readFileSync(process.env.WOTD_DECISIONS ?? "", "utf8"));
 
 test("decisions have the same words", () => {
   for (const { rules, names, dice, parts, words } of decisions)
     assert.equal(actionWords(parts, names, rules, dice), words);
-});
-
-test("next acts have the same words", () => {
-  for (const { state, names, due } of decisions)
-    assert.equal(dueWords(state, names), `Turn ${state.turn + 1}: ${names[state.player]} ${due}.`);
 });
 
 test("only rules that differ from the defaults are named", () => {

@@ -24,7 +24,6 @@ import {
   sourceOf,
   stateOf,
   titleOf,
-  withoutName,
 } from "../../../wotd_env/web/static/words.js";
 
 const seat = { seat: 0, name: "Ann", taken: true, mine: true, kind: "here", connected: true };
@@ -114,8 +113,6 @@ test("seats show their state and name", () => {
   assert.equal(state({ connected: false, seat: 1 }), "away");
   assert.equal(state({}, { status: "over", result: { winners: [0], truncated: false } }), "won");
   assert.equal(state({}, { status: "over", result: { winners: [], truncated: true } }), "");
-  assert.equal(withoutName("Ann: keep a fire", "Ann"), "Keep a fire");
-  assert.equal(withoutName("Annabel: keep a fire", "Ann"), "Annabel: keep a fire");
   assert.deepEqual(playerNames(["td", "td", "Ann"]), ["td (A)", "td (B)", "Ann"]);
 });
 

@@ -57,7 +57,7 @@ export function stepOf(ply, before, action, after) {
   const { turn, player: seat, dice } = before;
   const forced = rules.legalActions(before).length === 1;
   const roll = rules.decide(before, action).phase === "chance" ? after.dice : null;
-  return { ...partsOf(before, action), ply, turn, seat, dice, words: "", forced, roll, note: null };
+  return { ...partsOf(before, action), ply, turn, seat, dice, words: "", did: "", forced, roll, note: null };
 }
 
 /** Return the result of a game without words, or null before its end. @param {Position} position @returns {Result|null} */

@@ -16,7 +16,6 @@ import {
   powerOf,
   sourceOf,
   stateOf,
-  withoutName,
 } from "./words.js";
 
 /** @import {Help, RollOff, Seat, Step, View} from "./types.js" */
@@ -120,7 +119,7 @@ export function makeLog() {
           h("li.turn-head", piece, h("strong", name), h("span", t("turn {turn}", { turn: turn + 1 }))),
         );
       }
-      entries.append(logLine(log, ply, name));
+      entries.append(logLine(log, ply));
     }
     shown.count = log.length;
     if (atEnd) scroll.scrollTop = scroll.scrollHeight;
@@ -129,13 +128,13 @@ export function makeLog() {
   return { element, show };
 }
 
-/** @param {Step[]} log @param {number} ply @param {string} name of the player */
-function logLine(log, ply, name) {
+/** @param {Step[]} log @param {number} ply */
+function logLine(log, ply) {
   const step = log[ply];
   const { order } = placesAfter(log.slice(Math.max(0, ply - 4), ply), step.turn);
   const dice = step.dice.every((face) => face >= 0) && diceRow(facesOf(order, step.dice));
   const note = step.note ? ` (${heard(step.note)})` : "";
-  const words = h("span", withoutName(step.words, name), note, h("code", step.notation));
+  const words = h("span", step.did, note, h("code", step.notation));
   return h("li", { class: step.forced ? "forced" : "" }, dice, words);
 }
 

@@ -9,7 +9,7 @@ import { t } from "./text.js";
 import { factsOf, newsOf, titleOf } from "./words.js";
 
 /** @import {Child} from "./dom.js" */
-/** @import {Help, Step, View} from "./types.js" */
+/** @import {Help, View} from "./types.js" */
 
 /** Shows the views of a game. Subclasses call `showView` for every new view, and take decisions by `take`. */
 export class PlayPage {
@@ -65,19 +65,14 @@ export class PlayPage {
     this.decision.board?.slide(moves, view.color);
     this.showHelp();
     this.log.show(view);
-    if (moved) this.announce(view, news);
+    const told = news.filter(({ seat }) => !view.mine.includes(seat)).map(({ words }) => `${words}.`);
+    if (this.decision.open || view.status === "over") told.push(titleOf(view), factsOf(view));
+    if (moved) say(told.join(" "));
     /** @type {(Element|null)[]} */
     const free = [document.body, this.main, this.title];
     if (!before && matchMedia("(max-height: 700px)").matches) this.play.scrollIntoView({ block: "start" });
     else if (moved && this.decision.open && free.includes(document.activeElement)) this.decision.focus();
     this.play.dataset.at = `${view.game}/${view.ply}`; // all of this position is shown
-  }
-
-  /** @param {View} view @param {Step[]} news */
-  announce(view, news) {
-    const sentences = news.filter(({ seat }) => !view.mine.includes(seat)).map(({ words }) => `${words}.`);
-    if (this.decision.open || view.status === "over") sentences.push(view.result?.words ?? view.words);
-    say(sentences.join(" "));
   }
 
   /** @param {View} view */

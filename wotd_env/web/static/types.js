@@ -5,8 +5,8 @@
  * @typedef {{action: number, kind: string, notation: string, keep: boolean[]|null, path: number|null,
  *   seats: number[]|null, moves: Move[], power: number|null}} ActionParts the parts of a decision
  * @typedef {ActionParts & {words: string, scores: number[]}} Choice with the scores after it
- * @typedef {ActionParts & {ply: number, turn: number, seat: number, dice: number[], words: string, forced: boolean,
- *   roll: number[]|null, note: string|null}} Step
+ * @typedef {ActionParts & {ply: number, turn: number, seat: number, dice: number[], words: string, did: string, forced: boolean,
+ *   roll: number[]|null, note: string|null}} Step `did` is `words` without the name of the player
  * @typedef {{seat: number, kind: string, agent: string|null, name: string, taken: boolean, connected: boolean,
  *   mine: boolean}} Seat
  * @typedef {{turn: number, player: number, phase: string, rolls_left: number, dice: number[], perfection: boolean,
@@ -17,7 +17,7 @@
  * @typedef {{truncated: boolean, winners: number[], scores: number[], rewards: number[], resigned: number|null,
  *   words: string}} Result `resigned` is the seat that has resigned, if any
  * @typedef {(number[]|null)[][]} RollOff rounds of five faces for each seat; null for a seat that does not roll
- * @typedef {State & {words: string, table: string, game: number, ply: number, status: string, host: boolean, mine: number[],
+ * @typedef {State & {table: string, game: number, ply: number, status: string, host: boolean, mine: number[],
  *   waiting_for: number[], rules: Rules, rules_words: string, help: boolean, seats: Seat[], moved: Move[],
  *   roll_off: RollOff|null, choices: Choice[], log: Step[], log_from: number, pace: number|null, spectators: number,
  *   result: Result|null}} View

@@ -42,10 +42,6 @@ export const percent = (chance) => `${decimal(100 * chance, chance > 0.0995 && c
 export const lossWords = (loss) =>
   loss < 0.0005 ? t("best") : t("{chance} less", { chance: percent(loss) });
 
-/** Return the words of a decision without the name. @param {string} words @param {string} name */
-export const withoutName = (words, name) =>
-  words.startsWith(`${name}: `) ? capital(words.slice(name.length + 2)) : words;
-
 /** Return the names; equal names get the letter of their seat. @param {string[]} players */
 export const playerNames = (players) =>
   players.map((name, seat) =>
@@ -204,21 +200,6 @@ export function resultWords({ truncated, winners, scores, resigned }, names) {
   return t("{winner} wins with {points}.", { winner: won[0], points });
 }
 
-/**
- * Return the next act of a running game in a sentence.
- * @param {{turn: number, player: number, phase: string, rolls_left: number}} state @param {string[]} names
- */
-export function dueWords({ turn, player, phase, rolls_left: left }, names) {
-  const rolls = plural(left, "{count} re-roll", "{count} re-rolls");
-  const values = { turn: turn + 1, name: names[player], rolls };
-  if (phase === "keep" && left)
-    return t("Turn {turn}: {name} chooses which dice to keep, {rolls} left.", values);
-  if (phase === "keep")
-    return t("Turn {turn}: {name} may re-roll once more by the eye of the tiger.", values);
-  if (phase === "extra") return t("Turn {turn}: {name} may take an extra turn.", values);
-  return t("Turn {turn}: {name} moves.", values);
-}
-
 /** @type {Record<string, string>} */
 const POWER_RULES = { none: t("no powers"), own: t("own powers"), any: t("any one power") };
 
@@ -254,20 +235,18 @@ export const namesOf = (seats) =>
  */
 function wordedStep(step, names, rules) {
   const words = actionWords(step, names, rules, step.dice);
-  return { ...step, words: t("{name}: {words}", { name: names[step.seat], words }) };
+  return { ...step, did: capital(words), words: t("{name}: {words}", { name: names[step.seat], words }) };
 }
 
 /** Return the view of a table with all its words. @param {View} view @returns {View} */
 export function worded(view) {
   const { rules, dice, result } = view;
   const names = namesOf(view.seats);
-  const words = result ? resultWords(result, names) : dueWords(view, names);
   return {
     ...view,
-    words,
     seats: view.seats.map((seat, i) => ({ ...seat, name: names[i] })),
     rules_words: rulesWords(rules),
-    result: result && { ...result, words },
+    result: result && { ...result, words: resultWords(result, names) },
     choices: view.choices.map((choice) => ({ ...choice, words: actionWords(choice, names, rules, dice) })),
     log: view.log.map((step) => wordedStep(step, names, rules)),
   };
