@@ -4,14 +4,7 @@ import assert from "node:assert/strict";
 import test from "node:test";
 import { continueAddress, readAddress } from "../../../wotd_env/web/static/address.js";
 import { joinedMoves } from "../../../wotd_env/web/static/board.js";
-import {
-  costOf,
-  diceAt,
-  shareOf,
-  signedCost,
-  verdictOf,
-  worstOf,
-} from "../../../wotd_env/web/static/grades.js";
+import { costOf, shareOf, signedCost, verdictOf, worstOf } from "../../../wotd_env/web/static/grades.js";
 import { controlsAgents } from "../../../wotd_env/web/static/menu.js";
 import { ableAgent, firstSeat, requestOf } from "../../../wotd_env/web/static/setup.js";
 import {
@@ -227,30 +220,6 @@ test("verdicts name the cost, the best choice and the luck", () => {
     worst.map(({ number }) => number),
     [1, 0],
   );
-});
-
-test("a review keeps the places of the dice", () => {
-  const first = {
-    turn: 0,
-    action: 1 << 3,
-    dice: [0, 1, 2, 3, 4],
-    roll: [0, 0, 0, 0, 3],
-    state: { turn: 0, phase: "keep", dice: [0, 1, 2, 3, 4] },
-  };
-  const second = {
-    turn: 0,
-    action: 31,
-    dice: first.roll,
-    roll: null,
-    state: { turn: 0, phase: "keep", dice: first.roll },
-  };
-  const review = /** @type {any} */ ({
-    steps: [first, second],
-    last: { turn: 1, phase: "over", dice: first.roll },
-  });
-  assert.deepEqual(diceAt(review, 0).kept, [false, false, false, true, false]);
-  assert.deepEqual(diceAt(review, 1).faces, [0, 0, 0, 3, 0]);
-  assert.deepEqual(diceAt(review, 1).kept, [true, true, true, true, true]);
 });
 
 test("the source of win chances names a guarantee if it is known", () => {

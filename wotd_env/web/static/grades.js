@@ -2,7 +2,6 @@
 
 import { cellOf } from "./choosing.js";
 import { glyph, h, makeTable, svg } from "./dom.js";
-import { facesOf, keptPlaces, placesAfter } from "./places.js";
 import { decimal, heard, t } from "./text.js";
 import { percent, sourceOf } from "./words.js";
 
@@ -29,15 +28,6 @@ export function signedCost(equity, players) {
 export function shareOf(equity, players) {
   const share = (1 + (players - 1) * equity) / players; // luck adjustment can exceed 0 to 1
   return `${Math.round(100 * Math.min(Math.max(share, 0), 1))} %`;
-}
-
-/** Return the dice of a step, or of the end, in their places. @param {Review} review @param {number} at */
-export function diceAt({ steps, last }, at) {
-  const step = at < steps.length ? steps[at] : null;
-  const { turn, dice, phase } = step ? step.state : last;
-  const { order } = placesAfter(steps.slice(0, at), turn);
-  const kept = step && phase === "keep" ? keptPlaces(order, dice, step.action) : [];
-  return { faces: facesOf(order, dice), kept };
 }
 
 /** Return the marks of the pieces that a step moves. @param {GradedStep} step @param {number[]} colors */

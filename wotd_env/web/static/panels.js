@@ -3,7 +3,6 @@
 import { diceRow } from "./board.js";
 import { powerButton } from "./dialogs.js";
 import { glyph, h } from "./dom.js";
-import { facesOf, placesAfter } from "./places.js";
 import { heard, t } from "./text.js";
 import {
   ANIMALS,
@@ -18,7 +17,7 @@ import {
   stateOf,
 } from "./words.js";
 
-/** @import {Help, RollOff, Seat, Step, View} from "./types.js" */
+/** @import {Help, RollOff, Seat, View} from "./types.js" */
 
 /** Make the list of seats. */
 export function makeSeats() {
@@ -109,33 +108,23 @@ export function makeLog() {
     }
     const atEnd = scroll.scrollHeight - scroll.scrollTop - scroll.clientHeight < 40;
     let turn = log[shown.count - 1]?.turn ?? -1;
-    for (let ply = shown.count; ply < log.length; ply++) {
-      const { seat } = log[ply];
-      const name = view.seats[seat].name;
-      if (log[ply].turn !== turn) {
-        turn = log[ply].turn;
-        const piece = glyph(`piece-${view.color[seat]}`, "piece");
-        entries.append(
-          h("li.turn-head", piece, h("strong", name), h("span", t("turn {turn}", { turn: turn + 1 }))),
-        );
+    for (const step of log.slice(shown.count)) {
+      if (step.turn !== turn) {
+        turn = step.turn;
+        const piece = glyph(`piece-${view.color[step.seat]}`, "piece");
+        const name = h("strong", view.seats[step.seat].name);
+        entries.append(h("li.turn-head", piece, name, h("span", t("turn {turn}", { turn: turn + 1 }))));
       }
-      entries.append(logLine(log, ply));
+      const dice = step.dice.every((face) => face >= 0) && diceRow(step.dice);
+      const note = step.note ? ` (${heard(step.note)})` : "";
+      const words = h("span", step.did, note, h("code", step.notation));
+      entries.append(h("li", { class: step.forced ? "forced" : "" }, dice, words));
     }
     shown.count = log.length;
     if (atEnd) scroll.scrollTop = scroll.scrollHeight;
   }
 
   return { element, show };
-}
-
-/** @param {Step[]} log @param {number} ply */
-function logLine(log, ply) {
-  const step = log[ply];
-  const { order } = placesAfter(log.slice(Math.max(0, ply - 4), ply), step.turn);
-  const dice = step.dice.every((face) => face >= 0) && diceRow(facesOf(order, step.dice));
-  const note = step.note ? ` (${heard(step.note)})` : "";
-  const words = h("span", step.did, note, h("code", step.notation));
-  return h("li", { class: step.forced ? "forced" : "" }, dice, words);
 }
 
 /** Make the line of the roll-off: the dragons of each seat that rolls, by round. @param {RollOff} rounds @param {View} view */

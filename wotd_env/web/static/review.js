@@ -4,16 +4,7 @@ import { analysisAddress, continueAddress } from "./address.js";
 import { ask, keys, pathOf } from "./api.js";
 import { diceRow, makeBoard } from "./board.js";
 import { copyButton, glyph, h, hasModifier, isElsewhere, loadPage, say } from "./dom.js";
-import {
-  diceAt,
-  gradeMark,
-  gradeTable,
-  makeGraph,
-  marksOfStep,
-  pointsList,
-  verdictOf,
-  worstList,
-} from "./grades.js";
+import { gradeMark, gradeTable, makeGraph, marksOfStep, pointsList, verdictOf, worstList } from "./grades.js";
 import { t } from "./text.js";
 import { capital, playerNames, wordedReview } from "./words.js";
 
@@ -118,13 +109,12 @@ class Viewer {
       immunity: review.rules.immunity,
     });
     this.board.slide(came, colors);
-    const { faces, kept } = diceAt(review, at);
     this.turn.textContent = step
       ? t("turn {turn}, step {step} of {last}", { turn: step.turn + 1, step: at + 1, last })
       : t("the end, after {count} decisions", { count: last });
     this.dicePlace.replaceChildren(
       step ? glyph(`piece-${colors[step.seat]}`, "piece") : "",
-      state.phase === "over" ? "" : diceRow(faces, kept),
+      state.phase === "over" ? "" : diceRow(state.dice, step?.keep ?? []),
     );
     this.caption.textContent = step ? `${step.words}.` : (review.result?.words ?? "");
     this.verdict.replaceChildren(...this.verdictParts());
