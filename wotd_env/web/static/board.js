@@ -56,15 +56,16 @@ export function makeBoard(spaces, pick) {
  * @param {HTMLElement} grid @param {HTMLElement[][]} cells @param {Pick} pick
  */
 function walkWithArrows(grid, cells, pick) {
-  const last = cells[0].length - 1;
   let at = [0, 0];
 
-  /** @param {number} path @param {number} space @param {boolean} [focus] */
+  /** Go to the nearest cell of the board. @param {number} path @param {number} space @param {boolean} [focus] */
   function go(path, space, focus = true) {
     cells[at[0]][at[1]].tabIndex = -1;
-    at = [path, space];
-    cells[path][space].tabIndex = 0;
-    if (focus) cells[path][space].focus();
+    const [most, last] = [cells.length - 1, cells[0].length - 1];
+    at = [Math.max(0, Math.min(path, most)), Math.max(0, Math.min(space, last))];
+    const cell = cells[at[0]][at[1]];
+    cell.tabIndex = 0;
+    if (focus) cell.focus();
   }
 
   /** @param {KeyboardEvent} event */
@@ -77,14 +78,14 @@ function walkWithArrows(grid, cells, pick) {
       : ["ArrowRight", "ArrowLeft", "ArrowDown", "ArrowUp"];
     /** @type {Record<string, [number, number]>} */
     const steps = { [on]: [0, 1], [back]: [0, -1], [next]: [1, 0], [previous]: [-1, 0] };
-    Object.assign(steps, { Home: [0, -last], End: [0, last] });
+    Object.assign(steps, { Home: [0, -cells[0].length], End: [0, cells[0].length] });
     const picks = event.key === "Enter" || event.key === " ";
     const step = steps[event.key];
     if (!step && !picks) return;
     event.preventDefault();
     event.stopPropagation();
     if (picks) pick(path, space);
-    else go(clamp(path + step[0], cells.length - 1), clamp(space + step[1], last));
+    else go(path + step[0], space + step[1]);
   }
 
   grid.addEventListener("keydown", walk);
@@ -96,9 +97,6 @@ function walkWithArrows(grid, cells, pick) {
       });
 }
 
-/** @param {number} value @param {number} most */
-const clamp = (value, most) => Math.max(0, Math.min(value, most));
-
 /**
  * Draw a cell. Unchanged drawings stay, because new ones would start their animations.
  * @param {HTMLElement} cell @param {number} path @param {number} space @param {number} spaces @param {Shown} shown
@@ -107,7 +105,6 @@ function drawCell(cell, path, space, spaces, { state, names, moved, marks, immun
   const own = moved.filter((move) => move.path === path);
   const arrived = own.some(({ to }) => to === space);
   const left = own.some(({ from }) => from === space);
-  const passed = own.some(({ from, to }) => Math.min(from, to) < space && space < Math.max(from, to));
   const here = hidden ? [] : state.pieces.flatMap((places, seat) => (places[path] === space ? [seat] : []));
   const dead = space > 0 && state.dead[path].includes(space);
   const mark = marks.get(cellOf(path, space));
@@ -137,7 +134,6 @@ function drawCell(cell, path, space, spaces, { state, names, moved, marks, immun
   cell.classList.toggle("fresh", fresh && !swapped);
   cell.classList.toggle("swapped", fresh && swapped);
   cell.classList.toggle("start", left && !arrived);
-  cell.classList.toggle("way", passed);
 }
 
 /** Join the moves of each piece to one move; leave out pieces that end where they started. @param {Move[]} moves in their order */

@@ -16,41 +16,29 @@ export const NOTHING = { offered: [], picked: [], path: -1 };
 export const cellOf = (path, space) => `${path}:${space}`;
 
 /** Return the cells to tap in a move decision, by `cellOf`. @param {View} view @param {Chosen} chosen */
-export function marksOf(view, chosen) {
+export function marksOf({ choices, color: colors }, { offered, picked, path: pickedPath }) {
   /** @type {Map<string, CellMark>} */
   const marks = new Map();
-  for (const choice of view.choices) {
-    if (choice.kind === "swap") markSwap(marks, choice, chosen);
-    else markMoves(marks, choice, chosen, view.color);
-  }
-  return marks;
-}
-
-/** @param {Map<string, CellMark>} marks @param {Choice} choice @param {Chosen} chosen */
-function markSwap(marks, choice, { picked, path: pickedPath }) {
-  const none = picked.length === 0;
-  const fits = none || (picked.length < 2 && choice.path === pickedPath && choice.seats?.includes(picked[0]));
-  for (const { seat, path, from } of choice.moves) {
-    if (path === pickedPath && picked.includes(seat))
-      marks.set(cellOf(path, from), { kind: "picked", words: t("chosen for the swap") });
-    else if (fits) marks.set(cellOf(path, from), { kind: "swap", words: t("can be swapped") });
-  }
-}
-
-/** @param {Map<string, CellMark>} marks @param {Choice} choice @param {Chosen} chosen @param {number[]} colors */
-function markMoves(marks, choice, { offered }, colors) {
-  for (const { seat, path, to } of choice.moves) {
-    const name = cellOf(path, to);
-    const color = colors[seat];
-    if (offered.includes(choice)) marks.set(name, { kind: "picked", color, words: t("chosen") });
-    else if (marks.has(name) && marks.get(name)?.kind !== "power")
-      continue; // a move without a power comes first
-    else if (choice.power === null) marks.set(name, { kind: "move", color, words: t("move here") });
-    else {
-      const words = t("{power} leads here", { power: POWERS[choice.power] });
-      marks.set(name, { kind: "power", color, words });
+  for (const choice of choices)
+    for (const { seat, path, from, to } of choice.moves) {
+      const swap = choice.kind === "swap";
+      const cell = cellOf(path, swap ? from : to);
+      const color = colors[seat];
+      if (swap) {
+        const on = path === pickedPath;
+        const fits = !picked.length || (picked.length < 2 && on && choice.seats?.includes(picked[0]));
+        if (on && picked.includes(seat)) marks.set(cell, { kind: "picked", words: t("chosen for the swap") });
+        else if (fits) marks.set(cell, { kind: "swap", words: t("can be swapped") });
+      } else if (offered.includes(choice)) marks.set(cell, { kind: "picked", color, words: t("chosen") });
+      else if (marks.has(cell) && marks.get(cell)?.kind !== "power")
+        continue; // a move without a power comes first
+      else if (choice.power === null) marks.set(cell, { kind: "move", color, words: t("move here") });
+      else {
+        const words = t("{power} leads here", { power: POWERS[choice.power] });
+        marks.set(cell, { kind: "power", color, words });
+      }
     }
-  }
+  return marks;
 }
 
 /**

@@ -1,4 +1,4 @@
-/** The controls of a table: its speed, and the menu to share, resign, give a seat to an agent, or delete. */
+/** The controls of a table: its speed, and the menu to share, resign, give a seat to an agent, or delete the table. */
 
 import { linkTo } from "./address.js";
 import { agentsFor, ask, deleteTable, pathOf } from "./api.js";
@@ -15,132 +15,131 @@ const USUAL = 0.8;
 /** Whether only agents play, and this browser controls them. @param {View} view */
 export const controlsAgents = ({ host, seats }) => host && seats.every(({ kind }) => kind === "agent");
 
-/**
- * Make the controls for the speed of a table. Errors go to `failed`.
- * @param {string} table @param {string} key @param {(reason: unknown) => void} failed
- */
-export function makePace(table, key, failed) {
-  let before = USUAL; // the speed to continue with after a pause
+export class Controls {
+  /** The shown table; null before the first view. @type {View|null} */
+  view = null;
+  /** What the menu depends on, as text. */
+  shown = "";
+  /** The speed to continue with after a pause. */
+  before = USUAL;
+
+  /** @param {string} table @param {Keys} own @param {(reason: unknown) => void} failed shows an error of the speed */
+  constructor(table, own, failed) {
+    this.table = table;
+    this.own = own;
+    this.failed = failed;
+    const gameText = async () => (await this.ask("text")).text;
+    const save = async () => {
+      const url = URL.createObjectURL(new Blob([await gameText()], { type: "text/plain" }));
+      h("a", { href: url, download: `wotd-${table}.txt` }).click();
+      URL.revokeObjectURL(url);
+    };
+    const share = h(
+      "div.share",
+      h("h3", t("Share")),
+      copyButton(t("Copy the position"), () => this.view?.position ?? ""),
+      copyButton(t("Copy the game"), gameText),
+      workButton(t("Save the game"), save),
+      own.watch && copyButton(t("Copy a link to watch"), linkTo(`watch/${table}/${own.watch}`)),
+    );
+    this.rest = h("div");
+    const title = h("summary", t("Share, seats, resign"));
+    this.menu = h("details.card.menu", title, share, this.rest, soundTick());
+  }
+
+  /** Send a request about the table. @param {string} what @param {object} [body] */
+  ask(what, body) {
+    return ask(`${pathOf(this.table)}/${what}`, { key: this.own.key, body });
+  }
 
   /** @param {number|null} pace */
-  const set = (pace) => ask(`${pathOf(table)}/pace`, { key, body: { pace } }).catch(failed);
+  setPace(pace) {
+    return this.ask("pace", { pace }).catch(this.failed);
+  }
 
   /** @param {View} view */
-  async function step({ pace, ply }) {
-    if (pace !== null) await set(null);
-    await ask(`${pathOf(table)}/step`, { key, body: { ply } }).catch((refusal) => {
-      if (refusal.status !== 409) failed(refusal); // 409: this decision has been taken meanwhile
+  async step({ pace, ply }) {
+    if (pace !== null) await this.setPace(null);
+    await this.ask("step", { ply }).catch((refusal) => {
+      if (refusal.status !== 409) this.failed(refusal); // 409: this decision has been taken meanwhile
     });
   }
 
   /** @param {View} view */
-  function speedSelect({ pace }) {
+  speedSelect({ pace }) {
     const options = Object.entries(PACES);
     const named = pace !== null && String(pace) in PACES;
     if (!named) options.unshift(["", pace === null ? t("paused") : `${pace} s`]);
     const value = named ? String(pace) : "";
     const look = { "aria-label": t("Speed of agents"), "data-name": "speed", value };
-    const element = select({ ...look, onchange: () => set(Number(element.value)) }, options);
+    const element = select({ ...look, onchange: () => this.setPace(Number(element.value)) }, options);
     return element;
   }
 
   /** The buttons for a table of agents. @param {View} view */
-  function buttons(view) {
+  paceButtons(view) {
     const paused = view.pace === null;
-    before = view.pace ?? before;
-    const pausing = { "data-name": "pause", onclick: () => set(paused ? before : null) };
-    const stepping = { "data-name": "step", class: paused ? "primary" : "", onclick: () => step(view) };
+    this.before = view.pace ?? this.before;
+    const pausing = { "data-name": "pause", onclick: () => this.setPace(paused ? this.before : null) };
+    const look = { "data-name": "step", class: paused ? "primary" : "" };
     const pause = h("button", pausing, paused ? t("Continue") : t("Pause"));
-    return [pause, h("button", stepping, t("Step")), speedSelect(view)];
+    const step = h("button", { ...look, onclick: () => this.step(view) }, t("Step"));
+    return [pause, step, this.speedSelect(view)];
   }
 
-  return { buttons, speedSelect };
-}
-
-/**
- * @param {string} table @param {Keys} own @param {ReturnType<typeof makePace>} pace
- * @param {() => View|null} viewNow returns null before the first view
- */
-export function makeMenu(table, own, pace, viewNow) {
-  const path = pathOf(table);
-  const gameText = async () => (await ask(`${path}/text`, { key: own.key })).text;
-  const share = h(
-    "div.share",
-    h("h3", t("Share")),
-    copyButton(t("Copy the position"), () => viewNow()?.position ?? ""),
-    copyButton(t("Copy the game"), gameText),
-    workButton(t("Save the game"), save),
-    own.watch && copyButton(t("Copy a link to watch"), linkTo(`watch/${table}/${own.watch}`)),
-  );
-  const rest = h("div");
-  const title = h("summary", t("Share, seats, resign"));
-  const element = h("details.card.menu", title, share, rest, soundTick());
-  let shown = "";
-
-  async function save() {
-    const url = URL.createObjectURL(new Blob([await gameText()], { type: "text/plain" }));
-    h("a", { href: url, download: `wotd-${table}.txt` }).click();
-    URL.revokeObjectURL(url);
+  async resign() {
+    if (!this.view || !window.confirm(t("Resign this game?"))) return;
+    const { game, player, mine } = this.view;
+    await this.ask("resign", { game, seat: mine.includes(player) ? player : mine[0] });
   }
 
-  async function resign() {
-    const view = viewNow();
-    if (!view || !window.confirm(t("Resign this game?"))) return;
-    const seat = view.mine.includes(view.player) ? view.player : view.mine[0];
-    await ask(`${path}/resign`, { key: own.key, body: { game: view.game, seat } });
+  async remove() {
+    if (await deleteTable(this.table, this.own.key)) location.hash = "#/";
   }
 
-  async function remove() {
-    if (await deleteTable(table, own.key)) location.hash = "#/";
-  }
-
-  /** @param {View} view */
-  function show(view) {
+  /** Show the part of the menu that depends on the state of the table. @param {View} view */
+  show(view) {
+    this.view = view;
     const given = (/** @type {Seat} */ { mine, connected }) => mine || (view.host && !connected);
     const seats = view.seats.filter((seat) => seat.kind !== "agent" && given(seat));
     const resigns = view.status === "playing" && view.mine.length > 0 && view.seats.length === 2;
     const slows = view.host && view.seats.some(({ kind }) => kind === "agent") && !controlsAgents(view);
     const names = seats.map(({ seat, name }) => [seat, name]);
     const now = JSON.stringify([names, resigns, slows && view.pace, view.host]);
-    if (now === shown) return;
-    shown = now;
+    if (now === this.shown) return;
+    this.shown = now;
     const parts = [
       slows && h("h3", t("Speed of agents")),
-      slows && pace.speedSelect(view),
+      slows && this.speedSelect(view),
       seats.length > 0 && h("h3", t("Give a seat to an agent")),
-      ...seats.map((seat) => handOverRow(seat, view, `${path}/seat`, own.key)),
+      ...seats.map((seat) => this.handOverRow(seat)),
       (resigns || view.host) && h("h3", t("End")),
-      resigns && workButton(t("Resign"), resign),
-      view.host && workButton(t("Delete the table"), remove),
+      resigns && workButton(t("Resign"), () => this.resign()),
+      view.host && workButton(t("Delete the table"), () => this.remove()),
     ];
-    rest.replaceChildren(h("div.share", ...parts));
+    this.rest.replaceChildren(h("div.share", ...parts));
   }
 
-  return { element, show };
-}
-
-/** @param {Seat} seat @param {View} view @param {string} path @param {string} key */
-function handOverRow(seat, view, path, key) {
-  const select = h("select", { "aria-label": t("agent for {name}", { name: seat.name }) });
-  const error = errorLine();
-  agentsFor({ rules: view.rules }).then((found) => select.append(...agentOptions(found)), error.show);
-  const handOver = () => ask(path, { key, body: { seat: seat.seat, agent: select.value } });
-  const button = workButton(t("Hand over"), handOver);
-  return h("div.hand-over", h("span.name", seat.name), select, button, error.element);
+  /** @param {Seat} seat */
+  handOverRow({ seat, name }) {
+    const select = h("select", { "aria-label": t("agent for {name}", { name }) });
+    const error = errorLine();
+    const { rules } = /** @type {View} */ (this.view);
+    agentsFor({ rules }).then((found) => select.append(...agentOptions(found)), error.show);
+    const button = workButton(t("Hand over"), () => this.ask("seat", { seat, agent: select.value }));
+    return h("div.hand-over", h("span.name", name), select, button, error.element);
+  }
 }
 
 /** Make the options of agents: the strengths first, then the others. @param {Agent[]} agents */
 export function agentOptions(agents) {
-  const strengths = agents.filter(({ level }) => level !== null);
-  const others = agents.filter(({ level }) => level === null);
+  const options = agents.map(({ name, words, level, plays, why }) => {
+    const label = level === null ? name : `${level} · ${t(name)}`;
+    const shown = heard(why) || label; // a disabled one shows why it cannot play
+    return h("option", { value: name, title: t(words), disabled: !plays }, shown);
+  });
   return [
-    h("optgroup", { label: t("By strength") }, ...strengths.map(agentOption)),
-    h("optgroup", { label: t("By policy") }, ...others.map(agentOption)),
+    h("optgroup", { label: t("By strength") }, ...options.filter((_, i) => agents[i].level !== null)),
+    h("optgroup", { label: t("By policy") }, ...options.filter((_, i) => agents[i].level === null)),
   ];
-}
-
-/** Make the option of an agent; a disabled one shows why it cannot play. @param {Agent} agent */
-function agentOption({ name, words, level, plays, why }) {
-  const label = level === null ? name : `${level} · ${t(name)}`;
-  return h("option", { value: name, title: t(words), disabled: !plays }, heard(why) || label);
 }

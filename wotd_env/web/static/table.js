@@ -3,7 +3,7 @@
 import { linkTo } from "./address.js";
 import { follow, keys } from "./api.js";
 import { byId, copyButton, h, noticeCard, waitLine } from "./dom.js";
-import { controlsAgents, makeMenu, makePace } from "./menu.js";
+import { Controls, controlsAgents } from "./menu.js";
 import { PlayPage } from "./play.js";
 import { heard, t } from "./text.js";
 import { capital, LETTERS, worded } from "./words.js";
@@ -24,9 +24,8 @@ class TablePage extends PlayPage {
   constructor(main, signal, id, own) {
     super(main, signal, t("The table opens …"));
     this.own = own;
-    this.pace = makePace(id, own.key, this.error.show);
-    this.menu = makeMenu(id, own, this.pace, () => this.view);
-    this.side.append(this.menu.element);
+    this.controls = new Controls(id, own, this.error.show);
+    this.side.append(this.controls.menu);
     signal.addEventListener("abort", () => this.showBanner(""));
     this.send = follow(id, own.key, signal, {
       view: (view) => this.showView(worded(view)),
@@ -65,14 +64,14 @@ class TablePage extends PlayPage {
   /** @override @param {View} fresh */
   showView(fresh) {
     super.showView(fresh);
-    this.menu.show(this.view);
+    this.controls.show(this.view);
   }
 
   /** @override @param {View} view */
   dockParts(view) {
     if (view.status === "waiting") return this.waitingParts(view);
     if (view.status === "playing")
-      return controlsAgents(view) ? this.pace.buttons(view) : super.dockParts(view);
+      return controlsAgents(view) ? this.controls.paceButtons(view) : super.dockParts(view);
     const { table, game, result, mine, host } = view;
     const next = { onclick: () => this.send({ type: "next", game }) };
     return [
