@@ -104,32 +104,31 @@ def finished(tables: Iterable[Table]) -> Iterator[tuple[Table, int]]:
 def summarize(outcomes: Iterable[Outcome], tables: Iterable[Table]) -> list[Json]:
     """Return the results of `outcomes` for each kind of game, as JSON; count the running games of `tables`."""
     playing = [versus(table, table.number) for table in tables if table.status == "playing" and table.ply]
-    unfinished = Counter(found[1] for found in playing if found)
+    unfinished = Counter(running[1] for running in playing if running)
     kinds: dict[Versus, list[Outcome]] = defaultdict(list)
     for each in outcomes:
         kinds[each.versus].append(each)
-    rows = [_row(kind, found, unfinished[kind]) for kind, found in kinds.items()]
+    rows = []
+    for kind, found in kinds.items():
+        people = {person: place for place, person in enumerate(dict.fromkeys(each.person for each in found))}
+        groups = np.array([people[each.person] for each in found])
+        adjusted = np.array([each.share - each.luck for each in found])
+        margin = margin_of_people(np.bincount(groups, adjusted), np.bincount(groups))
+        row = {
+            "agent": kind.agent,
+            "rules": asdict(kind.rules),
+            "help": kind.help,
+            "games": len(found),
+            "people": len(people),
+            "wins": round(sum(each.share for each in found), 4),
+            "score": round(float(adjusted.mean()), 4),
+            "margin": round(margin, 4) if math.isfinite(margin) else None,
+            "unfinished": unfinished[kind],
+            "source": "; ".join(dict.fromkeys(each.source for each in found)),
+            "exact": all(each.exact for each in found),
+        }
+        rows.append(row)
     return sorted(rows, key=lambda row: (*map(str, row["rules"].values()), row["help"], -row["score"]))
-
-
-def _row(kind: Versus, found: Sequence[Outcome], unfinished: int) -> Json:
-    people = {person: place for place, person in enumerate(dict.fromkeys(each.person for each in found))}
-    groups = np.array([people[each.person] for each in found])
-    adjusted = np.array([each.share - each.luck for each in found])
-    margin = margin_of_people(np.bincount(groups, adjusted), np.bincount(groups))
-    return {
-        "agent": kind.agent,
-        "rules": asdict(kind.rules),
-        "help": kind.help,
-        "games": len(found),
-        "people": len(people),
-        "wins": round(sum(each.share for each in found), 4),
-        "score": round(float(adjusted.mean()), 4),
-        "margin": round(margin, 4) if math.isfinite(margin) else None,
-        "unfinished": unfinished,
-        "source": "; ".join(dict.fromkeys(each.source for each in found)),
-        "exact": all(each.exact for each in found),
-    }
 
 
 def margin_of_people(sums: NDArray[np.number], counts: NDArray[np.number]) -> float:

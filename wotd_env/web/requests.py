@@ -218,7 +218,12 @@ def check_pace(pace: float | None, only_agents: bool) -> None:
 def rules_and_position(body: RulesOrPosition) -> tuple[Rules, States | None]:
     """Return the rules of a request, and its position, STATE (1,), or None."""
     if body.position is None:
-        return _rules({name: value for name, value in (body.rules or {}).items() if value is not None}), None
+        given = {name: value for name, value in (body.rules or {}).items() if value is not None}
+        try:
+            return _with_few_turns(Rules.from_dict(given), "max_turns"), None
+        except (ValueError, TypeError, OverflowError) as error:
+            field = next((each.name for each in fields(Rules) if str(error).startswith(each.name)), "rules")
+            raise Refused(400, str(error), field) from None
     if body.rules:
         raise Refused(400, "rules must be left out if position is given, which includes them", "rules")
     try:
@@ -231,15 +236,6 @@ def rules_and_position(body: RulesOrPosition) -> tuple[Rules, States | None]:
     if isinstance(rules.start, int):
         rules = replace(rules, start="dragons")
     return _with_few_turns(rules, "position"), state
-
-
-def _rules(values: dict[str, Any]) -> Rules:
-    try:
-        rules = Rules.from_dict(values)
-    except (ValueError, TypeError, OverflowError) as error:
-        field = next((each.name for each in fields(Rules) if str(error).startswith(each.name)), "rules")
-        raise Refused(400, str(error), field) from None
-    return _with_few_turns(rules, "max_turns")
 
 
 def _with_few_turns(rules: Rules, field: str) -> Rules:

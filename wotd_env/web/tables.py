@@ -118,7 +118,7 @@ class Tables:
         seats = [Seat(wish.kind, wish.name, wish.agent) for wish in wanted.seats]
         for number, seat in enumerate(seats):
             if seat.kind == "here":
-                seat.key, seat.person = host, _person(wanted.person)
+                seat.key, seat.person = host, wanted.person and _digest_of(wanted.person)
             elif seat.kind == "invited":
                 keys.invitations[number] = _new_key()
                 seat.invitation = _digest_of(keys.invitations[number])
@@ -144,7 +144,8 @@ class Tables:
                 raise Refused(409, "this seat is taken, or not open to everybody", "seat")
             number = free[0] if wanted.seat is None else wanted.seat
         key = _new_key()
-        seat = Seat(table.seats[number].kind, wanted.name, key=_digest_of(key), person=_person(wanted.person))
+        person = wanted.person and _digest_of(wanted.person)
+        seat = Seat(table.seats[number].kind, wanted.name, key=_digest_of(key), person=person)
         self._put_seat(table, number, seat)
         return number, key
 
@@ -397,11 +398,6 @@ def table_at(store: Store, table: Table, number: int) -> Table:
         _log.error("game %d of table %s is damaged: %s: %s", number, table.id, what, error)
         raise Refused(410, f"game {number} of this table is damaged on disk", "game") from None
     return other
-
-
-def _person(key: str | None) -> str | None:
-    """Return the digest of the key in a person's browser, or None without a key."""
-    return None if key is None else _digest_of(key)
 
 
 def _new_key() -> str:

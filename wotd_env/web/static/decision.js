@@ -1,8 +1,8 @@
 /** A decision on the screen: the board, the dock with the dice and buttons, and the choices in words. */
 
-import { makeBoard, makeDice } from "./board.js";
+import { drawDie, makeBoard } from "./board.js";
 import { choicesBeside, marksOf, NOTHING, tap, tipOf } from "./choosing.js";
-import { glyph, h, isElsewhere, say } from "./dom.js";
+import { attribute, glyph, h, isElsewhere, say } from "./dom.js";
 import { facesOf, heldFaces, sortedPlaces } from "./places.js";
 import { t } from "./text.js";
 import { asksForTiger, capital, colorsOpen, ELEMENTS, FACES, POWERS, TIGER } from "./words.js";
@@ -35,9 +35,10 @@ export class Decision {
   constructor(signal, page) {
     this.page = page;
     this.boardPlace = h("div.board-place");
-    this.dice = makeDice((place) => this.pressDie(place));
+    this.dice = NONE.map((_, place) => h("button.die", { onclick: () => this.pressDie(place) }));
+    this.diceBox = h("div.dice", { role: "group" }, ...this.dice);
     this.actions = h("div.actions");
-    this.dock = h("div.dock", this.dice.element, this.actions);
+    this.dock = h("div.dock", this.diceBox, this.actions);
     this.choiceList = h("div.choice-list", { tabindex: "0", role: "region", "aria-label": t("Choices") });
     this.choices = h("section.card.choices", h("h2", t("Choices")), this.choiceList);
     document.addEventListener("keydown", (event) => this.onKey(event), { signal });
@@ -81,7 +82,23 @@ export class Decision {
 
   /** @param {boolean[]} [rolled] the dice that have just been rolled */
   showDice(rolled = NONE) {
-    this.dice.show(this.faces, this.held, this.keeping, rolled);
+    const { faces, held, keeping } = this;
+    this.diceBox.setAttribute("aria-label", keeping ? t("Dice: press the ones to keep") : t("Dice"));
+    this.dice.forEach((button, place) => {
+      const face = faces[place];
+      attribute(button, "data-face", String(face));
+      const shown = face < 0 ? t("not rolled yet") : FACES[face];
+      attribute(button, "aria-label", `${t("die {number}", { number: place + 1 })}, ${shown}`);
+      attribute(button, "aria-disabled", keeping ? null : "true");
+      attribute(button, "aria-pressed", keeping ? String(held[place]) : null);
+      button.replaceChildren(drawDie(face), h("span.keep", { "aria-hidden": "true" }, t("keep")));
+      button.classList.toggle("kept", held[place]);
+      button.classList.remove("rolled");
+      if (rolled[place]) {
+        void button.offsetWidth; // restarts the animation
+        button.classList.add("rolled");
+      }
+    });
   }
 
   showBoard() {
@@ -161,7 +178,7 @@ export class Decision {
 
   showActions() {
     this.dock.classList.toggle("mine", this.open);
-    this.dice.element.hidden = this.view.status !== "playing";
+    this.diceBox.hidden = this.view.status !== "playing";
     const focused = this.actions.querySelector(":focus")?.getAttribute("data-name");
     this.actions.replaceChildren(...this.dockParts().filter((part) => part instanceof Node));
     if (focused)
@@ -214,11 +231,7 @@ export class Decision {
   onKey(event) {
     if (!this.view || isElsewhere(event)) return;
     const key = event.key.length === 1 ? event.key.toUpperCase() : event.key;
-    if (this.doKey(key, /** @type {HTMLElement} */ (event.target))) event.preventDefault();
-  }
-
-  /** Act on a key; return whether it has a meaning. @param {string} key @param {HTMLElement} target */
-  doKey(key, target) {
+    const target = /** @type {HTMLElement} */ (event.target);
     if (key === "U") this.undo();
     else if (this.keeping && key >= "1" && key <= "5") this.pressDie(Number(key) - 1, true);
     else if (this.keeping && key === "R") {
@@ -226,8 +239,8 @@ export class Decision {
       if (hold && hold.kind !== "stop") this.page.act(hold.action);
     } else if (this.open && key === "Enter" && !target.closest("button, a, summary, [role=gridcell]"))
       /** @type {HTMLElement|null} */ (this.actions.querySelector("button.primary"))?.click();
-    else return false;
-    return true;
+    else return;
+    event.preventDefault();
   }
 
   /** @param {number} place @param {boolean} [aloud] whether to announce the effect */
