@@ -9,7 +9,7 @@ import {
   keptPlaces,
   placesAfter,
   sortedPlaces,
-} from "../../../wotd_env/web/static/places.js";
+} from "../../../wotd_env/web/static/choosing.js";
 
 /** @param {number[]} indices */
 const mask = (...indices) => indices.reduce((bits, die) => bits | (1 << die), 0);

@@ -2,8 +2,8 @@
 
 import assert from "node:assert/strict";
 import test from "node:test";
-import { continueAddress, readAddress } from "../../../wotd_env/web/static/address.js";
 import { joinedMoves } from "../../../wotd_env/web/static/board.js";
+import { continueAddress, readAddress } from "../../../wotd_env/web/static/browser.js";
 import { costOf, shareOf, signedCost, verdictOf, worstOf } from "../../../wotd_env/web/static/grades.js";
 import { controlsAgents } from "../../../wotd_env/web/static/menu.js";
 import { ableAgent, firstSeat, requestOf } from "../../../wotd_env/web/static/setup.js";

@@ -1,15 +1,14 @@
 /** The analysis board: set up any position, and see the chance to win after every choice. */
 
-import { analysisAddress, continueAddress, linkTo } from "./address.js";
 import { agentsFor, ask } from "./api.js";
+import { analysisAddress, continueAddress, linkTo } from "./browser.js";
 import { copyButton, errorLine, h, loadPage, select } from "./dom.js";
 import { agentOptions } from "./menu.js";
 import { StudyPage, viewOf } from "./study.js";
 import { t } from "./text.js";
 import { capital, LETTERS, percent, questionOf, sourceOf } from "./words.js";
 
-/** @import {Child} from "./dom.js" */
-/** @import {Choice, Page, Valued} from "./types.js" */
+/** @import {Child, Choice, Page, Valued} from "./types.js" */
 
 /**
  * The parts of a position as a line of text.

@@ -1,10 +1,10 @@
 /** Requests to the server, its socket, and the keys of this browser. */
 
-import { kept } from "./kept.js";
+import { kept } from "./browser.js";
 import { heard, t } from "./text.js";
 import { capital } from "./words.js";
 
-/** @import {Agent, Help, View} from "./types.js" */
+/** @import {Agent, Help, Keys, View} from "./types.js" */
 
 /** Make the error for a refused request, in the words of the server. @param {string} words @param {number} status */
 const refusal = (words, status) => Object.assign(new Error(words), { status });
@@ -59,8 +59,6 @@ export async function deleteTable(table, key) {
   keys.drop(table);
   return true;
 }
-
-/** @typedef {{key: string, watch?: string, invitations?: {seat: number, invitation: string}[]}} Keys */
 
 /** The keys of this browser's tables. */
 export const keys = {

@@ -1,16 +1,12 @@
 /** A decision on the screen: the board, the dock with the dice and buttons, and the choices in words. */
 
 import { drawDie, makeBoard } from "./board.js";
-import { choicesBeside, marksOf, NOTHING, tap, tipOf } from "./choosing.js";
+import { choicesBeside, facesOf, heldFaces, marksOf, NOTHING, sortedPlaces, tap, tipOf } from "./choosing.js";
 import { attribute, glyph, h, isElsewhere, say } from "./dom.js";
-import { facesOf, heldFaces, sortedPlaces } from "./places.js";
 import { t } from "./text.js";
 import { asksForTiger, capital, colorsOpen, ELEMENTS, FACES, POWERS, TIGER } from "./words.js";
 
-/** @import {Child} from "./dom.js" */
-/** @import {Chosen} from "./choosing.js" */
-/** @import {Places} from "./places.js" */
-/** @import {Choice, View} from "./types.js" */
+/** @import {Child, Choice, Chosen, Places, View} from "./types.js" */
 
 /**
  * The page of a decision: `act` takes an action, `dockParts` returns the content of the dock if there is no decision.

@@ -1,7 +1,7 @@
 /** The frame of the page: its language, the rules, and the list of keys. */
 
+import { kept } from "./browser.js";
 import { byId, glyph, h, isElsewhere } from "./dom.js";
-import { kept } from "./kept.js";
 import { LANGUAGES, language, t } from "./text.js";
 import { POWERS } from "./words.js";
 

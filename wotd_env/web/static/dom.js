@@ -2,7 +2,8 @@
 
 import { t } from "./text.js";
 
-/** @typedef {Node|string|null|false|undefined} Child empty children are left out */
+/** @import {Child} from "./types.js" */
+
 /**
  * @template {string} Tag
  * @typedef {Tag extends `${infer Name}.${string}` ? ElementOf<Name>

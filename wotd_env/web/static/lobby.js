@@ -1,8 +1,8 @@
 /** The lobby: set up a table, find and join one, or load a recorded game. */
 
 import { ask, deleteTable, keys, pathOf, personKey } from "./api.js";
+import { kept } from "./browser.js";
 import { errorLine, glyph, h, waitLine, workButton } from "./dom.js";
-import { kept } from "./kept.js";
 import { setUpForm } from "./setup.js";
 import { plural, t } from "./text.js";
 import { ANIMALS, capital, LETTERS, namesOf, rulesWords } from "./words.js";

@@ -1,8 +1,8 @@
 /** The page: its address selects the shown part. */
 
-import { readAddress } from "./address.js";
 import { analysisPage } from "./analysis.js";
 import { keys } from "./api.js";
+import { readAddress } from "./browser.js";
 import { connectDialogs } from "./dialogs.js";
 import { byId, loadDrawings, noticeCard } from "./dom.js";
 import { learnPage } from "./learn.js";

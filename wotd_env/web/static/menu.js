@@ -1,14 +1,13 @@
 /** The controls of a table: its speed, and the menu to share, resign, give a seat to an agent, or delete the table. */
 
-import { linkTo } from "./address.js";
 import { agentsFor, ask, deleteTable, pathOf } from "./api.js";
+import { linkTo } from "./browser.js";
 import { copyButton, errorLine, h, select, workButton } from "./dom.js";
 import { soundTick } from "./sound.js";
 import { heard, t } from "./text.js";
 import { PACES } from "./words.js";
 
-/** @import {Keys} from "./api.js" */
-/** @import {Agent, Seat, View} from "./types.js" */
+/** @import {Agent, Keys, Seat, View} from "./types.js" */
 
 const USUAL = 0.8;
 

@@ -1,15 +1,14 @@
 /** A running game on the screen: the base of the pages that play. */
 
+import { placesAfter } from "./choosing.js";
 import { Decision } from "./decision.js";
 import { errorLine, h, say, waitLine } from "./dom.js";
 import { makeHints, makeLog, makeSeats } from "./panels.js";
-import { placesAfter } from "./places.js";
 import { play } from "./sound.js";
 import { t } from "./text.js";
 import { factsOf, newsOf, titleOf } from "./words.js";
 
-/** @import {Child} from "./dom.js" */
-/** @import {Help, View} from "./types.js" */
+/** @import {Child, Help, View} from "./types.js" */
 
 /** Shows the views of a game. Subclasses call `showView` for every new view, and take decisions by `take`. */
 export class PlayPage {

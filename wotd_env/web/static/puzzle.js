@@ -1,9 +1,8 @@
 /** The page of puzzles: find the best choice of a position that is solved exactly. */
 
-import { continueAddress } from "./address.js";
 import { ask } from "./api.js";
+import { continueAddress, kept } from "./browser.js";
 import { h, loadPage, select } from "./dom.js";
-import { kept } from "./kept.js";
 import { StudyPage, studyAt } from "./study.js";
 import { plural, t } from "./text.js";
 import { capital, lossWords, percent, questionOf } from "./words.js";

@@ -1,8 +1,8 @@
 /** Step through a finished or recorded game: errors, their costs, and luck. */
 
-import { analysisAddress, continueAddress } from "./address.js";
 import { ask, keys, pathOf } from "./api.js";
 import { diceRow, makeBoard } from "./board.js";
+import { analysisAddress, continueAddress } from "./browser.js";
 import { copyButton, glyph, h, hasModifier, isElsewhere, loadPage, say } from "./dom.js";
 import { gradeMark, gradeTable, makeGraph, marksOfStep, pointsList, verdictOf, worstList } from "./grades.js";
 import { t } from "./text.js";

@@ -1,8 +1,8 @@
 /** The form that sets up a table. */
 
 import { agentsFor, createTable } from "./api.js";
+import { kept } from "./browser.js";
 import { errorLine, h, select } from "./dom.js";
-import { kept } from "./kept.js";
 import { agentOptions } from "./menu.js";
 import { heard, t } from "./text.js";
 import { capital, LETTERS, PACES } from "./words.js";

@@ -1,7 +1,7 @@
 /** Optional sounds: rolling dice, and a tone when it is this browser's turn. They are off until a person turns them on. */
 
+import { kept } from "./browser.js";
 import { h } from "./dom.js";
-import { kept } from "./kept.js";
 import { t } from "./text.js";
 
 const STORED = "wotd-sound";

@@ -1,15 +1,14 @@
 /** Positions without a table. Each is shown like a table at which this browser has the seat to act. */
 
 import { ask } from "./api.js";
+import { sortedPlaces } from "./choosing.js";
 import { Decision } from "./decision.js";
 import { h, say } from "./dom.js";
 import { makeSeats } from "./panels.js";
-import { sortedPlaces } from "./places.js";
 import { t } from "./text.js";
 import { LETTERS, worded } from "./words.js";
 
-/** @import {Child} from "./dom.js" */
-/** @import {Choice, Study, View} from "./types.js" */
+/** @import {Child, Choice, Study, View} from "./types.js" */
 
 /** @param {string} position @returns {Promise<View>} */
 export const studyAt = async (position) => viewOf(await ask("/api/choices", { body: { position } }));

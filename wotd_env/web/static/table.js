@@ -1,15 +1,14 @@
 /** A table: the running game. */
 
-import { linkTo } from "./address.js";
 import { follow, keys } from "./api.js";
+import { linkTo } from "./browser.js";
 import { byId, copyButton, h, noticeCard, waitLine } from "./dom.js";
 import { Controls, controlsAgents } from "./menu.js";
 import { PlayPage } from "./play.js";
 import { heard, t } from "./text.js";
 import { capital, LETTERS, worded } from "./words.js";
 
-/** @import {Keys} from "./api.js" */
-/** @import {Page, View} from "./types.js" */
+/** @import {Keys, Page, View} from "./types.js" */
 
 /** Show a table. @type {Page} */
 export function tablePage(main, signal, id) {

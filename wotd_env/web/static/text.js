@@ -3,7 +3,7 @@
  * into one other language.
  */
 
-import { kept } from "./kept.js";
+import { kept } from "./browser.js";
 
 /** The languages of the page and of the rules, by their codes. @type {Record<string, string>} */
 export const LANGUAGES = { en: "English", es: "Español", de: "Deutsch", hi: "हिन्दी" };

@@ -1,4 +1,4 @@
-/** The types of the server's answers. This module contains no code. */
+/** The types of the server's answers and of the page. This module contains no code. */
 
 /**
  * @typedef {{seat: number, path: number, from: number, to: number}} Move
@@ -56,6 +56,12 @@
  *   last: State, result: Result|null, source: string, exact: boolean, definition: string, last_chances: number[],
  *   seats: SeatGrade[]}} Review `seats`, `source`, `definition` and `last_chances` exist only if the game is graded
  *
+ * @typedef {Node|string|null|false|undefined} Child of an element; empty children are left out
+ * @typedef {{key: string, watch?: string, invitations?: {seat: number, invitation: string}[]}} Keys of a table
+ * @typedef {{offered: Choice[], picked: number[], path: number}} Chosen an unconfirmed choice: choices to confirm, or the
+ *   seats of one or two pieces on a path for a swap
+ * @typedef {{order: number[], kept: boolean[], rolled: boolean[]}} Places by place on the screen: the index of the die
+ *   among the engine's sorted dice, and whether the last roll kept or rolled it
  * @typedef {{kind: "move"|"power"|"swap"|"picked", color?: number, words: string}} CellMark on the board
  * @typedef {(main: HTMLElement, signal: AbortSignal, ...parts: string[]) => void} Page shows a part of the page until
  *   the signal, given the parts of its address

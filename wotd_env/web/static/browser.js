@@ -1,4 +1,26 @@
-/** The part of an address after its #, which selects the shown part of the page. */
+/** The storage of this browser, and the addresses of the page. The part of an address after its # selects the shown part. */
+
+const memory = new Map(); // used until the next reload if the browser refuses to store anything
+
+/** JSON values by name. */
+export const kept = {
+  /** @param {string} name @param {any} otherwise */
+  get(name, otherwise) {
+    let stored = null;
+    try {
+      stored = JSON.parse(localStorage.getItem(name) ?? "null");
+    } catch {} // unreadable or refused
+    return stored ?? memory.get(name) ?? otherwise;
+  },
+  /** @param {string} name @param {any} value */
+  set(name, value) {
+    try {
+      localStorage.setItem(name, JSON.stringify(value));
+    } catch {
+      memory.set(name, value);
+    }
+  },
+};
 
 /** Split an address such as "#/table/abc"; return null if it is malformed. @param {string} hash */
 export function readAddress(hash) {
