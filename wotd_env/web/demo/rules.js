@@ -1,19 +1,7 @@
 /**
  * The rules of the basic game of two on seven plain spaces, as functions without side effects. They repeat
  * wotd_env/core/engine.py for the demo, which has no server; tests/web/page/test_demo.py compares them with it.
- *
- *   R1   who starts: most dragons in a roll-off                                   rollOff
- *   R2   five dice, then up to two re-rolls of any of them                        beginTurn, rolled, legalHolds
- *   R3   one piece moves by the dice of its element; the destination must be free destination
- *   R4   dice never overshoot the end of a path: number 5 is five spaces beyond the last plain one
- *   R5   a pass is legal only if no move is possible                              legalMoves
- *   R6   four or five dragons: swap two pieces on one path instead of moving      legalMoves, piecesAfter
- *   R7   five different elements: every piece that can advances one space         legalMoves, piecesAfter
- *   R8   a move by five dice of one element earns one extra turn                  move
- *   R9   the game ends when a player has five pieces on numbered spaces           move
- *   R10  most points win, then most numbered pieces; the rest of a tie is shared  rewards
- *
- * There is no turn limit (R16).
+ * The number of its ruling stands at each function. There is no turn limit (R16).
  */
 
 import { DRAGON, ELEMENTS, FACES } from "../static/words.js";

@@ -5,7 +5,7 @@ import { glyph, h, makeTable, svg } from "./dom.js";
 import { decimal, heard, t } from "./text.js";
 import { percent, sourceOf } from "./words.js";
 
-/** @import {CellMark, GradedStep, Review, SeatGrade} from "./types.js" */
+/** @import {CellMark, GradedStep, Review} from "./types.js" */
 
 const LEAST_LUCK = 0.02; // equity; less luck is not mentioned
 const WORST = 8; // errors in the list
@@ -69,16 +69,26 @@ export const worstOf = (steps) =>
     .slice(0, WORST);
 
 /** @param {string} kind "error" or "blunder" */
-export const gradeMark = (kind) =>
-  h(
-    "span",
-    { class: `grade ${kind}`, role: "img", "aria-label": kind === "blunder" ? t("blunder") : t("error") },
-    kind === "blunder" ? "??" : "?",
-  );
+export function gradeMark(kind) {
+  const [sign, words] = kind === "blunder" ? ["??", t("blunder")] : ["?", t("error")];
+  return h("span", { class: `grade ${kind}`, role: "img", "aria-label": words }, sign);
+}
 
 /** @param {Review} review @param {string[]} names */
 export function gradeTable(review, names) {
-  const rows = review.seats.map((seat) => gradeRow(seat, names[seat.seat], review));
+  const { players } = review.rules;
+  const rows = review.seats.map((grade) => {
+    const { seat, errors, decisions, blunders, regret, luck, luck_adjusted: adjusted } = grade;
+    const cells = [
+      `${errors}/${decisions}`,
+      String(blunders),
+      costOf(regret, players),
+      luck === null ? "" : signedCost(luck, players),
+      adjusted === null ? "" : shareOf(adjusted, players),
+    ].map((cell) => h("td", cell.replace(" %", ""))); // the head of the column has the unit
+    const piece = glyph(`piece-${review.last.color[seat]}`, "piece");
+    return h("tr", h("th", { scope: "row", title: names[seat] }, piece, h("span", names[seat])), ...cells);
+  });
   const explanation = [
     heard(review.definition),
     t("The number behind the slash counts all decisions with a choice."),
@@ -86,21 +96,6 @@ export function gradeTable(review, names) {
     t("Without luck: the share of the win that the decisions earned."),
   ].join(" ");
   return h("div.grades", makeTable(COLUMNS, rows), h("p.quiet", explanation), h("p.quiet", sourceOf(review)));
-}
-
-/** @param {SeatGrade} grade @param {string} name @param {Review} review */
-function gradeRow(grade, name, { rules: { players }, last }) {
-  const { errors, decisions, blunders, regret, luck, luck_adjusted: adjusted } = grade;
-  const cells = [
-    `${errors}/${decisions}`,
-    String(blunders),
-    costOf(regret, players),
-    luck === null ? "" : signedCost(luck, players),
-    adjusted === null ? "" : shareOf(adjusted, players),
-  ].map((cell) => cell.replace(" %", "")); // the head of the column has the unit
-  const piece = glyph(`piece-${last.color[grade.seat]}`, "piece");
-  const head = h("th", { scope: "row", title: name }, piece, h("span", name));
-  return h("tr", head, ...cells.map((cell) => h("td", cell)));
 }
 
 /** @param {Review} review @param {string[]} names */

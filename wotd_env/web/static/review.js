@@ -3,7 +3,7 @@
 import { ask, keys, pathOf } from "./api.js";
 import { diceRow, makeBoard } from "./board.js";
 import { analysisAddress, continueAddress } from "./browser.js";
-import { copyButton, glyph, h, hasModifier, isElsewhere, loadPage, say } from "./dom.js";
+import { copyButton, glyph, h, hasModifier, isElsewhere, loadPage } from "./dom.js";
 import { gradeMark, gradeTable, makeGraph, marksOfStep, pointsList, verdictOf, worstList } from "./grades.js";
 import { t } from "./text.js";
 import { capital, playerNames, wordedReview } from "./words.js";
@@ -78,14 +78,14 @@ class Viewer {
     const game = copyButton(t("Copy the game"), () => review.text);
     const leave = h("a.button", { href: back }, t("Back"));
     const buttons = h("div.buttons", this.again, this.analyze, position, game, leave);
-    const goTo = (/** @type {number} */ step) => {
-      this.go(step);
-      say(this.caption.textContent ?? "");
-    };
     const points = h("section.card", h("h2", capital(t("points"))), pointsList(review, names));
     if (!review.graded) return h("div.side", points, h("section.card", buttons));
     const grades = h("section.card", h("h2", t("Skill and luck")), gradeTable(review, names));
-    const worst = h("section.card", h("h2", t("Greatest errors")), worstList(review, goTo));
+    const worst = h(
+      "section.card",
+      h("h2", t("Greatest errors")),
+      worstList(review, (step) => this.go(step)),
+    );
     return h("div.side", grades, worst, h("section.card", buttons));
   }
 
@@ -117,21 +117,17 @@ class Viewer {
       state.phase === "over" ? "" : diceRow(state.dice, step?.keep ?? []),
     );
     this.caption.textContent = step ? `${step.words}.` : (review.result?.words ?? "");
-    this.verdict.replaceChildren(...this.verdictParts());
+    const verdict = step && review.graded ? verdictOf(step, review.rules.players) : null;
+    this.verdict.replaceChildren(
+      verdict?.decision ? h("p", verdict.grade && gradeMark(verdict.grade), verdict.decision) : "",
+      verdict?.luck ? h("p.quiet", verdict.luck) : "",
+    );
     this.slider.value = String(at);
     this.slider.setAttribute("aria-valuetext", this.caption.textContent ?? "");
     this.again.setAttribute("href", continueAddress(state.position, review.players));
     this.analyze.setAttribute("href", analysisAddress(state.position));
     this.again.hidden = this.analyze.hidden = state.phase === "over";
     this.graph?.mark(at);
-  }
-
-  verdictParts() {
-    const { review, at, last } = this;
-    if (!review.graded || at === last) return [];
-    const { grade, decision, luck } = verdictOf(review.steps[at], review.rules.players);
-    const words = decision ? [h("p", grade ? gradeMark(grade) : null, decision)] : [];
-    return luck ? [...words, h("p.quiet", luck)] : words;
   }
 
   /** @param {KeyboardEvent} event */
@@ -149,8 +145,4 @@ class Viewer {
 
 /** @param {string} sign @param {string} words @param {() => void} act */
 const stepButton = (sign, words, act) =>
-  h(
-    "button",
-    { "aria-label": words, title: words, onclick: act },
-    h("span", { "aria-hidden": "true" }, sign),
-  );
+  h("button", { "aria-label": words, title: words, onclick: act }, sign);
