@@ -5,8 +5,7 @@ import { analysisAddress, continueAddress, linkTo } from "./browser.js";
 import { copyButton, errorLine, h, loadPage, select } from "./dom.js";
 import { agentOptions } from "./menu.js";
 import { StudyPage, viewOf } from "./study.js";
-import { t } from "./text.js";
-import { capital, LETTERS, percent, questionOf, sourceOf } from "./words.js";
+import { capital, LETTERS, percent, questionOf, sourceOf, t } from "./words.js";
 
 /** @import {Child, Choice, Page, Valued} from "./types.js" */
 

@@ -1,8 +1,7 @@
 /** Requests to the server, its socket, and the keys of this browser. */
 
 import { kept } from "./browser.js";
-import { heard, t } from "./text.js";
-import { capital } from "./words.js";
+import { capital, heard, t } from "./words.js";
 
 /** @import {Agent, Help, Keys, View} from "./types.js" */
 

@@ -2,8 +2,7 @@
 
 import { cellOf } from "./choosing.js";
 import { attribute, glyph, h, hasModifier } from "./dom.js";
-import { t } from "./text.js";
-import { ANIMALS, ELEMENTS, FACES, spaceName } from "./words.js";
+import { ANIMALS, ELEMENTS, FACES, spaceName, t } from "./words.js";
 
 /** @import {CellMark, Move, State} from "./types.js" */
 

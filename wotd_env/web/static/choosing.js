@@ -3,8 +3,7 @@
  * the dice after each roll; on the screen a die keeps its place.
  */
 
-import { t } from "./text.js";
-import { POWERS } from "./words.js";
+import { POWERS, t } from "./words.js";
 
 /** @import {CellMark, Choice, Chosen, Places, View} from "./types.js" */
 

@@ -3,8 +3,7 @@
 import { drawDie, makeBoard } from "./board.js";
 import { choicesBeside, facesOf, heldFaces, marksOf, NOTHING, sortedPlaces, tap, tipOf } from "./choosing.js";
 import { attribute, glyph, h, isElsewhere, say } from "./dom.js";
-import { t } from "./text.js";
-import { asksForTiger, capital, colorsOpen, ELEMENTS, FACES, POWERS, TIGER } from "./words.js";
+import { asksForTiger, capital, colorsOpen, ELEMENTS, FACES, POWERS, TIGER, t } from "./words.js";
 
 /** @import {Child, Choice, Chosen, Places, View} from "./types.js" */
 

@@ -2,8 +2,7 @@
 
 import { kept } from "./browser.js";
 import { byId, glyph, h, isElsewhere } from "./dom.js";
-import { LANGUAGES, language, t } from "./text.js";
-import { POWERS } from "./words.js";
+import { LANGUAGES, language, POWERS, t } from "./words.js";
 
 /** @param {string} id */
 const open = (id) => /** @type {HTMLDialogElement} */ (byId(id)).showModal();

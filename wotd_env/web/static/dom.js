@@ -1,6 +1,6 @@
 /** Elements and drawings of the page. */
 
-import { t } from "./text.js";
+import { t } from "./words.js";
 
 /** @import {Child} from "./types.js" */
 

@@ -2,8 +2,7 @@
 
 import { cellOf } from "./choosing.js";
 import { glyph, h, makeTable, svg } from "./dom.js";
-import { decimal, heard, t } from "./text.js";
-import { percent, sourceOf } from "./words.js";
+import { decimal, heard, percent, sourceOf, t } from "./words.js";
 
 /** @import {CellMark, GradedStep, Review} from "./types.js" */
 

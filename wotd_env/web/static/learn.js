@@ -4,8 +4,7 @@ import { ask, createTable } from "./api.js";
 import { openRules } from "./dialogs.js";
 import { glyph, h, loadPage, say, workButton } from "./dom.js";
 import { StudyPage, studyAt } from "./study.js";
-import { t } from "./text.js";
-import { ANIMALS, ANY_POWER, ELEMENTS } from "./words.js";
+import { ANIMALS, ANY_POWER, ELEMENTS, t } from "./words.js";
 
 /** @import {Choice, LessonStep, Page, View} from "./types.js" */
 

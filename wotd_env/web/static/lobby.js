@@ -4,8 +4,7 @@ import { ask, deleteTable, keys, pathOf, personKey } from "./api.js";
 import { kept } from "./browser.js";
 import { errorLine, glyph, h, waitLine, workButton } from "./dom.js";
 import { setUpForm } from "./setup.js";
-import { plural, t } from "./text.js";
-import { ANIMALS, capital, LETTERS, namesOf, rulesWords } from "./words.js";
+import { ANIMALS, capital, LETTERS, namesOf, plural, rulesWords, t } from "./words.js";
 
 /** @import {Entry, Page, View} from "./types.js" */
 

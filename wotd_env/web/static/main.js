@@ -11,7 +11,7 @@ import { puzzlePage } from "./puzzle.js";
 import { resultsPage } from "./results.js";
 import { gamePage, reviewPage } from "./review.js";
 import { tablePage } from "./table.js";
-import { t } from "./text.js";
+import { t } from "./words.js";
 
 /** @import {Page} from "./types.js" */
 

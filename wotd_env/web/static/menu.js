@@ -4,8 +4,7 @@ import { agentsFor, ask, deleteTable, pathOf } from "./api.js";
 import { linkTo } from "./browser.js";
 import { copyButton, errorLine, h, select, workButton } from "./dom.js";
 import { soundTick } from "./sound.js";
-import { heard, t } from "./text.js";
-import { PACES } from "./words.js";
+import { heard, PACES, t } from "./words.js";
 
 /** @import {Agent, Keys, Seat, View} from "./types.js" */
 

@@ -3,18 +3,19 @@
 import { diceRow } from "./board.js";
 import { powerButton } from "./dialogs.js";
 import { glyph, h } from "./dom.js";
-import { heard, t } from "./text.js";
 import {
   ANIMALS,
   capital,
   colorsOpen,
   DRAGON,
+  heard,
   LETTERS,
   lossWords,
   percent,
   powerOf,
   sourceOf,
   stateOf,
+  t,
 } from "./words.js";
 
 /** @import {Help, RollOff, Seat, View} from "./types.js" */

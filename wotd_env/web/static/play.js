@@ -5,8 +5,7 @@ import { Decision } from "./decision.js";
 import { errorLine, h, say, waitLine } from "./dom.js";
 import { makeHints, makeLog, makeSeats } from "./panels.js";
 import { play } from "./sound.js";
-import { t } from "./text.js";
-import { factsOf, newsOf, titleOf } from "./words.js";
+import { factsOf, newsOf, t, titleOf } from "./words.js";
 
 /** @import {Child, Help, View} from "./types.js" */
 

@@ -4,8 +4,7 @@ import { ask } from "./api.js";
 import { continueAddress, kept } from "./browser.js";
 import { h, loadPage, select } from "./dom.js";
 import { StudyPage, studyAt } from "./study.js";
-import { plural, t } from "./text.js";
-import { capital, lossWords, percent, questionOf } from "./words.js";
+import { capital, lossWords, percent, plural, questionOf, t } from "./words.js";
 
 /** @import {Choice, Page, Puzzle, View} from "./types.js" */
 

@@ -2,8 +2,7 @@
 
 import { ask } from "./api.js";
 import { errorLine, h, makeTable, waitLine } from "./dom.js";
-import { decimal, t } from "./text.js";
-import { capital, rulesWords, sourceOf } from "./words.js";
+import { capital, decimal, rulesWords, sourceOf, t } from "./words.js";
 
 /** @import {AgentResult, Page} from "./types.js" */
 

@@ -5,8 +5,7 @@ import { diceRow, makeBoard } from "./board.js";
 import { analysisAddress, continueAddress } from "./browser.js";
 import { copyButton, glyph, h, hasModifier, isElsewhere, loadPage } from "./dom.js";
 import { gradeMark, gradeTable, makeGraph, marksOfStep, pointsList, verdictOf, worstList } from "./grades.js";
-import { t } from "./text.js";
-import { capital, playerNames, wordedReview } from "./words.js";
+import { capital, playerNames, t, wordedReview } from "./words.js";
 
 /** @import {Page, Review} from "./types.js" */
 

@@ -4,8 +4,7 @@ import { agentsFor, createTable } from "./api.js";
 import { kept } from "./browser.js";
 import { errorLine, h, select } from "./dom.js";
 import { agentOptions } from "./menu.js";
-import { heard, t } from "./text.js";
-import { capital, LETTERS, PACES } from "./words.js";
+import { capital, heard, LETTERS, PACES, t } from "./words.js";
 
 /** @import {Agent, Options, Range, Setup} from "./types.js" */
 

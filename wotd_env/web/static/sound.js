@@ -2,7 +2,7 @@
 
 import { kept } from "./browser.js";
 import { h } from "./dom.js";
-import { t } from "./text.js";
+import { t } from "./words.js";
 
 const STORED = "wotd-sound";
 

@@ -5,8 +5,7 @@ import { sortedPlaces } from "./choosing.js";
 import { Decision } from "./decision.js";
 import { h, say } from "./dom.js";
 import { makeSeats } from "./panels.js";
-import { t } from "./text.js";
-import { LETTERS, worded } from "./words.js";
+import { LETTERS, t, worded } from "./words.js";
 
 /** @import {Child, Choice, Study, View} from "./types.js" */
 

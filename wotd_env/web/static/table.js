@@ -5,8 +5,7 @@ import { linkTo } from "./browser.js";
 import { byId, copyButton, h, noticeCard, waitLine } from "./dom.js";
 import { Controls, controlsAgents } from "./menu.js";
 import { PlayPage } from "./play.js";
-import { heard, t } from "./text.js";
-import { capital, LETTERS, worded } from "./words.js";
+import { capital, heard, LETTERS, t, worded } from "./words.js";
 
 /** @import {Keys, Page, View} from "./types.js" */
 
