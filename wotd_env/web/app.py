@@ -1,23 +1,32 @@
-"""The Starlette application of `wotd serve`: routes, middleware and shared state (docs/reference/http.md)."""
+"""The Starlette application of `wotd serve`: routes, error responses, and the middleware (docs/reference/http.md).
+
+The middleware checks hosts, origins and request rates, and adds security headers.
+"""
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Iterable
 from pathlib import Path
+from urllib.parse import urlsplit
 
 from starlette.applications import Starlette
+from starlette.datastructures import Headers, MutableHeaders
+from starlette.exceptions import HTTPException
 from starlette.middleware import Middleware
-from starlette.responses import FileResponse, Response
+from starlette.requests import HTTPConnection, Request
+from starlette.responses import FileResponse, JSONResponse, Response
 from starlette.routing import Mount, Route, WebSocketRoute
 from starlette.staticfiles import StaticFiles
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+from starlette.websockets import WebSocket
 
 from wotd_env.policy import Policy
 from wotd_env.rendering.cases import CASES, draw_case
 from wotd_env.rendering.svg import style, symbols
 from wotd_env.web import handlers
-from wotd_env.web.guard import ERROR_HANDLERS, Guard
-from wotd_env.web.limits import Limits
-from wotd_env.web.server import Server
+from wotd_env.web.limits import RETRY, Limits, Refused, ip_of
+from wotd_env.web.server import Server, address_of, server_of
 from wotd_env.web.sockets import serve_socket
 from wotd_env.web.store import Store
 
@@ -27,6 +36,15 @@ STATIC = _HERE / "static"
 
 _RULES = sorted((_HERE / "rules").glob("*.html"))  # one file for each language
 _PICTURE = "image/svg+xml", "max-age=86400"
+HEADERS = {
+    "content-security-policy": "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; "
+    "connect-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'",
+    "x-content-type-options": "nosniff",
+    "referrer-policy": "no-referrer",
+    "cross-origin-resource-policy": "same-origin",
+    "cross-origin-opener-policy": "same-origin",
+}
+"""Security headers of every response."""
 
 
 def make_app(
@@ -52,8 +70,8 @@ def make_app(
             WebSocketRoute("/api/tables/{table}/socket", serve_socket),
             Mount("/static", StaticFiles(directory=STATIC, check_dir=False)),
         ],
-        middleware=[Middleware(Guard, frozenset(map(str.lower, names)))],
-        exception_handlers=ERROR_HANDLERS,
+        middleware=[Middleware(_Guard, frozenset(map(str.lower, names)))],
+        exception_handlers=dict.fromkeys((Refused, HTTPException, Exception), _answer),
         lifespan=server.lifespan,
     )
     app.state.server = server
@@ -63,3 +81,80 @@ def make_app(
 def _constant(path: str, content: str, kind: str, cache: str = "no-cache") -> Route:
     """Return the route of a path with constant content."""
     return Route(path, lambda request: Response(content, media_type=kind, headers={"cache-control": cache}))
+
+
+def _refusal(refused: Refused) -> JSONResponse:
+    """Return the HTTP response to a refused request."""
+    headers = {"retry-after": str(refused.wait)} if refused.wait else None
+    return JSONResponse(refused.content(), refused.status, headers)
+
+
+async def _answer(request: Request, error: Exception) -> Response:
+    """Return the HTTP response to a request that has raised an exception."""
+    if isinstance(error, Refused):
+        return _refusal(error)
+    if isinstance(error, HTTPException):
+        reasons = {404: "there is nothing at this address", 405: "this address takes another method"}
+        return _refusal(Refused(error.status_code, reasons.get(error.status_code, error.detail)))
+    answer = _refusal(Refused(500, "the server has made a mistake; your games are not affected"))
+    answer.headers.update(HEADERS)  # this response does not pass through `_Guard`, which adds headers
+    return answer
+
+
+class _Guard:
+    """Refuses unknown host names, requests from pages of other servers, and too many requests; adds `HEADERS`.
+
+    `names` are the allowed host names, in lower case. IP addresses and localhost are always allowed.
+    """
+
+    def __init__(self, app: ASGIApp, names: frozenset[str]) -> None:
+        self._app, self._names = app, names
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Serve a request or a socket."""
+        if scope["type"] == "lifespan":
+            await self._app(scope, receive, send)
+            return
+        started = False
+
+        async def send_with_headers(message: Message) -> None:
+            nonlocal started
+            if message["type"] in ("http.response.start", "websocket.http.response.start"):
+                started = True
+                headers = MutableHeaders(scope=message)
+                headers.update(HEADERS)
+                is_api = scope["path"].startswith("/api/")
+                headers.setdefault("cache-control", "no-store" if is_api else "no-cache")
+            await send(message)
+
+        connection = HTTPConnection(scope)
+        try:
+            _check_origin(connection.headers, self._names)
+            server_of(connection).requests.count(address_of(connection))
+        except Refused as refused:
+            if scope["type"] == "websocket":
+                await WebSocket(scope, receive, send_with_headers).send_denial_response(_refusal(refused))
+            else:
+                await _refusal(refused)(scope, receive, send_with_headers)
+            return
+        try:
+            await self._app(scope, receive, send_with_headers)
+        except asyncio.CancelledError:
+            if scope["type"] == "websocket" or started:
+                raise
+            stopped = _refusal(Refused(503, "the server is being stopped", wait=RETRY))
+            await stopped(scope, receive, send_with_headers)
+
+
+def _check_origin(headers: Headers, names: frozenset[str]) -> None:
+    """Refuse unknown host names, against DNS rebinding, and requests from pages of other servers."""
+    host = headers.get("host", "")
+    try:
+        name = urlsplit(f"//{host}").hostname or ""
+    except ValueError:
+        name = ""
+    if name != "localhost" and name not in names and ip_of(name) is None:
+        raise Refused(403, "this host name is not allowed; the operator can add it with --name", "host")
+    origin = headers.get("origin")
+    if origin is not None and origin.partition("://")[2] != host:
+        raise Refused(403, "requests from pages of other servers are not allowed", "origin")

@@ -7,6 +7,7 @@ import time
 from collections import OrderedDict
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Any
 
 RETRY = 5
 """Seconds until a client may repeat a request that the server could not serve."""
@@ -23,6 +24,10 @@ class Refused(Exception):
     def __init__(self, status: int, reason: str, field: str | None = None, wait: int | None = None) -> None:
         super().__init__(reason)
         self.status, self.reason, self.field, self.wait = status, reason[:400], field, wait
+
+    def content(self) -> dict[str, Any]:
+        """Return the JSON object that tells a client why its request is refused."""
+        return {"error": self.reason, "field": self.field, "status": self.status}
 
 
 @dataclass(frozen=True)

@@ -13,7 +13,6 @@ import msgspec
 from starlette.websockets import WebSocket, WebSocketDisconnect, WebSocketState
 
 from wotd_env.web import requests
-from wotd_env.web.guard import error_body
 from wotd_env.web.limits import Rate, Refused
 from wotd_env.web.server import Server, address_of, server_of
 from wotd_env.web.table import Table, Viewer
@@ -92,7 +91,7 @@ async def _serve(server: Server, socket: WebSocket, table: Table) -> None:
         await socket.close(_IDLE, "no hello came")
         return
     except Refused as refused:
-        await _send(socket, "error", error_body(refused))
+        await _send(socket, "error", refused.content())
         await socket.close(_NOT_YOURS if refused.status == 403 else _TOO_FAST)
         return
     client = _Client(server, socket, table, hello.key, asyncio.Event())
@@ -142,7 +141,7 @@ async def _obey(client: _Client) -> None:
             else:
                 server.tables.next_game(table, client.viewer(), message.game)
         except Refused as refused:
-            await _send(socket, "error", error_body(refused))
+            await _send(socket, "error", refused.content())
             if refused.status == 429:
                 await socket.close(_TOO_FAST, "too many messages")
                 return

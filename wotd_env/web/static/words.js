@@ -19,13 +19,12 @@ export const language = preferred.map((code) => code.slice(0, 2)).find((code) =>
  * of the sentences that a person meets in normal use.
  * @type {Record<string, string|Record<string, string>>}
  */
-const texts = language === "en" ? {} : await load(language);
-
-/** @param {string} code */
-async function load(code) {
-  const response = await fetch(new URL(`texts/${code}.json`, import.meta.url)).catch(() => null);
-  return response?.ok ? response.json() : {}; // without the file, the page is in English
-}
+const texts =
+  language === "en"
+    ? {}
+    : await fetch(new URL(`texts/${language}.json`, import.meta.url))
+        .then((response) => response.json())
+        .catch(() => ({})); // without the file, the page is in English
 
 /** @param {string} text @param {Record<string, unknown>} values */
 const filled = (text, values) => text.replace(/\{(\w+)\}/g, (_, name) => String(values[name]));
@@ -52,9 +51,6 @@ export function plural(count, one, other) {
 }
 
 const lists = new Intl.ListFormat(language === "en" ? "en-GB" : language); // en-GB has no comma before "and"
-
-/** Return words as a list in a sentence. @param {string[]} words */
-export const listed = (words) => lists.format(words);
 
 /** Return a number with fixed decimals. @param {number} value @param {number} digits */
 export function decimal(value, digits) {
@@ -265,7 +261,7 @@ export function resultWords({ truncated, winners, scores, resigned }, names) {
     return t("{loser} resigns, {winner} wins.", values);
   }
   if (truncated) return t("The turn limit is reached, nobody wins.");
-  if (won.length > 1) return t("{winners} share the victory.", { winners: listed(won) });
+  if (won.length > 1) return t("{winners} share the victory.", { winners: lists.format(won) });
   const points = plural(scores[winners[0]], "{count} point", "{count} points");
   return t("{winner} wins with {points}.", { winner: won[0], points });
 }
