@@ -102,10 +102,7 @@ async def _answer(request: Request, error: Exception) -> Response:
 
 
 class _Guard:
-    """Refuses unknown host names, requests from pages of other servers, and too many requests; adds `HEADERS`.
-
-    `names` are the allowed host names, in lower case. IP addresses and localhost are always allowed.
-    """
+    """Refuses unknown host names, requests from pages of other servers, and too many requests; adds `HEADERS`."""
 
     def __init__(self, app: ASGIApp, names: frozenset[str]) -> None:
         self._app, self._names = app, names

@@ -129,7 +129,10 @@ async def _create(request: Request) -> JSONResponse:
     tables = server.tables
     wanted = await _read(request, requests.NewTable)
     rules, position = requests.rules_and_position(wanted)
-    requests.check_table(wanted, rules)
+    if len(wanted.seats) != rules.players:
+        reason = f"seats must have one entry for each of the {rules.players} players, got {len(wanted.seats)}"
+        raise Refused(400, reason, "seats")
+    requests.check_pace(wanted.pace, all(seat.agent for seat in wanted.seats))
     server.new_tables.count(address)
     table, keys = tables.create(wanted, rules, position, address)
     content = {

@@ -200,14 +200,6 @@ def _show(value: Any) -> str:
     return shown if len(shown) <= 60 else shown[:57] + "..."
 
 
-def check_table(table: NewTable, rules: Rules) -> None:
-    """Check the seats and the pace of a new table. `Tables.create` checks the agents."""
-    if len(table.seats) != rules.players:
-        reason = f"seats must have one entry for each of the {rules.players} players, got {len(table.seats)}"
-        raise Refused(400, reason, "seats")
-    check_pace(table.pace, all(seat.agent for seat in table.seats))
-
-
 def check_pace(pace: float | None, only_agents: bool) -> None:
     """Refuse a pace that is too fast for a table of agents only."""
     if pace is not None and pace < _LEAST_AMONG_AGENTS and only_agents:

@@ -6,7 +6,6 @@ import asyncio
 import contextlib
 import logging
 from collections import Counter
-from collections.abc import Iterator
 from typing import Any, NamedTuple, cast
 
 import msgspec
@@ -41,11 +40,20 @@ class _Client(NamedTuple):
 
 async def serve_socket(socket: WebSocket) -> None:
     """Serve a socket until it is closed."""
-    server = server_of(socket)
+    server, address = server_of(socket), address_of(socket)
+    limits = server.limits
     try:
         await socket.accept()  # else pages cannot read the reason of a refusal
-        with _counted(server, address_of(socket)):
+        if server.sockets.total() >= limits.sockets:
+            raise Refused(503, f"{limits.sockets} sockets are open, which is the most")
+        if server.sockets[address] >= limits.sockets_per_address:
+            raise Refused(429, f"you have {limits.sockets_per_address} sockets open, which is the most")
+        server.sockets[address] += 1
+        try:
             await _serve(server, socket, server.tables.find(socket.path_params["table"]))
+        finally:
+            server.sockets[address] -= 1
+            server.sockets += Counter()  # removes addresses whose count is 0
     except Refused as refused:
         await socket.close(_GONE if refused.status == 404 else _TRY_AGAIN, refused.reason)
     except asyncio.CancelledError:
@@ -62,22 +70,6 @@ def _is_disconnect(socket: WebSocket, error: Exception) -> bool:
     if isinstance(error, RuntimeError):  # Starlette raises it if a message is sent on a closed socket
         return WebSocketState.DISCONNECTED in (socket.client_state, socket.application_state)
     return isinstance(error, WebSocketDisconnect | TimeoutError | OSError)
-
-
-@contextlib.contextmanager
-def _counted(server: Server, address: str) -> Iterator[None]:
-    """Count the open sockets, in total and of each address; refuse a socket above the limits."""
-    limits = server.limits
-    if server.sockets.total() >= limits.sockets:
-        raise Refused(503, f"{limits.sockets} sockets are open, which is the most")
-    if server.sockets[address] >= limits.sockets_per_address:
-        raise Refused(429, f"you have {limits.sockets_per_address} sockets open, which is the most")
-    server.sockets[address] += 1
-    try:
-        yield
-    finally:
-        server.sockets[address] -= 1
-        server.sockets += Counter()  # removes addresses whose count is 0
 
 
 async def _serve(server: Server, socket: WebSocket, table: Table) -> None:

@@ -351,11 +351,9 @@ class Tables:
             raise Refused(400, why, field)
 
     def _find_room(self, by: str) -> Table | None:
-        """Return the table to remove before the client `by` sets up a new table, or None.
+        """Return the table to remove before the client `by` sets up a new one, or None; raise Refused without room.
 
-        It is the table with the oldest last change, among the tables without an open socket. It is removed only if this
-        change is at least `Limits.days` days ago, or one day if the server is full. Raise Refused if the client has too
-        many tables, or if the server is full and no table can be removed.
+        The removed table has no open socket. Its last change is `Limits.days` days ago, or a day if the server is full.
         """
         most = self._limits.tables_per_address
         if sum(table.by == by for table in self.by_name.values()) >= most:
