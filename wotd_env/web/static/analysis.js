@@ -9,12 +9,8 @@ import { capital, LETTERS, percent, questionOf, sourceOf, t } from "./words.js";
 
 /** @import {Child, Choice, Page, Valued} from "./types.js" */
 
-/**
- * The parts of a position as a line of text.
- * @typedef {{board: string, colors: string, turn: string, seat: string, phase: string, rolls: string, dice: string,
- *   more: string[]}} Parts
- */
-
+/** The indices of the parts of a position as a line of text. */
+const PARTS = { board: 0, seat: 3, phase: 4, rolls: 5, dice: 6 };
 const START = `${Array(5).fill(".......|.....").join("/")} wf(meo) 1 A keep 2 wwfmd`;
 
 /** @param {string} position @param {string[]} [agents] @returns {Promise<Valued>} */
@@ -108,13 +104,12 @@ class AnalysisPage extends StudyPage {
   /** The content of the card that changes the position. @returns {Child[]} */
   editParts() {
     const { position } = this.view;
-    const parts = partsOf(position);
     const phases = { keep: t("keep dice"), move: t("move") };
-    /** @param {"seat"|"phase"|"rolls"|"dice"} name */
+    /** @param {keyof typeof PARTS} name */
     const field = (name) => ({
-      value: parts[name],
+      value: partsOf(position)[PARTS[name]],
       onchange: (/** @type {{target: HTMLInputElement}} */ { target }) =>
-        this.go(lineOf({ ...parts, [name]: target.value })),
+        this.go(withPart(position, name, target.value)),
     });
     const line = h("textarea", { rows: "3", spellcheck: "false" }, position);
     const show = h("button", { onclick: () => this.go(line.value.trim()) }, t("Show this line"));
@@ -148,14 +143,11 @@ class AnalysisPage extends StudyPage {
   }
 }
 
-/** @param {string} line @returns {Parts} */
-export function partsOf(line) {
-  const [board, colors, turn, seat, phase, rolls, dice, ...more] = line.trim().split(/\s+/);
-  return { board, colors, turn, seat, phase, rolls, dice, more };
-}
+/** @param {string} line */
+const partsOf = (line) => line.trim().split(/\s+/);
 
-/** @param {Parts} parts */
-export const lineOf = ({ more, ...fields }) => [...Object.values(fields), ...more].join(" ");
+/** Return the line with another part. @param {string} line @param {keyof typeof PARTS} name @param {string} part */
+export const withPart = (line, name, part) => partsOf(line).with(PARTS[name], part).join(" ");
 
 /**
  * Return the line with a sign on a space: a seat's letter, "#" for a dead piece, or "." for an empty space. A seat's
@@ -163,13 +155,10 @@ export const lineOf = ({ more, ...fields }) => [...Object.values(fields), ...mor
  * @param {string} line @param {{path: number, space: number, sign: string}} change
  */
 export function placed(line, { path, space, sign }) {
-  const parts = partsOf(line);
-  const paths = parts.board.split("/");
+  const paths = partsOf(line)[PARTS.board].split("/");
   const signs = [...paths[path]];
   const at = space > paths[path].indexOf("|") ? space : space - 1;
-  const old = signs[at];
   const kept = /[A-E]/.test(sign) ? signs.map((each) => (each === sign ? "." : each)) : signs;
-  kept[at] = old === sign ? "." : sign;
-  paths[path] = kept.join("");
-  return lineOf({ ...parts, board: paths.join("/") });
+  paths[path] = kept.with(at, signs[at] === sign ? "." : sign).join("");
+  return withPart(line, "board", paths.join("/"));
 }

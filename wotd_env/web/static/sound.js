@@ -26,8 +26,7 @@ export function play(name) {
     const context = /** @type {AudioContext} */ (audio);
     const start = context.currentTime + i * distance;
     const gain = new GainNode(context, { gain: LOUDNESS });
-    gain.gain.setValueAtTime(LOUDNESS, start);
-    gain.gain.exponentialRampToValueAtTime(0.001, start + LENGTH);
+    gain.gain.setTargetAtTime(0, start, LENGTH / 3);
     const tone = new OscillatorNode(context, { frequency, type: "triangle" });
     tone.connect(gain).connect(context.destination);
     tone.start(start);
