@@ -224,16 +224,11 @@ class Agents:
         rules; otherwise `why` is the reason.
         """
         levels = {name: level for level, name in enumerate(STRENGTHS, 1)}
-        return [
-            {
-                "name": name,
-                "words": words,
-                "level": levels.get(name),
-                "plays": not (why := self.why_not(name, rules)),
-                "why": why,
-            }
-            for name, words in self.words.items()
-        ]
+        found = []
+        for name, words in self.words.items():
+            level, why = levels.get(name), self.why_not(name, rules)
+            found.append({"name": name, "words": words, "level": level, "plays": not why, "why": why})
+        return found
 
     def why_not(self, name: str, rules: Rules) -> str:
         """Return the reason why an agent does not play some rules, or an empty string."""

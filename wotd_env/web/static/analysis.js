@@ -53,7 +53,6 @@ class AnalysisPage extends StudyPage {
     this.values = h("section.card.losses");
     this.card = h("section.card.puzzle-card");
     main.append(this.layout(this.values, this.card));
-    document.title = `${t("Analysis board")} · ${t("Way of the Dragon")}`;
     this.show();
   }
 

@@ -228,7 +228,7 @@ export class Decision {
     const key = event.key.length === 1 ? event.key.toUpperCase() : event.key;
     const target = /** @type {HTMLElement} */ (event.target);
     if (key === "U") this.undo();
-    else if (this.keeping && key >= "1" && key <= "5") this.pressDie(Number(key) - 1, true);
+    else if (this.keeping && key >= "1" && key <= "5") this.pressDie(Number(key) - 1);
     else if (this.keeping && key === "R") {
       const hold = this.holdChoice();
       if (hold && hold.kind !== "stop") this.page.act(hold.action);
@@ -238,13 +238,13 @@ export class Decision {
     event.preventDefault();
   }
 
-  /** @param {number} place @param {boolean} [aloud] whether to announce the effect */
-  pressDie(place, aloud = false) {
+  /** @param {number} place */
+  pressDie(place) {
     if (!this.keeping) return;
     this.held = this.held.map((kept, other) => (other === place ? !kept : kept));
     this.showDice();
     this.showActions();
     const face = { face: FACES[this.faces[place]] };
-    if (aloud) say(this.held[place] ? t("{face} kept", face) : t("{face} not kept", face));
+    say(this.held[place] ? t("{face} kept", face) : t("{face} not kept", face));
   }
 }

@@ -44,13 +44,14 @@ export function svg(tag, values, ...children) {
   return element;
 }
 
-/** Make a table with a head. @param {string[]} heads @param {Node[]} rows */
-export const makeTable = (heads, rows) =>
-  h(
-    "table",
-    h("thead", h("tr", ...heads.map((head) => h("th", { scope: "col" }, head)))),
-    h("tbody", ...rows),
+/** Make a table with a head; the first cell of a row is its head. @param {string[]} heads @param {Child[][]} rows */
+export function makeTable(heads, rows) {
+  const head = heads.map((words) => h("th", { scope: "col" }, words));
+  const body = rows.map(([first, ...cells]) =>
+    h("tr", h("th", { scope: "row" }, first), ...cells.map((cell) => h("td", cell))),
   );
+  return h("table", h("thead", h("tr", ...head)), h("tbody", ...body));
+}
 
 /** @param {Record<string, any>} properties @param {string[][]} options values and words */
 export const select = (properties, options) =>
@@ -140,6 +141,7 @@ export function noticeCard(title, words) {
 export async function loadPage(main, signal, { title, waits, back = "#/" }, load, show) {
   const card = h("section.card.narrow", h("h1", title), waitLine(waits ?? t("The position comes …")));
   main.append(card);
+  document.title = `${title} · ${t("Way of the Dragon")}`;
   try {
     const data = await load();
     if (signal.aborted) return;

@@ -84,9 +84,9 @@ export function gradeTable(review, names) {
       costOf(regret, players),
       luck === null ? "" : signedCost(luck, players),
       adjusted === null ? "" : shareOf(adjusted, players),
-    ].map((cell) => h("td", cell.replace(" %", ""))); // the head of the column has the unit
+    ].map((cell) => cell.replace(" %", "")); // the head of the column has the unit
     const piece = glyph(`piece-${review.last.color[seat]}`, "piece");
-    return h("tr", h("th", { scope: "row", title: names[seat] }, piece, h("span", names[seat])), ...cells);
+    return [h("span", { title: names[seat] }, piece, h("span", names[seat])), ...cells];
   });
   const explanation = [
     heard(review.definition),

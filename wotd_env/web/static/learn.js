@@ -40,7 +40,6 @@ class LearnPage extends StudyPage {
     this.title.textContent = t("{step} of {last}: {title}", { step: index + 1, last: steps.length, title });
     this.words.className = "task";
     main.append(this.layout(this.decision.choices, this.stepsCard(), animalsCard()));
-    document.title = `${title} · ${t("Way of the Dragon")}`;
     this.show();
   }
 

@@ -58,7 +58,6 @@ class PuzzlePage extends StudyPage {
     this.losses = h("section.card.losses", { hidden: true });
     this.statistics = h("dl.statistics");
     main.append(this.layout(this.puzzleCard(), this.decision.choices, this.losses));
-    document.title = `${t("Find the best move")} · ${t("Way of the Dragon")}`;
     this.show();
   }
 

@@ -53,13 +53,11 @@ export function resultsPage(main, signal) {
     try {
       /** @type {{results: AgentResult[], waiting: number}} */
       const { results, waiting } = await ask("/api/results");
-      const none =
-        !results.length &&
-        !waiting &&
-        h("p", t("No game counts yet. Play against one agent from the start."));
+      const none = h("p", t("No game counts yet. Play against one agent from the start."));
       const cards = groupsOf(results).map(groupCard);
       const words = t("Games that still have to be graded: {count} …", { count: waiting });
-      place.replaceChildren(...cards, none || "", waiting ? waitLine(words) : "");
+      if (waiting) cards.push(waitLine(words));
+      place.replaceChildren(...(cards.length ? cards : [none]));
       if (waiting) setTimeout(show, AGAIN);
     } catch (reason) {
       place.replaceChildren(errorLine(reason).element);
@@ -74,8 +72,7 @@ export function resultsPage(main, signal) {
 function groupCard(group) {
   const rows = group.map((result) => {
     const { agent, games, people, wins, unfinished } = result;
-    const cells = [games, people, Number(wins.toFixed(1)), scoreWords(result), unfinished];
-    return h("tr", h("th", { scope: "row" }, t(agent)), ...cells.map((cell) => h("td", String(cell))));
+    return [t(agent), games, people, Number(wins.toFixed(1)), scoreWords(result), unfinished].map(String);
   });
   const table = h("div.grades", makeTable(COLUMNS, rows));
   const title = `${capital(rulesWords(group[0].rules))}, ${HELP[Number(group[0].help)]}`;

@@ -5,7 +5,7 @@ import { diceRow, makeBoard } from "./board.js";
 import { analysisAddress, continueAddress } from "./browser.js";
 import { copyButton, glyph, h, hasModifier, isElsewhere, loadPage } from "./dom.js";
 import { gradeMark, gradeTable, makeGraph, marksOfStep, pointsList, verdictOf, worstList } from "./grades.js";
-import { capital, playerNames, t, wordedReview } from "./words.js";
+import { capital, t, wordedReview } from "./words.js";
 
 /** @import {Page, Review} from "./types.js" */
 
@@ -35,7 +35,7 @@ class Viewer {
     this.review = review;
     this.last = review.steps.length;
     this.at = this.last;
-    this.names = playerNames(review.players);
+    this.names = review.players;
     this.board = makeBoard(review.rules.spaces, () => {});
     this.graph = review.graded ? makeGraph(review, this.names, (step) => this.go(step)) : null;
     this.turn = h("p.sub");

@@ -108,12 +108,6 @@ export const percent = (chance) => `${decimal(100 * chance, chance > 0.0995 && c
 export const lossWords = (loss) =>
   loss < 0.0005 ? t("best") : t("{chance} less", { chance: percent(loss) });
 
-/** Return the names; equal names get the letter of their seat. @param {string[]} players */
-export const playerNames = (players) =>
-  players.map((name, seat) =>
-    players.indexOf(name) === players.lastIndexOf(name) ? name : `${name} (${LETTERS[seat]})`,
-  );
-
 /** @param {number} space @param {number} spaces plain spaces of a path */
 export function spaceName(space, spaces) {
   if (space === 0) return t("off the board");
@@ -151,10 +145,7 @@ export function titleOf(view) {
   if (view.status === "waiting") return t("Waiting for players");
   if (view.status === "over") return view.result?.words ?? "";
   const name = view.seats[view.player].name;
-  if (!view.choices.length)
-    return view.seats[view.player].kind === "agent" && view.pace === null
-      ? t("Paused: {name} is to play", { name })
-      : t("{name} is to play", { name });
+  if (!view.choices.length) return t("{name} is to play", { name });
   const several = view.seats.filter(({ mine }) => mine).length > 1;
   return t("{who}: {question}", { who: several ? name : t("Your turn"), question: questionOf(view) });
 }
@@ -179,12 +170,10 @@ export function factsOf(view) {
 }
 
 /** Return the latest event of a game in a sentence. @param {View} view */
-export function newsOf({ log, status, player, seats, roll_off: rollOff }) {
+export function newsOf({ log, status, player, seats }) {
   const last = log[log.length - 1];
   if (last) return `${last.words}${last.note ? ` (${heard(last.note)})` : ""}.`;
-  if (status !== "playing") return "";
-  const { name } = seats[player];
-  return rollOff ? t("{name} starts with the most dragons.", { name }) : t("{name} starts.", { name });
+  return status === "playing" ? t("{name} starts.", { name: seats[player].name }) : "";
 }
 
 /** Return the state of a seat in words. @param {Seat} seat @param {View} view */
