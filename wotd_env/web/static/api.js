@@ -51,14 +51,6 @@ export async function createTable(body) {
   return table;
 }
 
-/** Delete a table of this browser's user, after a question. @param {string} table @param {string} key */
-export async function deleteTable(table, key) {
-  if (!window.confirm(t("Delete this table and all its games?"))) return false;
-  await ask(pathOf(table), { key, method: "DELETE" });
-  keys.drop(table);
-  return true;
-}
-
 /** The keys of this browser's tables. */
 export const keys = {
   /** @returns {Record<string, Keys>} */

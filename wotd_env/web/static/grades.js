@@ -97,15 +97,6 @@ export function gradeTable(review, names) {
   return h("div.grades", makeTable(COLUMNS, rows), h("p.quiet", explanation), h("p.quiet", sourceOf(review)));
 }
 
-/** @param {Review} review @param {string[]} names */
-export function pointsList({ last }, names) {
-  const items = names.map((name, seat) => {
-    const piece = glyph(`piece-${last.color[seat]}`, "piece");
-    return h("li", h("span", piece, ` ${name}`), h("span", String(last.scores[seat])));
-  });
-  return h("ul.tables", ...items);
-}
-
 /** @param {Review} review @param {(step: number) => void} go */
 export function worstList({ steps, rules }, go) {
   const items = worstOf(steps).map(({ step, number }) => {

@@ -1,8 +1,8 @@
 /** The lobby: set up a table, find and join one, or load a recorded game. */
 
-import { ask, deleteTable, keys, pathOf, personKey } from "./api.js";
+import { ask, keys, pathOf, personKey } from "./api.js";
 import { kept } from "./browser.js";
-import { errorLine, glyph, h, waitLine, workButton } from "./dom.js";
+import { errorLine, glyph, h, waitLine } from "./dom.js";
 import { setUpForm } from "./setup.js";
 import { ANIMALS, capital, LETTERS, namesOf, plural, rulesWords, t } from "./words.js";
 
@@ -83,19 +83,11 @@ async function ownTable(table) {
   const key = keys.of(table)?.key ?? "";
   try {
     /** @type {View} */
-    const { host, seats, status, turn } = await ask(pathOf(table), { key });
+    const { seats, status, turn } = await ask(pathOf(table), { key });
     const names = namesOf(seats).join(", ");
     const ended = status === "over" ? t("over") : t("Waiting for players");
     const state = status === "playing" ? t("turn {turn}", { turn: turn + 1 }) : ended;
-    const remove = async () => {
-      if (await deleteTable(table, key)) item.remove();
-    };
-    const removal = workButton(t("Delete"), remove, {
-      "aria-label": t("Delete the table of {names}", { names }),
-    });
-    const link = h("a", { href: `#/table/${table}` }, names);
-    const item = h("li", link, h("span.quiet", state), host && removal);
-    return item;
+    return h("li", h("a", { href: `#/table/${table}` }, names), h("span.quiet", state));
   } catch (refusal) {
     if ([403, 404].includes(/** @type {any} */ (refusal).status)) keys.drop(table);
     return null;
@@ -107,19 +99,17 @@ function recordedGame() {
   const placeholder = t("Paste a text from “Copy the game” here");
   const look = { rows: "5", spellcheck: "false", required: true, "aria-label": label, placeholder };
   const text = h("textarea", look);
-  const graded = h("input", { type: "checkbox", checked: true });
 
   /** @param {Event} event */
   function open(event) {
     event.preventDefault();
-    sessionStorage.setItem("wotd-game", JSON.stringify({ text: text.value, review: graded.checked }));
+    sessionStorage.setItem("wotd-game", JSON.stringify({ text: text.value, review: true }));
     location.hash = "#/game";
   }
 
-  const tick = h("label.tick", graded, t("Find errors and luck"));
   const buttons = h("div.buttons", h("button", t("Step through")));
   const title = h("h2", { id: "recorded-title" }, t("Recorded game"));
-  const form = h("form", { onsubmit: open }, text, tick, buttons);
+  const form = h("form", { onsubmit: open }, text, buttons);
   return h("section.card", { "aria-labelledby": "recorded-title" }, title, form);
 }
 

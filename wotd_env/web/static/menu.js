@@ -1,6 +1,6 @@
 /** The controls of a table: its speed, and the menu to share, resign, give a seat to an agent, or delete the table. */
 
-import { agentsFor, ask, deleteTable, pathOf } from "./api.js";
+import { agentsFor, ask, keys, pathOf } from "./api.js";
 import { linkTo } from "./browser.js";
 import { copyButton, errorLine, h, select, workButton } from "./dom.js";
 import { soundTick } from "./sound.js";
@@ -92,7 +92,10 @@ export class Controls {
   }
 
   async remove() {
-    if (await deleteTable(this.table, this.own.key)) location.hash = "#/";
+    if (!window.confirm(t("Delete this table and all its games?"))) return;
+    await ask(pathOf(this.table), { key: this.own.key, method: "DELETE" });
+    keys.drop(this.table);
+    location.hash = "#/";
   }
 
   /** Show the part of the menu that depends on the state of the table. @param {View} view */

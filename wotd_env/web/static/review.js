@@ -4,8 +4,8 @@ import { ask, keys, pathOf } from "./api.js";
 import { diceRow, makeBoard } from "./board.js";
 import { analysisAddress, continueAddress } from "./browser.js";
 import { copyButton, glyph, h, hasModifier, isElsewhere, loadPage } from "./dom.js";
-import { gradeMark, gradeTable, makeGraph, marksOfStep, pointsList, verdictOf, worstList } from "./grades.js";
-import { capital, t, wordedReview } from "./words.js";
+import { gradeMark, gradeTable, makeGraph, marksOfStep, verdictOf, worstList } from "./grades.js";
+import { t, wordedReview } from "./words.js";
 
 /** @import {Page, Review} from "./types.js" */
 
@@ -37,7 +37,7 @@ class Viewer {
     this.at = this.last;
     this.names = review.players;
     this.board = makeBoard(review.rules.spaces, () => {});
-    this.graph = review.graded ? makeGraph(review, this.names, (step) => this.go(step)) : null;
+    this.graph = makeGraph(review, this.names, (step) => this.go(step));
     this.turn = h("p.sub");
     this.dicePlace = h("div.review-dice");
     this.caption = h("p.caption", { "aria-live": "polite" });
@@ -67,7 +67,7 @@ class Viewer {
     const told = h("div.told", this.caption, this.verdict);
     const step = h("div.review-step", { tabindex: "0" }, this.dicePlace, told);
     const label = { "aria-labelledby": "review-title" };
-    return h("section.play", label, head, board, step, controls, this.graph?.element);
+    return h("section.play", label, head, board, step, controls, this.graph.element);
   }
 
   /** @param {string} back */
@@ -77,14 +77,9 @@ class Viewer {
     const game = copyButton(t("Copy the game"), () => review.text);
     const leave = h("a.button", { href: back }, t("Back"));
     const buttons = h("div.buttons", this.again, this.analyze, position, game, leave);
-    const points = h("section.card", h("h2", capital(t("points"))), pointsList(review, names));
-    if (!review.graded) return h("div.side", points, h("section.card", buttons));
     const grades = h("section.card", h("h2", t("Skill and luck")), gradeTable(review, names));
-    const worst = h(
-      "section.card",
-      h("h2", t("Greatest errors")),
-      worstList(review, (step) => this.go(step)),
-    );
+    const errors = worstList(review, (step) => this.go(step));
+    const worst = h("section.card", h("h2", t("Greatest errors")), errors);
     return h("div.side", grades, worst, h("section.card", buttons));
   }
 
@@ -116,7 +111,7 @@ class Viewer {
       state.phase === "over" ? "" : diceRow(state.dice, step?.keep ?? []),
     );
     this.caption.textContent = step ? `${step.words}.` : (review.result?.words ?? "");
-    const verdict = step && review.graded ? verdictOf(step, review.rules.players) : null;
+    const verdict = step ? verdictOf(step, review.rules.players) : null;
     this.verdict.replaceChildren(
       verdict?.decision ? h("p", verdict.grade && gradeMark(verdict.grade), verdict.decision) : "",
       verdict?.luck ? h("p.quiet", verdict.luck) : "",
@@ -126,7 +121,7 @@ class Viewer {
     this.again.setAttribute("href", continueAddress(state.position, review.players));
     this.analyze.setAttribute("href", analysisAddress(state.position));
     this.again.hidden = this.analyze.hidden = state.phase === "over";
-    this.graph?.mark(at);
+    this.graph.mark(at);
   }
 
   /** @param {KeyboardEvent} event */

@@ -51,10 +51,10 @@
  * @typedef {{seat: number, name: string, decisions: number, errors: number, blunders: number, regret: number,
  *   luck: number|null, luck_adjusted: number|null}} SeatGrade
  * @typedef {Step & {state: State, class: string, regret: number|null, best: ActionParts|null, best_words: string, luck: number|null,
- *   chances: number[]}} GradedStep the fields after `state` exist only if the game is graded
- * @typedef {{rules: Rules, players: string[], text: string, graded: boolean, steps: GradedStep[],
+ *   chances: number[]}} GradedStep
+ * @typedef {{rules: Rules, players: string[], text: string, steps: GradedStep[],
  *   last: State, result: Result|null, source: string, exact: boolean, definition: string, last_chances: number[],
- *   seats: SeatGrade[]}} Review `seats`, `source`, `definition` and `last_chances` exist only if the game is graded
+ *   seats: SeatGrade[]}} Review
  *
  * @typedef {Node|string|null|false|undefined} Child of an element; empty children are left out
  * @typedef {{key: string, watch?: string, invitations?: {seat: number, invitation: string}[]}} Keys of a table
