@@ -128,24 +128,21 @@ export function readValue(file) {
     return [name, new Float32Array(bytes.buffer)];
   });
   const network = /** @type {Network} */ (Object.fromEntries(arrays));
-  return (position) => evaluate(position, network);
-}
-
-/** Return the value of a position. @param {Position} position @param {Network} network */
-function evaluate(position, network) {
   const { rows, hidden, hidden_bias: bias, output, output_bias: offset } = network;
   const units = bias.length;
   const width = hidden.length / units;
-  const layers = new Float32Array(width + units); // x, then y
-  for (const feature of featuresOf(position))
-    for (let i = 0; i < width; i++) layers[i] += rows[feature * width + i];
-  for (let i = 0; i < width; i++) layers[i] = Math.max(layers[i], 0);
-  for (let unit = 0; unit < units; unit++) {
-    let sum = bias[unit];
-    for (let i = 0; i < width; i++) sum += layers[i] * hidden[i * units + unit];
-    layers[width + unit] = Math.max(sum, 0);
-  }
-  let difference = offset[0] - offset[1]; // of the logits of the seat to act and the other one
-  for (let i = 0; i < layers.length; i++) difference += layers[i] * (output[i] - output[layers.length + i]);
-  return Math.tanh(difference / 2); // the softmax of two as an expected reward
+  return (position) => {
+    const layers = new Float32Array(width + units); // x, then y
+    for (const feature of featuresOf(position))
+      for (let i = 0; i < width; i++) layers[i] += rows[feature * width + i];
+    for (let i = 0; i < width; i++) layers[i] = Math.max(layers[i], 0);
+    for (let unit = 0; unit < units; unit++) {
+      let sum = bias[unit];
+      for (let i = 0; i < width; i++) sum += layers[i] * hidden[i * units + unit];
+      layers[width + unit] = Math.max(sum, 0);
+    }
+    let difference = offset[0] - offset[1]; // of the logits of the seat to act and the other one
+    for (let i = 0; i < layers.length; i++) difference += layers[i] * (output[i] - output[layers.length + i]);
+    return Math.tanh(difference / 2); // the softmax of two as an expected reward
+  };
 }

@@ -2,7 +2,7 @@
 
 import * as rules from "./rules.js";
 
-/** @import {Choice, ActionParts, Move, Result, State, Step} from "../static/types.js" */
+/** @import {Choice, ActionParts, Result, State, Step} from "../static/types.js" */
 /** @import {Position} from "./rules.js" */
 
 const LETTERS = "wfmeod"; // of the faces, in the notation
@@ -16,18 +16,14 @@ const FIXED = {
   [rules.PERFECTION_TURN]: "perfection",
 };
 
-/** Return the moves between two positions. @param {Position} before @param {Position} after @returns {Move[]} */
-function movesOf(before, after) {
-  const places = before.pieces.flatMap((spaces, seat) =>
-    spaces.map((from, path) => ({ seat, path, from, to: after.pieces[seat][path] })),
-  );
-  return places.filter(({ from, to }) => from !== to);
-}
-
 /** Return the parts of an action. @param {Position} before @param {number} action @returns {ActionParts} */
 function partsOf(before, action) {
   const { phase, dice } = before;
-  const moves = movesOf(before, rules.decide(before, action));
+  const after = rules.decide(before, action);
+  const places = before.pieces.flatMap((spaces, seat) =>
+    spaces.map((from, path) => ({ seat, path, from, to: after.pieces[seat][path] })),
+  );
+  const moves = places.filter(({ from, to }) => from !== to);
   const keep = phase === "keep" ? dice.map((_, die) => Boolean((action >> die) & 1)) : null;
   const parts = { action, keep, moves, path: null, seats: null, power: null };
   if (action in FIXED) return { ...parts, kind: FIXED[action], notation: FIXED[action] };

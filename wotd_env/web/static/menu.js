@@ -3,7 +3,7 @@
 import { agentsFor, ask, keys, pathOf } from "./api.js";
 import { linkTo } from "./browser.js";
 import { copyButton, errorLine, h, select, workButton } from "./dom.js";
-import { soundTick } from "./sound.js";
+import { soundTick } from "./play.js";
 import { heard, PACES, t } from "./words.js";
 
 /** @import {Agent, Keys, Seat, View} from "./types.js" */

@@ -1,13 +1,51 @@
-/** A running game on the screen: the base of the pages that play. */
+/** A running game on the screen: the base of the pages that play, and its optional sounds, which are off at first. */
 
+import { kept } from "./browser.js";
 import { placesAfter } from "./choosing.js";
 import { Decision } from "./decision.js";
 import { errorLine, h, say, waitLine } from "./dom.js";
 import { makeHints, makeLog, makeSeats } from "./panels.js";
-import { play } from "./sound.js";
 import { factsOf, newsOf, t, titleOf } from "./words.js";
 
 /** @import {Child, Help, View} from "./types.js" */
+
+/** The frequencies of the tones, in Hz, and their distance in seconds. */
+const SOUNDS = {
+  roll: { tones: [190, 240, 170, 210], distance: 0.05 },
+  turn: { tones: [523, 659], distance: 0.12 },
+};
+const LOUDNESS = 0.08;
+const LENGTH = 0.15; // seconds of a tone
+
+/** @type {AudioContext|null} */
+let audio = null;
+
+/** Play a sound if sounds are on. @param {keyof typeof SOUNDS} name */
+export function play(name) {
+  if (!kept.get("wotd-sound", false)) return;
+  audio ??= new AudioContext();
+  const { tones, distance } = SOUNDS[name];
+  tones.forEach((frequency, i) => {
+    const context = /** @type {AudioContext} */ (audio);
+    const start = context.currentTime + i * distance;
+    const gain = new GainNode(context, { gain: LOUDNESS });
+    gain.gain.setTargetAtTime(0, start, LENGTH / 3);
+    const tone = new OscillatorNode(context, { frequency, type: "triangle" });
+    tone.connect(gain).connect(context.destination);
+    tone.start(start);
+    tone.stop(start + LENGTH);
+  });
+}
+
+/** Make the box that turns sounds on and off. */
+export function soundTick() {
+  const tick = h("input", { type: "checkbox", checked: kept.get("wotd-sound", false), onchange: change });
+  function change() {
+    kept.set("wotd-sound", tick.checked);
+    play("turn");
+  }
+  return h("label.tick", tick, t("Sound"));
+}
 
 /** Shows the views of a game. Subclasses call `showView` for every new view, and take decisions by `take`. */
 export class PlayPage {
@@ -53,7 +91,15 @@ export class PlayPage {
       this.acted = -1;
       this.error.hide();
     }
-    this.showTurn(view);
+    const words = titleOf(view);
+    this.title.textContent = words;
+    this.title.title = words;
+    this.title.className = view.choices.length ? "mine" : "";
+    this.facts.textContent = factsOf(view);
+    this.news.textContent = newsOf(view);
+    this.news.title = this.news.textContent;
+    document.title = `${words} · ${t("Way of the Dragon")}`;
+    this.play.dataset.status = view.status;
     const places = moved ? placesAfter(log, view.turn, ({ ply }) => this.pressed.get(ply) ?? null) : null;
     const rolled = news.some(({ roll }) => roll !== null);
     this.decision.show(view, places, rolled);
@@ -71,19 +117,6 @@ export class PlayPage {
     if (!before && matchMedia("(max-height: 700px)").matches) this.play.scrollIntoView({ block: "start" });
     else if (moved && this.decision.open && free.includes(document.activeElement)) this.decision.focus();
     this.play.dataset.at = `${view.game}/${view.ply}`; // all of this position is shown
-  }
-
-  /** @param {View} view */
-  showTurn(view) {
-    const words = titleOf(view);
-    this.title.textContent = words;
-    this.title.title = words;
-    this.title.className = view.choices.length ? "mine" : "";
-    this.facts.textContent = factsOf(view);
-    this.news.textContent = newsOf(view);
-    this.news.title = this.news.textContent;
-    document.title = `${words} · ${t("Way of the Dragon")}`;
-    this.play.dataset.status = view.status;
   }
 
   /** The content of the dock while this browser has no decision to take. @param {View} view @returns {Child[]} */
