@@ -2,54 +2,54 @@
 
 import assert from "node:assert/strict";
 import test from "node:test";
-import {
-  afterRoll,
-  facesOf,
-  heldFaces,
-  keptPlaces,
-  placesAfter,
-  sortedPlaces,
-} from "../../../wotd_env/web/static/choosing.js";
+import { facesOf, heldFaces, placesAfter, sortedPlaces } from "../../../wotd_env/web/static/choosing.js";
 
 /** @param {number[]} indices */
 const mask = (...indices) => indices.reduce((bits, die) => bits | (1 << die), 0);
 
+/**
+ * @param {number[]} dice @param {number} action @param {number[]} roll @param {boolean[]|null} [pressed]
+ * @param {any[]} [before] earlier steps of the turn
+ */
+const after = (dice, action, roll, pressed = null, before = []) =>
+  placesAfter([...before, { turn: 0, action, dice, roll }], 0, () => pressed);
+
 test("kept dice stay and the others fill the free places in ascending order", () => {
-  const { order } = sortedPlaces();
   const dice = [0, 1, 1, 3, 5];
-  const kept = keptPlaces(order, dice, mask(1, 4)); // a fire at place 2, the dragon at place 5
+  const action = mask(1, 4); // a fire at place 2, the dragon at place 5
   const rolled = [0, 1, 2, 4, 5]; // water, metal and wood are new
-  const after = afterRoll(order, dice, kept, rolled);
-  assert.deepEqual(facesOf(after.order, rolled), [0, 1, 2, 4, 5]);
+  const places = after(dice, action, rolled);
+  assert.deepEqual(facesOf(places.order, rolled), [0, 1, 2, 4, 5]);
   const lower = [0, 0, 0, 1, 5];
-  assert.deepEqual(facesOf(afterRoll(order, dice, kept, lower).order, lower), [0, 1, 0, 0, 5]);
-  assert.deepEqual(after.kept, [false, true, false, false, true]);
-  assert.deepEqual(after.rolled, [true, false, true, true, false]);
+  assert.deepEqual(facesOf(after(dice, action, lower).order, lower), [0, 1, 0, 0, 5]);
+  assert.deepEqual(places.kept, [false, true, false, false, true]);
+  assert.deepEqual(places.rolled, [true, false, true, true, false]);
 });
 
 test("every die has one place after any roll", () => {
-  const dice = [0, 1, 2, 3, 4];
+  const dice = [1, 2, 3, 4, 5];
+  const first = { turn: 0, action: mask(4), dice: [0, 1, 2, 3, 4], roll: dice };
+  const { order } = placesAfter([first], 0);
+  assert.deepEqual(order, [0, 1, 2, 4, 3]);
   for (let action = 0; action < 31; action++) {
-    const order = [4, 2, 0, 1, 3];
-    const kept = keptPlaces(order, dice, action);
     const faces = facesOf(order, dice);
-    const rolled = faces.map((face, place) => (kept[place] ? face : 2)).sort();
-    const after = afterRoll(order, dice, kept, rolled);
-    assert.deepEqual([...after.order].sort(), [0, 1, 2, 3, 4]);
-    const now = facesOf(after.order, rolled);
-    kept.forEach((held, place) => {
-      assert.equal(now[place], held ? faces[place] : 2);
+    const held = order.map((die) => Boolean((action >> die) & 1));
+    const rolled = faces.map((face, place) => (held[place] ? face : 2)).sort();
+    const places = after(dice, action, rolled, null, [first]);
+    assert.deepEqual([...places.order].sort(), [0, 1, 2, 3, 4]);
+    const now = facesOf(places.order, rolled);
+    held.forEach((stays, place) => {
+      assert.equal(now[place], stays ? faces[place] : 2);
     });
   }
 });
 
 test("the pressed one of several equal dice stays", () => {
-  const { order } = sortedPlaces();
   const dice = [1, 1, 1, 2, 3];
   const pressed = [false, false, true, false, false];
-  assert.deepEqual(keptPlaces(order, dice, mask(0), pressed), pressed);
+  assert.deepEqual(after(dice, mask(0), dice, pressed).kept, pressed);
   const others = [false, false, false, true, false]; // differs from the dice that the action keeps
-  assert.deepEqual(keptPlaces(order, dice, mask(0), others), [true, false, false, false, false]);
+  assert.deepEqual(after(dice, mask(0), dice, others).kept, [true, false, false, false, false]);
 });
 
 test("places follow from the decisions of the present turn", () => {

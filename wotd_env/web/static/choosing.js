@@ -109,45 +109,32 @@ export function heldFaces(faces, held) {
 }
 
 /**
- * Return which places an action keeps. These are the pressed places if they show the faces that the action keeps,
- * because the action names only one of several equal dice.
- * @param {number[]} order @param {number[]} dice sorted @param {number} action @param {boolean[]|null} [pressed]
- */
-export function keptPlaces(order, dice, action, pressed = null) {
-  const kept = order.map((die) => action === STOP_ROLLING || Boolean((action >> die) & 1));
-  const faces = facesOf(order, dice);
-  return pressed && heldFaces(faces, pressed) === heldFaces(faces, kept) ? [...pressed] : kept;
-}
-
-/**
- * Return the places after a roll: kept dice stay, the others fill the free places in ascending order.
- * @param {number[]} order @param {number[]} dice sorted @param {boolean[]} kept by place
- * @param {number[]} rolled sorted dice after the roll
- */
-export function afterRoll(order, dice, kept, rolled) {
-  const free = rolled.map((_, die) => die);
-  const stay = order.map((die, place) => {
-    if (!kept[place]) return -1;
-    const now = free.findIndex((candidate) => rolled[candidate] === dice[die]);
-    return free.splice(now, 1)[0];
-  });
-  return {
-    order: stay.map((die) => (die < 0 ? /** @type {number} */ (free.shift()) : die)),
-    kept,
-    rolled: kept.map((held) => !held),
-  };
-}
-
-/**
- * Return the places of the dice in a turn, after all decisions of the game so far.
+ * Return the places of the dice in a turn, after all decisions of the game so far. Kept dice stay, the others fill the free
+ * places in ascending order.
  * @param {{turn: number, action: number, dice: number[], roll: number[]|null}[]} steps @param {number} turn
  * @param {(step: any) => boolean[]|null} [pressed] the places that a person pressed for a step
  */
 export function placesAfter(steps, turn, pressed = () => null) {
   let places = sortedPlaces();
-  for (const step of steps.filter((one) => one.turn === turn && one.action < STOP_ROLLING && one.roll)) {
-    const kept = keptPlaces(places.order, step.dice, step.action, pressed(step));
-    places = afterRoll(places.order, step.dice, kept, step.roll ?? []);
+  for (const step of steps) {
+    const { action, dice, roll } = step;
+    if (step.turn !== turn || action >= STOP_ROLLING || !roll) continue;
+    const { order } = places;
+    const faces = facesOf(order, dice);
+    const named = order.map((die) => Boolean((action >> die) & 1)); // one of several equal dice
+    const held = pressed(step);
+    const kept = held && heldFaces(faces, held) === heldFaces(faces, named) ? [...held] : named;
+    const free = roll.map((_, die) => die);
+    const stay = faces.map((face, place) => {
+      if (!kept[place]) return -1;
+      const now = free.findIndex((die) => roll[die] === face);
+      return free.splice(now, 1)[0];
+    });
+    places = {
+      order: stay.map((die) => (die < 0 ? /** @type {number} */ (free.shift()) : die)),
+      kept,
+      rolled: kept.map((held) => !held),
+    };
   }
   if (steps.length && steps[steps.length - 1].turn !== turn) places.rolled = all(true);
   return places;
