@@ -10,7 +10,7 @@ import threading
 from collections import defaultdict
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future
-from dataclasses import fields, replace
+from dataclasses import dataclass, fields, replace
 from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
@@ -155,14 +155,11 @@ def quiet(future: Awaited) -> Awaited:
     return future
 
 
+@dataclass
 class Sampled:
-    """Samples each action with a probability proportional to exp(equity / temperature), with `planner`'s equities.
+    """Samples each action with a probability proportional to exp(equity / temperature), with `planner`'s equities."""
 
-    `temperature` is positive, in units of equity.
-    """
-
-    def __init__(self, temperature: float) -> None:
-        self.temperature = temperature
+    temperature: float  # positive, in units of equity
 
     def act(self, game: Game, state: States, rng: np.random.Generator) -> NDArray[np.int64]:
         """Choose actions (see `Policy.act`)."""

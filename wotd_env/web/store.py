@@ -65,10 +65,16 @@ class Store:
         self._db = sqlite3.connect(self.file, timeout=1, check_same_thread=False)
         try:
             self._db.execute("PRAGMA locking_mode = EXCLUSIVE")
-            new = _is_new(self._db)
+            (tables,) = self._db.execute("SELECT count(*) FROM sqlite_master WHERE type = 'table'").fetchone()
+            (application,) = self._db.execute("PRAGMA application_id").fetchone()
+            (version,) = self._db.execute("PRAGMA user_version").fetchone()
+            if tables and application != _APPLICATION:
+                raise sqlite3.DatabaseError("it belongs to another application")
+            if tables and version != _FORMAT:
+                raise sqlite3.DatabaseError(f"its format is {version}, not {_FORMAT}")
             self._db.execute("PRAGMA journal_mode = WAL")
             self._db.execute("PRAGMA synchronous = NORMAL")
-            if new:
+            if not tables:
                 marks = f"PRAGMA application_id = {_APPLICATION}; PRAGMA user_version = {_FORMAT};"
                 self._db.executescript(f"BEGIN IMMEDIATE; {_SCHEMA} {marks} COMMIT;")
         except sqlite3.DatabaseError as error:
@@ -135,18 +141,6 @@ class Store:
                 raise ValueError(f"decision {number} of game {game} is missing")
             steps.append(Step(action, _state(state), note))
         return Played(_state(found[0]), json.loads(found[1]), steps)
-
-
-def _is_new(database: sqlite3.Connection) -> bool:
-    """Return whether a database has no tables; raise sqlite3.DatabaseError for an unknown application or format."""
-    (tables,) = database.execute("SELECT count(*) FROM sqlite_master WHERE type = 'table'").fetchone()
-    (application,) = database.execute("PRAGMA application_id").fetchone()
-    (version,) = database.execute("PRAGMA user_version").fetchone()
-    if tables and application != _APPLICATION:
-        raise sqlite3.DatabaseError("it belongs to another application")
-    if tables and version != _FORMAT:
-        raise sqlite3.DatabaseError(f"its format is {version}, not {_FORMAT}")
-    return not tables
 
 
 def _bytes(state: States) -> bytes:

@@ -40,10 +40,7 @@ _log = logging.getLogger("wotd_env.web")
 
 
 class Keys(NamedTuple):
-    """The keys to a new table for its host and its spectators, and the invitations to seats.
-
-    The server stores only their digests.
-    """
+    """The keys and invitations to a new table. The server stores only their digests."""
 
     host: str
     watch: str

@@ -73,9 +73,9 @@ export function gradeMark(kind) {
   return h("span", { class: `grade ${kind}`, role: "img", "aria-label": words }, sign);
 }
 
-/** @param {Review} review @param {string[]} names */
-export function gradeTable(review, names) {
-  const { players } = review.rules;
+/** @param {Review} review */
+export function gradeTable(review) {
+  const [{ players }, names] = [review.rules, review.players];
   const rows = review.seats.map((grade) => {
     const { seat, errors, decisions, blunders, regret, luck, luck_adjusted: adjusted } = grade;
     const cells = [
@@ -109,9 +109,9 @@ export function worstList({ steps, rules }, go) {
 
 /**
  * Draw the graph of a graded game: every seat's chance to win, step by step. A click calls `go` with the clicked step.
- * @param {Review} review @param {string[]} names @param {(step: number) => void} go
+ * @param {Review} review @param {(step: number) => void} go
  */
-export function makeGraph({ steps, last_chances: lastChances, last }, names, go) {
+export function makeGraph({ steps, last_chances: lastChances, last, players: names }, go) {
   const chances = [...steps.map((step) => step.chances), lastChances];
   const count = Math.max(steps.length, 1);
   /** @param {number} step */

@@ -39,7 +39,19 @@ class LearnPage extends StudyPage {
     const title = t(this.step.title);
     this.title.textContent = t("{step} of {last}: {title}", { step: index + 1, last: steps.length, title });
     this.words.className = "task";
-    main.append(this.layout(this.decision.choices, this.stepsCard(), animalsCard()));
+    const links = steps.map((step, i) => {
+      const current = i === index ? "step" : null;
+      return h("li", h("a", { href: `#/learn/${i + 1}`, "aria-current": current }, t(step.title)));
+    });
+    const powers = h("button", { onclick: () => openRules(ANY_POWER) }, t("Powers of the animals"));
+    const list = h("ol.steps", ...links);
+    const stepsCard = h("section.card", h("h2", t("Steps")), list, h("div.buttons", powers));
+    const animals = ANIMALS.map((animal, color) => {
+      const sign = h("span", { class: `sign color-${color}` }, glyph(`element-${color}`));
+      return h("li", sign, glyph(`piece-${color}`, "piece"), h("span", `${ELEMENTS[color]}: ${animal}`));
+    });
+    const animalsCard = h("section.card", h("h2", t("Elements and animals")), h("ul.animals", ...animals));
+    main.append(this.layout(this.decision.choices, stepsCard, animalsCard));
     this.show();
   }
 
@@ -74,22 +86,4 @@ class LearnPage extends StudyPage {
       return [h("a.button.primary", { href: `#/learn/${next}`, "data-name": "next" }, t("Next step"))];
     return [workButton(t("Play your first game"), play, { class: "primary" })];
   }
-
-  stepsCard() {
-    const items = this.steps.map(({ title }, i) => {
-      const current = i === this.index ? "step" : null;
-      return h("li", h("a", { href: `#/learn/${i + 1}`, "aria-current": current }, t(title)));
-    });
-    const powers = h("button", { onclick: () => openRules(ANY_POWER) }, t("Powers of the animals"));
-    return h("section.card", h("h2", t("Steps")), h("ol.steps", ...items), h("div.buttons", powers));
-  }
-}
-
-/** Make the list of elements with their animals. */
-function animalsCard() {
-  const items = ANIMALS.map((animal, color) => {
-    const sign = h("span", { class: `sign color-${color}` }, glyph(`element-${color}`));
-    return h("li", sign, glyph(`piece-${color}`, "piece"), h("span", `${ELEMENTS[color]}: ${animal}`));
-  });
-  return h("section.card", h("h2", t("Elements and animals")), h("ul.animals", ...items));
 }

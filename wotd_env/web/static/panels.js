@@ -77,16 +77,14 @@ export function makeHints(act) {
   function show(view, help) {
     element.hidden = !(view.help && view.status === "playing" && view.mine.length);
     const current = help?.ply === view.ply && help.game === view.game ? help : null;
-    if (!view.choices.length) list.replaceChildren(h("p.quiet", t("It is not your turn.")));
-    else if (!current?.hints.length) list.replaceChildren(h("p.quiet", t("The hint is being computed …")));
-    else {
-      const items = current.hints.map(({ loss, action }) => {
-        const words = view.choices.find((choice) => choice.action === action)?.words ?? "";
-        const button = h("button.choice", { onclick: () => act(action) }, capital(words));
-        return h("li", button, h("span.loss", lossWords(loss)));
-      });
-      list.replaceChildren(h("ol", ...items), h("p.quiet", sourceOf(current)));
-    }
+    const hints = view.choices.length ? (current?.hints ?? []) : [];
+    const items = hints.map(({ loss, action }) => {
+      const words = view.choices.find((choice) => choice.action === action)?.words ?? "";
+      const button = h("button.choice", { onclick: () => act(action) }, capital(words));
+      return h("li", button, h("span.loss", lossWords(loss)));
+    });
+    const none = view.choices.length ? t("The hint is being computed …") : t("It is not your turn.");
+    list.replaceChildren(h("ol", ...items), h("p.quiet", current && hints.length ? sourceOf(current) : none));
   }
 
   return { element, show };

@@ -35,9 +35,8 @@ class Viewer {
     this.review = review;
     this.last = review.steps.length;
     this.at = this.last;
-    this.names = review.players;
     this.board = makeBoard(review.rules.spaces, () => {});
-    this.graph = makeGraph(review, this.names, (step) => this.go(step));
+    this.graph = makeGraph(review, (step) => this.go(step));
     this.turn = h("p.sub");
     this.dicePlace = h("div.review-dice");
     this.caption = h("p.caption", { "aria-live": "polite" });
@@ -46,14 +45,9 @@ class Viewer {
     this.slider = h("input", { ...range, oninput: () => this.go(Number(this.slider.value)) });
     this.again = h("a.button", t("Play on from here"));
     this.analyze = h("a.button", t("Analyze"));
-    main.append(h("div.table.review", this.playPart(), this.sidePart(back)));
-    document.addEventListener("keydown", (event) => this.onKey(event), { signal });
-    const firstError = review.steps.findIndex((step) => step.class);
-    this.go(Math.max(firstError, 0));
-  }
-
-  playPart() {
-    const title = this.review.result?.words ?? t("This game is not finished");
+    const title = review.result?.words ?? t("This game is not finished");
+    const head = h("header.turn", h("h1", { id: "review-title", tabindex: "-1", title }, title), this.turn);
+    const told = h("div.told", this.caption, this.verdict);
     const controls = h(
       "div.controls",
       stepButton("«", t("to the start"), () => this.go(0)),
@@ -62,25 +56,30 @@ class Viewer {
       stepButton("›", t("a step forward"), () => this.go(this.at + 1)),
       stepButton("»", t("to the end"), () => this.go(this.last)),
     );
-    const head = h("header.turn", h("h1", { id: "review-title", tabindex: "-1", title }, title), this.turn);
-    const board = h("div.board-place", this.board.element);
-    const told = h("div.told", this.caption, this.verdict);
-    const step = h("div.review-step", { tabindex: "0" }, this.dicePlace, told);
-    const label = { "aria-labelledby": "review-title" };
-    return h("section.play", label, head, board, step, controls, this.graph.element);
-  }
-
-  /** @param {string} back */
-  sidePart(back) {
-    const { review, names } = this;
+    const play = h(
+      "section.play",
+      { "aria-labelledby": "review-title" },
+      head,
+      h("div.board-place", this.board.element),
+      h("div.review-step", { tabindex: "0" }, this.dicePlace, told),
+      controls,
+      this.graph.element,
+    );
     const position = copyButton(t("Copy the position"), () => this.state.position);
     const game = copyButton(t("Copy the game"), () => review.text);
     const leave = h("a.button", { href: back }, t("Back"));
     const buttons = h("div.buttons", this.again, this.analyze, position, game, leave);
-    const grades = h("section.card", h("h2", t("Skill and luck")), gradeTable(review, names));
     const errors = worstList(review, (step) => this.go(step));
-    const worst = h("section.card", h("h2", t("Greatest errors")), errors);
-    return h("div.side", grades, worst, h("section.card", buttons));
+    const side = h(
+      "div.side",
+      h("section.card", h("h2", t("Skill and luck")), gradeTable(review)),
+      h("section.card", h("h2", t("Greatest errors")), errors),
+      h("section.card", buttons),
+    );
+    main.append(h("div.table.review", play, side));
+    document.addEventListener("keydown", (event) => this.onKey(event), { signal });
+    const firstError = review.steps.findIndex((step) => step.class);
+    this.go(Math.max(firstError, 0));
   }
 
   get state() {
@@ -91,13 +90,13 @@ class Viewer {
   go(to) {
     const before = this.at;
     this.at = Math.max(0, Math.min(this.last, to));
-    const { at, last, review, names, state } = this;
+    const { at, last, review, state } = this;
     const came = at === before + 1 ? review.steps[before].moves : [];
     const step = at < last ? review.steps[at] : null;
     const colors = review.last.color;
     this.board.show({
       state,
-      names,
+      names: review.players,
       moved: review.steps.slice(0, at).findLast(({ moves }) => moves.length)?.moves ?? [],
       marks: step ? marksOfStep(step, colors) : new Map(),
       immunity: review.rules.immunity,
