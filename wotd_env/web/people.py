@@ -57,11 +57,7 @@ class Outcome(NamedTuple):
 
 
 def versus(table: Table, number: int) -> tuple[int, Versus] | None:
-    """Return the person's seat in a game, and the kind of the game; None if the game does not count.
-
-    A game counts if three conditions hold: it does not start from a given position, a person whose browser has a key
-    has one seat, and one agent has all other seats from the start.
-    """
+    """Return the person's seat in a game, and its kind; None if the game does not count (docs/how-to/people.md)."""
     if number == 1 and table.begins is not None:
         return None
     people, agents = [], set()

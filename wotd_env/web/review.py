@@ -110,18 +110,6 @@ def chances(game: Game, state: States, equity: float, before: Sequence[float]) -
     return [own if k == seat else (1 - own) * (before[k] / rest if rest else 1 / (n - 1)) for k in range(n)]
 
 
-def hints(game: Game, advised: Advised) -> list[Json]:
-    """Return the best actions, best first, each with the chance to win that it loses against the best one."""
-    best = np.argsort(-advised.actions, kind="stable")[:_HINTS]
-    scale = (game.rules.players - 1) / game.rules.players
-    losses = (advised.actions[best[0]] - advised.actions[best]).astype(float) * scale
-    return [
-        {"action": action, "loss": round(loss, 4)}
-        for action, loss in zip(best.tolist(), losses.tolist(), strict=True)
-        if math.isfinite(loss)
-    ]
-
-
 class Helper:
     """Asks the advisor for the values of positions of all tables, and waits at most `patience` seconds for each."""
 
@@ -159,13 +147,18 @@ class Helper:
             table.stood = stood
         over = table.loser is not None or game.is_over(state)[0]
         mine = not over and int(state["player"][0]) in viewer.seats
+        n, hints = game.rules.players, list[Json]()
+        for action in np.argsort(-advised.actions, kind="stable")[:_HINTS].tolist() if mine else []:
+            loss = float(advised.actions.max() - advised.actions[action]) * (n - 1) / n
+            if math.isfinite(loss):
+                hints.append({"action": action, "loss": round(loss, 4)})
         return {
             "table": table.id,
             "game": number,
             "ply": ply,
             "chances": [round(each, 4) for each in stood],
-            **source(game.rules.players, advised),
-            "hints": hints(game, advised) if mine else [],
+            **source(n, advised),
+            "hints": hints,
         }
 
 

@@ -61,11 +61,6 @@ def result(game: Game, state: States, resigned: int | None = None) -> Json | Non
     }
 
 
-def _moves(before: States, after: States) -> list[dict[str, int]]:
-    names = ("seat", "path", "from", "to")
-    return [dict(zip(names, move, strict=True)) for move in moved_pieces(before[0], after[0])]
-
-
 def choices(game: Game, state: States) -> list[Json]:
     """Return all legal actions in a position, STATE (1,), with their parts (see `_parts`) and resulting scores."""
     words = legal_words(game, state)
@@ -104,7 +99,8 @@ def _parts(state: States, action: int, after: States) -> Json:
 
     `after` is the position after the action and before the dice are rolled.
     """
-    record, moves, power = state[0], _moves(state, after), power_of(action)
+    record, power, names = state[0], power_of(action), ("seat", "path", "from", "to")
+    moves = [dict(zip(names, move, strict=True)) for move in moved_pieces(record, after[0])]
     kind, path, seats = "keep", None, None
     if action in FIXED_WORDS:
         kind = FIXED_WORDS[action].partition("+")[0]

@@ -8,8 +8,6 @@ import { ANIMALS, capital, LETTERS, namesOf, plural, rulesWords, t } from "./wor
 
 /** @import {Entry, Page, View} from "./types.js" */
 
-const OWN_TABLES = 8;
-
 /** Show the lobby. `position` and `players` are those of a game to continue, if there is one. @type {Page} */
 export function lobbyPage(main, signal, position = "", ...players) {
   const setUp = h("section.card.set-up", { "aria-labelledby": "set-up-title" });
@@ -72,7 +70,7 @@ function openTable({ table, rules, seats, open }) {
 
 /** @param {HTMLElement} section */
 async function showOwnTables(section) {
-  const latest = Object.keys(keys.all()).reverse().slice(0, OWN_TABLES);
+  const latest = Object.keys(keys.all()).reverse().slice(0, 8);
   const items = (await Promise.all(latest.map(ownTable))).filter((item) => item !== null);
   section.hidden = items.length === 0;
   section.replaceChildren(h("h2", { id: "own-title" }, t("Your tables")), h("ul.tables", ...items));
