@@ -26,7 +26,7 @@ def test_a_finished_game_of_this_browser_appears_in_the_results(visit, site):
     page.get_by_role("link", name="People against agents").click()
     expect(page.locator(".results tbody th")).to_have_text("greedy")
     expect(page.locator(".results tbody td").first).to_have_text("1")
-    assert len(page.evaluate("JSON.parse(localStorage.getItem('wotd-person'))")) == 64
+    assert len(page.evaluate("JSON.parse(localStorage.getItem('wotd-person'))")) == 44
     for width in (390, 1366):
         for theme in ("light", "dark"):
             page.set_viewport_size({"width": width, "height": 844})
