@@ -1,7 +1,5 @@
 """The checkpoint of a training run. It is written atomically, read without running code, and checked before use."""
 
-from __future__ import annotations
-
 import io
 from hashlib import sha256
 from pathlib import Path

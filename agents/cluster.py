@@ -5,8 +5,6 @@ cluster, because a game does not depend on its slice or node. If a node dies, an
 node needs this checkout under the same path.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable
 
 import numpy as np

@@ -1,7 +1,5 @@
 """The command `train.py`: read its arguments, train, and show progress and results."""
 
-from __future__ import annotations
-
 import argparse
 import errno
 import functools

@@ -1,7 +1,5 @@
 """Measure the strength of a policy, and show it: learning curve, picture, table, and a sentence on perfect play."""
 
-from __future__ import annotations
-
 import csv
 import io
 import tempfile

@@ -6,8 +6,6 @@
 No code in the checkpoint is run.
 """
 
-from __future__ import annotations
-
 import argparse
 import sys
 from collections.abc import Sequence

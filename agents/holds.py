@@ -18,8 +18,6 @@ sets of kept dice (keeps). The value of a hold is the expected value of the end 
 derivative with respect to the value of an end is the probability that optimal play reaches this end.
 """
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

@@ -8,8 +8,6 @@ The possible ends (R3, R5, R6, R12, R14) are computed from the observation, beca
 current roll. A test compares the computed ends with the engine.
 """
 
-from __future__ import annotations
-
 import numpy as np
 import torch as th
 from torch import nn

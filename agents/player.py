@@ -1,7 +1,5 @@
 """A trained policy network as a policy in this process, and as an ONNX file for players without torch."""
 
-from __future__ import annotations
-
 import json
 import logging
 import warnings

@@ -23,8 +23,6 @@ and learns at the same time, in a second thread. Both threads use the critic of 
 equal weights with any number of threads. Nothing from earlier runs is used, except with `--critic`.
 """
 
-from __future__ import annotations
-
 import dataclasses
 from dataclasses import dataclass
 from typing import Any, ClassVar, Literal, NamedTuple

@@ -4,8 +4,6 @@ A learner is a module with `Settings`, `PRESETS` and `Run`. Its `Run` is a subcl
 defines how to learn. docs/reference/training.md lists the files of a run folder.
 """
 
-from __future__ import annotations
-
 import copy
 import json
 import os

@@ -5,8 +5,6 @@ plays one seat of each game. In some games, an earlier snapshot of the network o
 remaining games, the current network plays the other seats. A snapshot is stored at every milestone.
 """
 
-from __future__ import annotations
-
 import copy
 import os
 from dataclasses import dataclass

@@ -5,8 +5,6 @@ the learner's last decision gets the reward. All transitions of a game belong to
 bootstrapped from the next decision of that seat.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import Any
 

@@ -3,8 +3,6 @@
 Settings are plain data. A policy that a setting names is loaded only when a run begins.
 """
 
-from __future__ import annotations
-
 import math
 import os
 from dataclasses import asdict, dataclass, field

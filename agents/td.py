@@ -16,8 +16,6 @@ weights also computes the targets, and is the result of the run. Equal settings 
 threads.
 """
 
-from __future__ import annotations
-
 import functools
 from collections.abc import Callable
 from dataclasses import dataclass

@@ -5,8 +5,6 @@ docs/results/speed.md and its plot. Ratios of the speeds of two cases are append
 bench-check` compares new ratios with the last recorded ratios. Unlike a speed, a ratio hardly depends on the machine.
 """
 
-from __future__ import annotations
-
 import argparse
 import contextlib
 import json

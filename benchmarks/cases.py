@@ -5,8 +5,6 @@ random. Each loop reads the observation and, if there is one, the action mask at
 one game; resets do not count.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from functools import partial
 from importlib.util import find_spec

@@ -4,8 +4,6 @@ It makes the loop of the case. Each line of standard input is a number of second
 Every answer is one line of JSON.
 """
 
-from __future__ import annotations
-
 import json
 import os
 import sys

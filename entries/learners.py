@@ -1,7 +1,5 @@
 """Train the learners of `train.py` for the entries `td` and `ppo`."""
 
-from __future__ import annotations
-
 import importlib
 import shutil
 from dataclasses import replace

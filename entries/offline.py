@@ -6,8 +6,6 @@ game minus the value of the position, which a second head learns. With beta = 0 
 Source: Wang et al., "Exponentially Weighted Imitation Learning for Batched Historical Data", NeurIPS 2018.
 """
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import numpy as np

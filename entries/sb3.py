@@ -4,8 +4,6 @@ The results of games are the only rewards. An algorithm without masks loses the 
 it learns the rules. Its opponents, and trained agents in measurements, choose among the legal actions only.
 """
 
-from __future__ import annotations
-
 import warnings
 from typing import Any
 

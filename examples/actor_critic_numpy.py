@@ -8,8 +8,6 @@ Seed 0 reaches a win rate of 41 % against `greedy` in 0.7 minutes of processor t
     OPENBLAS_NUM_THREADS=1 python examples/actor_critic_numpy.py
 """
 
-from __future__ import annotations
-
 import argparse
 import time
 from typing import Any, NamedTuple

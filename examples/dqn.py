@@ -9,8 +9,6 @@ Seed 0 reaches a win rate of 16 % against `greedy` in 1.8 minutes of processor t
     python examples/dqn.py --help         # all settings
 """
 
-from __future__ import annotations
-
 import time
 from collections import deque
 from dataclasses import dataclass

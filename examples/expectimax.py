@@ -11,8 +11,6 @@ It wins 55 % of 200 games against `greedy`, in half a minute of processor time, 
     python examples/expectimax.py
 """
 
-from __future__ import annotations
-
 import argparse
 import time
 from typing import Any

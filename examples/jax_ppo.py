@@ -9,8 +9,6 @@ Seed 0 reaches a win rate of 48 % against `greedy` in a minute of processor time
     python examples/jax_ppo.py --updates 50 --players 3
 """
 
-from __future__ import annotations
-
 import argparse
 import time
 from typing import Any, NamedTuple

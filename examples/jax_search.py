@@ -10,8 +10,6 @@ it tries, and then prefers the actions whose stored roll was lucky.
     python examples/jax_search.py --simulations 32
 """
 
-from __future__ import annotations
-
 import argparse
 import time
 from typing import Any, NamedTuple

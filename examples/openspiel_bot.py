@@ -8,8 +8,6 @@ this package takes a policy. On the shortest board, the arena and the benchmark 
     python examples/openspiel_bot.py
 """
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

@@ -9,8 +9,6 @@ Seed 0 reaches a win rate of 51 % against `greedy` in 3.0 minutes of processor t
     python examples/ppo.py --help         # all settings
 """
 
-from __future__ import annotations
-
 import time
 from dataclasses import dataclass
 from typing import Any, NamedTuple

@@ -8,8 +8,6 @@ Seed 0 reaches win rates of 90 % against `random` and 2 % against `greedy` in 1.
     RAY_ADDRESS=HOST:PORT python examples/rllib_ppo.py 100000 32    # 32 processes of a cluster play
 """
 
-from __future__ import annotations
-
 import sys
 import time
 from typing import Any

@@ -12,8 +12,6 @@ Seed 0 reaches a win rate of 68 % against `greedy` in 1 minute of processor time
     python examples/td0.py [TURNS]
 """
 
-from __future__ import annotations
-
 import sys
 from typing import Any, NamedTuple
 

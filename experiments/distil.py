@@ -8,8 +8,6 @@ and a share of the positions at the possible ends of each turn. The network is f
 positions by cross-entropy on the chances to win. Equal settings give equal weights.
 """
 
-from __future__ import annotations
-
 import sys
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import asdict, dataclass, replace

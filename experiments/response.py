@@ -12,8 +12,6 @@ target differs from the value after the turn by the luck of the rolls. The mean 
 any value, so its removal adds no bias. Only the noise of the policy's own choices remains.
 """
 
-from __future__ import annotations
-
 import sys
 from collections.abc import Callable
 from dataclasses import dataclass

@@ -6,8 +6,6 @@ trials, resumes started trials, and adds trials if `--trials` is larger. All nod
 the folder under the same paths.
 """
 
-from __future__ import annotations
-
 import importlib
 import sys
 from collections.abc import Sequence

@@ -4,8 +4,6 @@ The tables contain every bundled board with every policy that plays on it. For t
 shares. For more players they contain only regrets; docs/results/ladder.md has the win shares.
 """
 
-from __future__ import annotations
-
 import argparse
 from datetime import date
 

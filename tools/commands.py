@@ -1,7 +1,5 @@
 """The generated parts of docs/reference/commands.md: every `wotd` command with its options, from the help texts."""
 
-from __future__ import annotations
-
 import inspect
 import re
 from collections.abc import Iterable

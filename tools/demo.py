@@ -5,8 +5,6 @@ wotd_env/web/demo/ import modules of wotd_env/web/static/. FOLDER gets copies of
 paths in these imports stay valid.
 """
 
-from __future__ import annotations
-
 import argparse
 import base64
 import json

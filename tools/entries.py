@@ -3,8 +3,6 @@
 docs/how-to/enter-the-benchmark.md describes the folder of an entry. A check runs the code of its `run.py`.
 """
 
-from __future__ import annotations
-
 import argparse
 import importlib
 import json

@@ -1,7 +1,5 @@
 """The tables and the picture of the entries in docs/results/benchmark.md, which `python -m tools.entries` writes."""
 
-from __future__ import annotations
-
 import functools
 import math
 from itertools import groupby

@@ -14,8 +14,6 @@ end -->`. The claims of README.md and docs/index.md are in the place `<!-- table
 | `positions` | positions of the largest solved board |
 """
 
-from __future__ import annotations
-
 import functools
 import json
 import re

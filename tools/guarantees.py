@@ -4,8 +4,6 @@ The guarantee of a seat is the expected reward that it can force if both others 
 half an hour on one core and 5 GB of disk. An existing table is not solved again.
 """
 
-from __future__ import annotations
-
 import argparse
 from datetime import date
 from pathlib import Path

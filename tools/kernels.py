@@ -5,8 +5,6 @@ name, and the view then reads other data. So kernels allocate only arrays of pla
 arguments (`wotd_env.core.state.scratch`).
 """
 
-from __future__ import annotations
-
 import ast
 import sys
 from collections.abc import Iterator

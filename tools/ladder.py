@@ -4,8 +4,6 @@ Games are saved in runs/ladder.sqlite. The same command continues after an inter
 its matchups are played again.
 """
 
-from __future__ import annotations
-
 import argparse
 import json
 import os

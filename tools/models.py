@@ -4,8 +4,6 @@ The network of a run replaces the model for the same policy and rules. The *card
 network that describes the training run. The table is made from the cards.
 """
 
-from __future__ import annotations
-
 import argparse
 import csv
 import importlib

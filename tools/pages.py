@@ -1,7 +1,5 @@
 """The Markdown pages, and the places in them that tools fill: from `<!-- table: NAME -->` to `<!-- end -->`."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterable, Mapping
 from pathlib import Path

@@ -1,7 +1,5 @@
 """The pictures of README.md and docs/reference/rules.md (`make docs-tables`)."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 from agents import evaluate

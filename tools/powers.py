@@ -4,8 +4,6 @@ On every board, it solves the game of each pair of colors, the game with `powers
 no powers. Existing tables are not solved again.
 """
 
-from __future__ import annotations
-
 import argparse
 from datetime import date
 from itertools import combinations, product

@@ -3,8 +3,6 @@
 It searches by pattern, so it finds only a few of the faults that CONTRIBUTING.md names.
 """
 
-from __future__ import annotations
-
 import ast
 import io
 import json

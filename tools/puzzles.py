@@ -7,8 +7,6 @@ The positions come from games of two easy opponents. The level is 1 if `greedy` 
 `planner` finds it, and 3 if neither does.
 """
 
-from __future__ import annotations
-
 import argparse
 import json
 from collections.abc import Iterator

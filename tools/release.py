@@ -4,8 +4,6 @@ Each extra is installed with the wheel into a new environment and runs a short p
 "bare" is the package without extras.
 """
 
-from __future__ import annotations
-
 import argparse
 import subprocess
 import sys

@@ -4,8 +4,6 @@ Each table of the page comes from a method of `Findings`. Missing tables of boar
 larger boards are measured if their tables exist.
 """
 
-from __future__ import annotations
-
 import argparse
 import functools
 import platform

@@ -1,7 +1,5 @@
 """Enter the value learner of examples/td0.py, which plans its turns exactly."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import numpy as np

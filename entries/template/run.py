@@ -1,7 +1,5 @@
 """Enter the actor-critic of examples/actor_critic_numpy.py. Copy this folder, and replace the agent with your own."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import numpy as np
