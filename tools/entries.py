@@ -1,6 +1,6 @@
-"""Check the entries of the benchmark and write their table: `python -m tools.entries [NAME...]`.
+"""Measure or check the entries of the benchmark, and write their table: `python -m tools.entries [NAME...]`.
 
-docs/how-to/enter-the-benchmark.md describes the folder of an entry. A check runs the code of its `run.py`.
+docs/how-to/enter-the-benchmark.md describes the folder of an entry. The command runs the code of its `run.py`.
 """
 
 import argparse
@@ -18,13 +18,12 @@ from typing import NamedTuple
 import numpy as np
 
 from tools import pages
-from wotd_env import Rules, benchmark
+from wotd_env import Rules, benchmark, files
 from wotd_env.arena.asking import Blamed
 from wotd_env.arena.fingerprints import policy_digest
 from wotd_env.benchmark import Result, measuring
 from wotd_env.benchmark.results import ALL, mean_regret
 from wotd_env.cli.progress import progress_bar
-from wotd_env.files import replacing
 from wotd_env.policy import Policy
 
 FOLDER = pages.ROOT / "entries"
@@ -110,21 +109,19 @@ def results(name: str, entry: Entry) -> Iterator[tuple[int, int, Path]]:
             yield budget, seed, FOLDER / name / "results" / f"{budget}-{seed}.json"
 
 
-def run(file: str) -> None:
-    """Run the command line of a `run.py`: train and measure the agents, and write their result files."""
-    name = Path(file).resolve().parent.name
+def measure(name: str, budget: int | None = None, seed: int | None = None) -> None:
+    """Train and measure the agents of an entry with a budget and a seed (default: all), and write their result files.
+
+    Raises:
+        ValueError: if `entry.toml` does not contain the budget or the seed.
+    """
     entry = read(name)
-    parser = argparse.ArgumentParser(prog=f"python -m entries.{name}.run", description=entry.title)
-    parser.add_argument("--seed", type=int, choices=entry.seeds, help="default: all of entry.toml")
-    parser.add_argument(
-        "--budget", type=int, choices=[*map(int, entry.minutes)], help="default: all of entry.toml"
-    )
-    chosen = parser.parse_args()
-    module = importlib.import_module(f"entries.{name}.run")  # the name __main__ would change the digest
-    track = TRACKS[entry.track]
-    for budget, seed, path in results(name, entry):
-        if chosen.seed not in (None, seed) or chosen.budget not in (None, budget):
-            continue
+    chosen = [each for each in results(name, entry) if budget in (None, each[0]) and seed in (None, each[1])]
+    if not chosen:
+        known = f"budgets {', '.join(entry.minutes)} and seeds {', '.join(map(str, entry.seeds))}"
+        raise ValueError(f"entry.toml of {name} has the {known}")
+    module, track = importlib.import_module(f"entries.{name}.run"), TRACKS[entry.track]
+    for budget, seed, path in chosen:
         path.parent.mkdir(exist_ok=True)
         started = sum(os.times()[:4])
         if hasattr(module, "train"):
@@ -135,8 +132,7 @@ def run(file: str) -> None:
             result = benchmark.measure(
                 agent, Rules(), games=track.games, size=track.size, seed=seed, progress=progress
             )
-        with replacing(path) as part:
-            part.write_text(result.to_json())
+        files.write(path, result.to_json().encode())
         regret = 1000 * result.regret[ALL][ALL].value
         print(f"{path.name}: {minutes:.2f} minutes of training, mean regret {regret:.2f}", flush=True)
 
@@ -162,7 +158,7 @@ def faults(name: str) -> Iterator[str]:
             if (agent := load(budget, seed)) is not None:
                 replay(agent, result)
         except FileNotFoundError as error:
-            yield f"{error}: run python -m entries.{name}.run --seed {seed}"
+            yield f"{error}: run python -m tools.entries {name} --measure --seed {seed}"
         except ValueError as error:
             yield f"{path}: {error}"
         except Exception as error:  # run.py can raise any exception
@@ -171,7 +167,7 @@ def faults(name: str) -> Iterator[str]:
 
 def check(result: Result, track: Track, seed: int) -> None:
     """Raise ValueError if a result does not follow the protocol, or its regrets do not follow from its actions."""
-    again = "measure it again with run.py"
+    again = "measure it again"
     for field, value in {"seed": seed, "rules": Rules(), "size": track.size, "games": track.games}.items():
         if (found := getattr(result, field)) != value:
             raise ValueError(f"{field} must be {value}, got {found}: {again}")
@@ -221,12 +217,20 @@ def entries() -> list[str]:
 
 
 def main(arguments: list[str] | None = None) -> int:
-    """Check the named entries, or check all entries and write their tables; return the exit status."""
+    """Measure or check the named entries, or check all entries and write their tables; return the exit status."""
     parser = argparse.ArgumentParser(prog="python -m tools.entries", description=__doc__)
     parser.add_argument("name", nargs="*", help="folders in entries/ (default: all)")
-    names = parser.parse_args(arguments).name
+    parser.add_argument("--measure", action="store_true", help="train and measure instead")
+    parser.add_argument("--budget", type=int, help="measure only this budget")
+    parser.add_argument("--seed", type=int, help="measure only this seed")
+    options = parser.parse_args(arguments)
+    names = options.name
     if unknown := set(names) - set(entries()):
         parser.error(f"{min(unknown)} has no entry.toml in entries/; there are {', '.join(entries())}")
+    if options.measure:
+        for name in names or entries():
+            measure(name, options.budget, options.seed)
+        return 0
     found = [fault for name in names or entries() for fault in faults(name)]
     print("\n".join(found) or "The entries have no faults.")
     if not names and not found:

@@ -1,13 +1,8 @@
 """Enter the tree search `mcts` with the learned value of `td` as a reference. The entry itself trains nothing."""
 
-from tools import entries
 from wotd_env.policies.mcts import Mcts
 
 
 def load(budget: int = 50, seed: int = 0) -> Mcts:
     """Return the search with `budget` playouts per decision."""
     return Mcts(budget, learned=True)
-
-
-if __name__ == "__main__":
-    entries.run(__file__)

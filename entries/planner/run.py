@@ -1,6 +1,5 @@
 """Enter the bundled policy `planner` as an untrained reference."""
 
-from tools import entries
 from wotd_env import make_policy
 from wotd_env.policies import Policy
 
@@ -8,7 +7,3 @@ from wotd_env.policies import Policy
 def load(budget: int = 1, seed: int = 0) -> Policy:
     """Return the policy."""
     return make_policy("planner")
-
-
-if __name__ == "__main__":
-    entries.run(__file__)

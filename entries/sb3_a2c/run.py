@@ -3,10 +3,6 @@
 from stable_baselines3 import A2C
 
 from entries.sb3 import Baseline
-from tools import entries
 
 baseline = Baseline("sb3_a2c", A2C, n_steps=16, gae_lambda=0.9, ent_coef=0.01)
 train, load = baseline.train, baseline.load
-
-if __name__ == "__main__":
-    entries.run(__file__)

@@ -4,7 +4,6 @@ from sb3_contrib import MaskablePPO
 
 from agents.sb3 import PathPolicy
 from entries.sb3 import Baseline
-from tools import entries
 from wotd_env import Rules
 
 baseline = Baseline(
@@ -12,6 +11,3 @@ baseline = Baseline(
     gae_lambda=0.9, ent_coef=0.003, policy_kwargs={"rules": Rules(), "width": 64},
 )  # fmt: skip
 train, load = baseline.train, baseline.load
-
-if __name__ == "__main__":
-    entries.run(__file__)

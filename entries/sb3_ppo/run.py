@@ -3,10 +3,6 @@
 from stable_baselines3 import PPO
 
 from entries.sb3 import Baseline
-from tools import entries
 
 baseline = Baseline("sb3_ppo", PPO, n_steps=64, batch_size=512, n_epochs=4, gae_lambda=0.9, ent_coef=0.01)
 train, load = baseline.train, baseline.load
-
-if __name__ == "__main__":
-    entries.run(__file__)

@@ -8,7 +8,6 @@ from numpy.typing import NDArray
 from torch import nn
 
 from examples import td0 as example
-from tools import entries
 from wotd_env import Game, Rules
 from wotd_env.core.state import States
 from wotd_env.policy import check_made_for
@@ -47,7 +46,3 @@ def load(budget: int = 1, seed: int = 0) -> Agent:
     network.load_state_dict({"0.weight": w1, "0.bias": b1, "2.weight": w2, "2.bias": b2})
     th.set_num_threads(1)  # so that rounding does not depend on the number of cores
     return Agent(network)
-
-
-if __name__ == "__main__":
-    entries.run(__file__)

@@ -6,7 +6,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from examples import actor_critic_numpy as example
-from tools import entries
 from wotd_env import Game, Rules
 from wotd_env.core.state import States
 from wotd_env.policy import check_made_for
@@ -42,7 +41,3 @@ def load(budget: int = 1_000_000, seed: int = 0) -> Agent:
     with np.load(RESULTS / f"{budget}-{seed}.npz") as arrays:
         network.weights = list(arrays.values())
     return Agent(network)
-
-
-if __name__ == "__main__":
-    entries.run(__file__)

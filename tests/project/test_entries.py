@@ -1,4 +1,4 @@
-"""The entries of the benchmark: their check, their table, and the command of `run.py`."""
+"""The entries of the benchmark: their measurement, their check, and their table."""
 
 from __future__ import annotations
 
@@ -70,7 +70,10 @@ def test_missing_files_are_reported_with_a_cure(planner, file):
     (planner / file).unlink()
     (fault,) = entries.faults("planner")
     assert file in fault
-    assert "copy it from entries/template" in fault or "run python -m entries.planner.run --seed 0" in fault
+    assert (
+        "copy it from entries/template" in fault
+        or "run python -m tools.entries planner --measure --seed 0" in fault
+    )
 
 
 def test_foreign_result_files_are_reported(planner):
@@ -152,18 +155,19 @@ def test_agents_without_stored_weights_are_not_replayed(planner, monkeypatch):
     assert list(entries.faults("planner")) == []
 
 
-def test_run_trains_measures_and_writes(planner, monkeypatch, capsys):
+def test_measure_trains_measures_and_writes(planner, monkeypatch, capsys):
     shutil.rmtree(planner / "results")
     trained = []
     module = importlib.import_module("entries.planner.run")
     monkeypatch.setattr(module, "train", lambda budget, seed: trained.append((budget, seed)), raising=False)
     monkeypatch.setitem(TRACKS, "players", TRACKS["players"]._replace(games=4, size=2))
-    monkeypatch.setattr("sys.argv", ["run.py", "--seed", "0", "--budget", "1"])
-    entries.run(str(planner / "run.py"))
+    assert entries.main(["planner", "--measure", "--seed", "0", "--budget", "1"]) == 0
     assert trained == [(1, 0)]
     assert "1-0.json: 0.00 minutes of training, mean regret" in capsys.readouterr().out
     assert Result.read(planner / "results" / "1-0.json").games == 4
     assert list(entries.faults("planner")) == []
+    with pytest.raises(ValueError, match="planner has the budgets 1 and seeds 0"):
+        entries.measure("planner", budget=5)
 
 
 def test_tables_have_means_over_seeds_and_points_above_neutral(planner):
