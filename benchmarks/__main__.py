@@ -10,11 +10,14 @@ import contextlib
 import json
 import os
 import platform
+import re
 import statistics
-import subprocess
 import sys
+from concurrent.futures import ProcessPoolExecutor
+from contextlib import ExitStack
 from datetime import UTC, datetime
 from importlib.metadata import PackageNotFoundError, version
+from multiprocessing import get_context
 from pathlib import Path
 from typing import Any
 
@@ -23,6 +26,7 @@ from rich.console import Console
 from rich.progress import track
 from rich.table import Table
 
+from benchmarks import worker
 from benchmarks.cases import BATCHES, CASES, Case
 from tools import pages
 from wotd_env import files
@@ -38,10 +42,7 @@ CARTPOLE = "cartpole-vec-8192"
 RATIOS = {
     "game with the default checks against CartPole vector, 8192 games": ("game-8192-checked", CARTPOLE),
     "game without checks against CartPole vector": ("game-8192", CARTPOLE),
-    "checked game of five players with own powers against CartPole vector": (
-        "game-8192-5p-own-checked",
-        CARTPOLE,
-    ),
+    "checked game of five players with own powers against CartPole vector": ("game-8192-5p-own-checked", CARTPOLE),
     "game against pgx tic_tac_toe, 8192 games": ("game-8192", "pgx-tictactoe-8192"),
     "game against the limit of writing": ("game-8192", "bytes-8192"),
     "five players against two": ("game-8192-5p", "game-8192"),
@@ -54,7 +55,7 @@ RATIOS = {
     "game in JAX against pgx tic_tac_toe, 8192 games": ("jax-game-8192", "jax-tictactoe-8192"),
     "env() against PettingZoo tictactoe env()": ("aec", "tictactoe"),
     "raw_env against PettingZoo tictactoe raw_env": ("aec-raw", "tictactoe-raw"),
-}
+}  # fmt: skip
 SLOWER = 0.8  # the check fails for a ratio below this share of the recorded ratio
 
 
@@ -103,56 +104,26 @@ def main() -> int:
 
 
 def measure(cases: list[Case], seconds: float, repeats: int) -> dict[str, dict[str, Any]]:
-    """Measure the cases in turn, `repeats` times each. Only one process works at a time."""
-    workers = {}
-    for case in track(cases, "starting"):
-        workers[case.name] = subprocess.Popen(
-            [sys.executable, "-m", "benchmarks.worker", case.name, str(case.threads)],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            text=True,
-            cwd=pages.ROOT,
-        )
-        ready = ask(workers[case.name], None)
-        if "ready" not in ready:
-            raise RuntimeError(f"case {case.name} did not start")
-    samples: dict[str, list[dict[str, float]]] = {case.name: [] for case in cases}
-    for _ in track(range(repeats), "measuring"):
-        for case in cases:
-            samples[case.name].append(ask(workers[case.name], seconds))
-    for worker in workers.values():
-        worker.communicate()
-    return {case.name: summary(case, samples[case.name]) for case in cases}
+    """Measure the cases in turn, `repeats` times each. Only one process works at a time.
 
-
-def ask(worker: subprocess.Popen[str], seconds: float | None) -> dict[str, float]:
-    """Return a worker's measurement over `seconds`; if `seconds` is None, return its first answer."""
-    assert worker.stdin is not None
-    assert worker.stdout is not None
-    if seconds is not None:
-        worker.stdin.write(f"{seconds}\n")
-        worker.stdin.flush()
-    while line := worker.stdout.readline():
-        if line.startswith("{"):
-            answer: dict[str, float] = json.loads(line)
-            return answer
-    raise RuntimeError(f"worker {worker.args!r} ended")
-
-
-def summary(case: Case, samples: list[dict[str, float]]) -> dict[str, Any]:
-    """Return the rates of a case: median, minimum and maximum, for the environment alone, and per CPU second."""
-    rates = [sample["decisions"] / sample["seconds"] for sample in samples]
-    return {
-        "what": case.what,
-        "batch": case.batch,
-        "players": case.players,
-        "threads": case.threads,
-        "median": statistics.median(rates),
-        "least": min(rates),
-        "most": max(rates),
-        "inside": statistics.median(sample["decisions"] / sample["inside"] for sample in samples),
-        "per_cpu": statistics.median(sample["decisions"] / max(sample["cpu"], 1e-9) for sample in samples),
-    }
+    Returns:
+        For each case its description and its rates: median, minimum and maximum, and for the environment alone.
+    """
+    samples: dict[str, list[tuple[float, float]]] = {case.name: [] for case in cases}
+    with ExitStack() as stack:
+        spawn = get_context("spawn")
+        workers = [stack.enter_context(ProcessPoolExecutor(1, spawn)) for _ in cases]
+        for _ in track(range(repeats + 1), "measuring"):
+            for case, process in zip(cases, workers, strict=True):
+                sample = process.submit(worker.measure, case.name, case.threads, seconds).result()
+                samples[case.name].append(sample)
+    rows = {}
+    for case in cases:
+        rates, inside = zip(*samples[case.name][1:], strict=True)  # the first measurement compiles kernels
+        sizes = {"batch": case.batch, "players": case.players, "threads": case.threads}
+        spread = {"median": statistics.median(rates), "least": min(rates), "most": max(rates)}
+        rows[case.name] = {"what": case.what, **sizes, **spread, "inside": statistics.median(inside)}
+    return rows
 
 
 def check(ratios: dict[str, float], console: Console) -> int:
@@ -227,11 +198,9 @@ def profile(rows: dict[str, dict[str, Any]]) -> dict[str, float]:
 
 def processor() -> str:
     """Return the processor's name."""
-    try:
-        lines = Path("/proc/cpuinfo").read_text().splitlines()
-    except OSError:
-        return platform.processor()
-    return next((line.split(": ")[1] for line in lines if line.startswith("model name")), platform.machine())
+    file = Path("/proc/cpuinfo")
+    found = re.search("model name.*: (.*)", file.read_text()) if file.exists() else None
+    return found[1] if found else platform.processor() or platform.machine()
 
 
 def versions() -> dict[str, str]:

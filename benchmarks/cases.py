@@ -9,7 +9,7 @@ from collections.abc import Callable
 from functools import partial
 from importlib.util import find_spec
 from time import perf_counter
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -115,26 +115,19 @@ def turns(batch: int, players: int, threads: int, learned: bool = False) -> Chun
     return chunk
 
 
-def cartpole(batch: int, players: int, threads: int) -> Chunk:
-    """Return the loop of Gymnasium's vectorized CartPole."""
-    import gymnasium
+def cartpole(batch: int, players: int, threads: int, envpool: bool = False) -> Chunk:
+    """Return the loop of the vectorized CartPole of Gymnasium or EnvPool, which reset one step after the end."""
+    env: Any
+    if envpool:
+        import envpool as peer
 
-    env = gymnasium.make_vec("CartPole-v1", batch, vectorization_mode="vector_entry_point")
-    env.reset(seed=SEED)
-    return cartpole_loop(env, batch)
+        env = peer.make_gymnasium("CartPole-v1", num_envs=batch, num_threads=threads, seed=SEED)
+        env.reset()
+    else:
+        import gymnasium
 
-
-def envpool(batch: int, players: int, threads: int) -> Chunk:
-    """Return the loop of EnvPool's CartPole."""
-    import envpool as peer
-
-    env = peer.make_gymnasium("CartPole-v1", num_envs=batch, num_threads=threads, seed=SEED)
-    env.reset()
-    return cartpole_loop(env, batch)
-
-
-def cartpole_loop(env: Any, batch: int) -> Chunk:
-    """Return the loop of a vectorized CartPole that resets an environment in the step after its end."""
+        env = gymnasium.make_vec("CartPole-v1", batch, vectorization_mode="vector_entry_point")
+        env.reset(seed=SEED)
     rng, rounds = np.random.default_rng(SEED), max(1, CHUNK // batch)
 
     def chunk() -> tuple[int, float]:
@@ -278,28 +271,20 @@ def scan(batch: int, players: int, threads: int, game: str = "") -> Chunk:
     return chunk
 
 
-class Case:
-    """A measured case, which is one row of the table.
+class Case(NamedTuple):
+    """A measured case, which is one row of the table."""
 
-    `name` is unique, and `what` describes a step. `make()` calls `loop` with `batch` games, `players` seats, `threads`
-    cores, and the other arguments. The package `needs` must be installed.
-    """
+    name: str
+    what: str  # description of a step
+    loop: Callable[..., Chunk]
+    batch: int = 1  # number of games
+    players: int = 2
+    threads: int = 1  # number of cores
+    needs: str = "wotd_env"  # package that must be installed
 
-    def __init__(
-        self,
-        name: str,
-        what: str,
-        loop: Callable[..., Chunk],
-        *,
-        needs: str = "wotd_env",
-        batch: int = 1,
-        players: int = 2,
-        threads: int = 1,
-        **arguments: Any,
-    ) -> None:
-        self.name, self.what, self.needs = name, what, needs
-        self.batch, self.players, self.threads = batch, players, threads
-        self.make = partial(loop, batch=batch, players=players, threads=threads, **arguments)
+    def make(self) -> Chunk:
+        """Return the loop of the case."""
+        return self.loop(batch=self.batch, players=self.players, threads=self.threads)
 
     @property
     def installed(self) -> bool:
@@ -318,60 +303,51 @@ CARTPOLE = "Gymnasium CartPole, NumPy vector entry point (no mask)"
 PICTURE = "render_rgb: a picture of 640 by 480 pixels after each decision"
 PEER_LOOP = "jitted step, observation and mask read, NumPy choice"
 
-game_8192 = partial(Case, loop=game, batch=8192)
-of_openspiel = partial(Case, loop=open_spiel, needs="pyspiel")
+masks = ("mask",)
+ends = ("mask", "rewards", "done")
+of_openspiel = partial(Case, needs="pyspiel")
 of_pgx = partial(Case, needs="pgx")
+of_jax = partial(Case, needs="jax")
 
 CASES = [
-    *(Case(f"game-{batch}", FUSED, game, batch=batch) for batch in BATCHES),
-    *(game_8192(f"game-8192-{n}p", FUSED, players=n) for n in (3, 4, 5)),
-    game_8192("game-8192-5p-any", f"{FUSED}; all powers", players=5, powers="any"),
-    game_8192("game-8192-checked", f"{FUSED}; actions validated", validate=True),
-    game_8192(
-        "game-8192-5p-own-checked",
-        f"{FUSED}; own powers, actions validated",
-        players=5,
-        powers="own",
-        validate=True,
-    ),
-    game_8192("game-8192-rules", "Game.step_autoreset: only step and restart", fill=()),
-    game_8192("game-8192-mask", f"{STEP}, mask", fill=("mask",)),
-    game_8192("game-8192-ends", f"{STEP}, mask, rewards, done", fill=("mask", "rewards", "done")),
-    Case("game-16384", FUSED, game, batch=16384),
-    *(Case(f"game-{n}-2t", f"{FUSED}; two threads", game, batch=n, threads=2) for n in (16384, 65536)),
-    Case("bytes-8192", "limit: write as many bytes as game-8192", same_bytes, batch=8192),
+    *(Case(f"game-{batch}", FUSED, game, batch) for batch in BATCHES),
+    *(Case(f"game-8192-{n}p", FUSED, game, 8192, n) for n in (3, 4, 5)),
+    Case("game-8192-5p-any", f"{FUSED}; all powers", partial(game, powers="any"), 8192, 5),
+    Case("game-8192-checked", f"{FUSED}; actions validated", partial(game, validate=True), 8192),
+    Case("game-8192-5p-own-checked", f"{FUSED}; own powers, actions validated",
+         partial(game, powers="own", validate=True), 8192, 5),
+    Case("game-8192-rules", "Game.step_autoreset: only step and restart", partial(game, fill=()), 8192),
+    Case("game-8192-mask", f"{STEP}, mask", partial(game, fill=masks), 8192),
+    Case("game-8192-ends", f"{STEP}, mask, rewards, done", partial(game, fill=ends), 8192),
+    Case("game-16384", FUSED, game, 16384),
+    *(Case(f"game-{n}-2t", f"{FUSED}; two threads", game, n, threads=2) for n in (16384, 65536)),
+    Case("bytes-8192", "limit: write as many bytes as game-8192", same_bytes, 8192),
     Case("game-one", "Game.step_autoreset for one game, actions validated", one_game),
-    Case("vector-4096", VECTOR, vector, batch=4096),
-    Case("vector-4096-random", "vector environment against random", vector, batch=4096, opponents="random"),
-    *(
-        Case(f"vector-1024-{kind}", f"{VECTOR}, SAME_STEP, {kind} random actions", loop, batch=1024)
-        for kind, loop in (("masked", vector_steps), ("unmasked", partial(vector_steps, masked=False)))
-    ),
-    Case("plan-2048", "planner: a whole turn, by the hand-made value", turns, batch=2048),
-    Case("plan-2048-learned", "planner: a whole turn, by a learned value", turns, batch=2048, learned=True),
+    Case("vector-4096", VECTOR, vector, 4096),
+    Case("vector-4096-random", "vector environment against random", partial(vector, opponents="random"), 4096),
+    Case("vector-1024-masked", f"{VECTOR}, SAME_STEP, masked random actions", vector_steps, 1024),
+    Case("vector-1024-unmasked", f"{VECTOR}, SAME_STEP, unmasked random actions",
+         partial(vector_steps, masked=False), 1024),
+    Case("plan-2048", "planner: a whole turn, by the hand-made value", turns, 2048),
+    Case("plan-2048-learned", "planner: a whole turn, by a learned value", partial(turns, learned=True), 2048),
     Case("aec-raw", "raw_env: agent_iter, last, step", aec),
-    Case("aec", "env(): agent_iter, last, step, through PettingZoo's wrappers", aec, wrapped=True),
+    Case("aec", "env(): agent_iter, last, step, through PettingZoo's wrappers", partial(aec, wrapped=True)),
     Case("single", "Gymnasium environment against greedy", single),
-    of_openspiel("openspiel", IN_OPENSPIEL, game="way_of_the_dragon"),
-    of_openspiel("openspiel-5p", IN_OPENSPIEL, players=5, game="way_of_the_dragon(players=5)"),
+    of_openspiel("openspiel", IN_OPENSPIEL, partial(open_spiel, game="way_of_the_dragon")),
+    of_openspiel("openspiel-5p", IN_OPENSPIEL, partial(open_spiel, game="way_of_the_dragon(players=5)"), players=5),
     Case("pictures-640", PICTURE, pictures, needs="resvg_py"),
-    Case("pictures-640-5p", PICTURE, pictures, needs="resvg_py", players=5),
-    *(Case(f"cartpole-vec-{n}", CARTPOLE, cartpole, batch=n) for n in (8192, 65536)),
-    Case("tictactoe", "PettingZoo tictactoe, env()", tictactoe, needs="pygame", wrapped=True),
+    Case("pictures-640-5p", PICTURE, pictures, players=5, needs="resvg_py"),
+    *(Case(f"cartpole-vec-{n}", CARTPOLE, cartpole, n) for n in (8192, 65536)),
+    Case("tictactoe", "PettingZoo tictactoe, env()", partial(tictactoe, wrapped=True), needs="pygame"),
     Case("tictactoe-raw", "PettingZoo tictactoe, raw_env", tictactoe, needs="pygame"),
-    of_openspiel("maedn", f"OpenSpiel maedn {FROM_PYTHON}", players=4, game="maedn(players=4)"),
-    of_openspiel("backgammon", f"OpenSpiel backgammon {FROM_PYTHON}", game="backgammon"),
-    of_pgx("pgx-tictactoe-8192", f"pgx tic_tac_toe: {PEER_LOOP}", pgx, batch=8192, game="tic_tac_toe"),
-    of_pgx("pgx-backgammon-64", f"pgx backgammon: {PEER_LOOP}", pgx, batch=64, game="backgammon"),
-    Case("jax-game-64", f"wotd_env.jax: {SCAN}", scan, needs="jax", batch=64),
-    Case("jax-game-8192", f"wotd_env.jax: {SCAN}", scan, needs="jax", batch=8192),
-    of_pgx("jax-backgammon-64", f"pgx backgammon: {SCAN}", scan, batch=64, game="backgammon"),
-    of_pgx("jax-tictactoe-8192", f"pgx tic_tac_toe: {SCAN}", scan, batch=8192, game="tic_tac_toe"),
-    Case(
-        "envpool-cartpole-1024",
-        "EnvPool CartPole, synchronous (no mask)",
-        envpool,
-        needs="envpool",
-        batch=1024,
-    ),
-]
+    of_openspiel("maedn", f"OpenSpiel maedn {FROM_PYTHON}", partial(open_spiel, game="maedn(players=4)"), players=4),
+    of_openspiel("backgammon", f"OpenSpiel backgammon {FROM_PYTHON}", partial(open_spiel, game="backgammon")),
+    of_pgx("pgx-tictactoe-8192", f"pgx tic_tac_toe: {PEER_LOOP}", partial(pgx, game="tic_tac_toe"), 8192),
+    of_pgx("pgx-backgammon-64", f"pgx backgammon: {PEER_LOOP}", partial(pgx, game="backgammon"), 64),
+    of_jax("jax-game-64", f"wotd_env.jax: {SCAN}", scan, 64),
+    of_jax("jax-game-8192", f"wotd_env.jax: {SCAN}", scan, 8192),
+    of_pgx("jax-backgammon-64", f"pgx backgammon: {SCAN}", partial(scan, game="backgammon"), 64),
+    of_pgx("jax-tictactoe-8192", f"pgx tic_tac_toe: {SCAN}", partial(scan, game="tic_tac_toe"), 8192),
+    Case("envpool-cartpole-1024", "EnvPool CartPole, synchronous (no mask)", partial(cartpole, envpool=True), 1024,
+         needs="envpool"),
+]  # fmt: skip

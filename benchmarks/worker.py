@@ -1,44 +1,25 @@
-"""The process that measures a case.
+"""The process of a case. It imports NumPy only after it has set the number of threads."""
 
-It makes the loop of the case. Each line of standard input is a number of seconds, for which the process runs the loop.
-Every answer is one line of JSON.
-"""
-
-import json
+import functools
 import os
-import sys
-from time import perf_counter, process_time
+from typing import Any
 
 
-def main(name: str, threads: str) -> None:
-    """Measure the case `name`, on as many cores as it has threads."""
+@functools.cache
+def loop(name: str, threads: int) -> Any:
+    """Use as many cores as the case `name` has threads, and return its loop, a `wotd_env.cli.bench.Chunk`."""
     if hasattr(os, "sched_setaffinity"):
-        os.sched_setaffinity(0, sorted(os.sched_getaffinity(0))[: int(threads)])
+        os.sched_setaffinity(0, sorted(os.sched_getaffinity(0))[:threads])
     for variable in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"):
-        os.environ[variable] = threads
+        os.environ[variable] = str(threads)
     from benchmarks.cases import CASES  # this starts NumPy's threads, with the settings above
 
-    case = next(case for case in CASES if case.name == name)
-    start = perf_counter()
-    chunk = case.make()
-    chunk()
-    answer({"ready": perf_counter() - start})
-    for line in sys.stdin:
-        until = perf_counter() + float(line)
-        start, cpu = perf_counter(), process_time()
-        decisions, inside = 0, 0.0
-        while perf_counter() < until:
-            done, seconds = chunk()
-            decisions += done
-            inside += seconds
-        spent = {"seconds": perf_counter() - start, "inside": inside, "cpu": process_time() - cpu}
-        answer({"decisions": decisions} | spent)
+    return next(case for case in CASES if case.name == name).make()
 
 
-def answer(values: dict[str, float]) -> None:
-    """Write one line of JSON."""
-    print(json.dumps(values), flush=True)
+def measure(name: str, threads: int, seconds: float) -> tuple[float, float]:
+    """Return the decisions per second of a case and of its environment alone, measured for some seconds."""
+    chunk = loop(name, threads)
+    from wotd_env.cli.bench import rate
 
-
-if __name__ == "__main__":
-    main(*sys.argv[1:])
+    return rate(chunk, seconds)
