@@ -1,11 +1,33 @@
-"""Write the generated parts of README.md and docs/ (`make docs-tables`)."""
+"""Write the generated parts of README.md and docs/, and their pictures (`make docs-tables`)."""
 
-from tools import figures, pages, pictures, tables
+from pathlib import Path
 
-if __name__ == "__main__":
+from agents import evaluate
+from tools import figures, pages, tables
+from wotd_env import Game, Rules, make_policy
+from wotd_env.rendering.cases import CASES, draw_case
+
+RULES_FOLDER = pages.ROOT / "docs" / "reference" / "rules"
+GAME_FILE = pages.ROOT / "docs" / "game.gif"  # the moving picture at the head of README.md
+SHOWN = 61  # number of positions shown, the last ones of the game
+
+
+def cases() -> dict[Path, str]:
+    """Return the pictures of docs/reference/rules.md."""
+    return {RULES_FOLDER / f"{name}.svg": draw_case(name) + "\n" for name in CASES}
+
+
+def main() -> None:
+    """Write all pages and pictures."""
     contents = tables.all_tables()
     for page in pages.PAGES:
         page.write_text(pages.renew(figures.renewed(page), contents))
-    for file, picture in pictures.cases().items():
+    for file, picture in cases().items():
         file.write_text(picture)
-    pictures.draw_game()
+    played = evaluate.replay(Game(Rules(players=4)), make_policy("td"), seed=5)
+    played.states, played.actions = played.states[-SHOWN:], played.actions[-SHOWN:]
+    played.save(GAME_FILE, width=480)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,10 +1,16 @@
-"""The tables of docs/reference/ and docs/explanation/ that follow from the code (`make docs-tables`)."""
+"""The tables of docs/ that follow from the code and from the help texts (`make docs-tables`)."""
 
+import inspect
+import re
 import tomllib
+from collections.abc import Iterable
 from typing import Any
 
-from tools import commands, pages
+import typer
+
+from tools import pages
 from wotd_env import STATE, Game, Phase, Rules, describe_action
+from wotd_env.cli import app
 from wotd_env.core import actions, observation
 from wotd_env.core.actions import Action
 from wotd_env.core.dice import UNROLLED
@@ -175,8 +181,57 @@ def layers() -> str:
     return pages.table("layer | packages and modules", rows, right=[0])
 
 
+COMMANDS: Any = typer.main.get_command(app)
+"""The command `wotd` with its subcommands."""
+
+
+def commands() -> str:
+    """Return a section for each subcommand, from its help text."""
+    parts = []
+    for name, command in COMMANDS.commands.items():
+        example = command.epilog.removeprefix("Example: ").strip("`")
+        parts += [f"## wotd {name}", inspect.cleandoc(command.help), f"```sh\n{example}\n```"]
+        rules = [parameter for parameter in command.params if _is_rule(parameter)]
+        own = [each for each in command.params if not _is_rule(each) and each.name != "help"]
+        # List a rule with the command's own options if its default depends on the command.
+        own += [rule for rule in rules if isinstance(rule.show_default, str)]
+        if own:
+            parts.append(_options(own))
+        if rules:
+            words = ", ".join(f"`{rule.opts[0]}`" for rule in rules)
+            parts.append(f"Rules: {words}, see [options of the rules](#options-of-the-rules).")
+    return "\n\n".join(parts)
+
+
+def options() -> str:
+    """Return the table of the options of the rules."""
+    return _options(option for option in COMMANDS.commands["arena"].params if _is_rule(option))
+
+
+def _is_rule(parameter: Any) -> bool:
+    return getattr(parameter, "rich_help_panel", None) == "Rules"
+
+
+def _options(parameters: Iterable[Any]) -> str:
+    """Return a table of parameters with their help texts, and their defaults as the help shows them."""
+    rows = []
+    for parameter in parameters:
+        option = parameter.param_type_name == "option"
+        names = ", ".join(f"`{name}`" for name in parameter.opts) if option else f"`{parameter.name.upper()}`"
+        if isinstance(parameter.show_default, str):
+            default = parameter.show_default
+        elif parameter.required:
+            default = "must be given"
+        else:
+            none = parameter.default is None or isinstance(parameter.default, bool)
+            default = "" if none else f"`{parameter.default}`"
+        cells = (re.sub(r"\s+", " ", text).replace("|", "\\|") for text in (parameter.help, default))
+        rows.append((names, *cells))
+    return pages.table("option | effect | default", rows)
+
+
 def all_tables() -> dict[str, str]:
     """Return the tables by name."""
-    makers = (layers, state, token, action, swap, reward, commands.exits, commands.commands, commands.options)
-    tables = {make.__name__: make() for make in makers}
+    makers = (layers, state, token, action, swap, reward, commands, options)
+    tables = {make.__name__: make() for make in makers} | {"exits": COMMANDS.epilog}
     return tables | {name: parts(name) for name in MEANINGS}

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 from tests.helpers.pictures import VARIANTS, check_apart, check_inside, played, ties, variants
 from tests.helpers.positions import board
-from tools import pictures as tool
+from tools import __main__ as tool
 from wotd_env import Game, Phase, Rules
 from wotd_env.rendering import (
     glyphs,
