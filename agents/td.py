@@ -34,6 +34,7 @@ from wotd_env.core.state import States
 from wotd_env.planning import learned
 from wotd_env.planning.learned import HIDDEN, Features, LearnedValue
 from wotd_env.planning.playing import Turns, play_turns
+from wotd_env.planning.slots import CHUNK
 from wotd_env.planning.vectors import BLOCK
 from wotd_env.policies.planner import Planner
 from wotd_env.policies.td import Td
@@ -195,6 +196,42 @@ def self_play(
     return Samples(th.from_numpy(active).flatten(0, 1), th.from_numpy(chances).flatten(0, 1))
 
 
+def play_slices(
+    rules: Rules, state: States, value: LearnedValue, at_random: NDArray[np.bool_], td_lambda: float
+) -> Samples:
+    """Play turns in all games on the connected Ray cluster, in place, and return the samples of `self_play`.
+
+    Any node plays any slice of the games, because a game does not depend on its slice. If a node dies, another node
+    plays the slice again.
+    """
+    import ray
+
+    from wotd_env.adapters.ray import num_cpus
+
+    # Two slices per CPU even out the speeds of the CPUs. Slices smaller than the planner's chunks would waste time.
+    count = max(1, min(2 * num_cpus(), len(state) // CHUNK))
+    games = np.array_split(np.arange(len(state)), count)
+    network, task = ray.put(value.network), ray.remote(num_cpus=1, max_retries=-1)(_play_slice)
+    played = ray.get(
+        [task.remote(rules, network, state[part], at_random[:, part], td_lambda) for part in games]
+    )
+    for part, (after, _) in zip(games, played, strict=True):
+        state[part] = after
+    # Order the samples as a single process does: by turn, and within a turn by game.
+    by_turn = [[part.reshape(len(at_random), -1, part.shape[1]) for part in samples] for _, samples in played]
+    columns = (np.concatenate(parts, 1) for parts in zip(*by_turn, strict=True))
+    return Samples(*(th.from_numpy(column).flatten(0, 1) for column in columns))
+
+
+def _play_slice(
+    rules: Rules, network: learned.Network, state: States, at_random: NDArray[np.bool_], td_lambda: float
+) -> tuple[States, list[NDArray[np.generic]]]:
+    """Return the games after their turns, and the samples as arrays."""
+    state = state.copy()  # Ray's arrays are read-only
+    samples = self_play(Game(rules), state, LearnedValue(rules, network), at_random, td_lambda)
+    return state, [column.numpy() for column in samples]
+
+
 def falling(start: float, done: float) -> float:
     """Return the learning rate after the share `done` of a training run: cosine decay from `start` to `start` / 50."""
     return float(start * (0.02 + 0.98 * (1 + np.cos(np.pi * min(done, 1))) / 2))
@@ -259,10 +296,7 @@ class Run(runs.Run):
         rng = np.random.default_rng([settings.seed, number])
         at_random = rng.random((settings.turns, settings.games)) < settings.explore
         if settings.ray:
-            from agents.cluster import play_slices
-
-            played = play_slices(self_play, settings.rules, self.state, value, at_random, settings.td_lambda)
-            return Samples(*played)
+            return play_slices(settings.rules, self.state, value, at_random, settings.td_lambda)
         return self_play(self.game, self.state, value, at_random, settings.td_lambda, self.turns(number))
 
     def turns(self, number: int) -> Play:

@@ -69,15 +69,15 @@ def test_td_learns_the_same_on_a_cluster_that_loses_slices(tmp_path, monkeypatch
     first = tmp_path / "first"
 
     def play_or_die(*arguments):
-        from agents import cluster  # the node imports the unpatched module
+        from agents import td  # the node imports the unpatched module
 
         try:
             first.touch(exist_ok=False)
         except FileExistsError:
-            return cluster._play_slice(*arguments)
+            return td._play_slice(*arguments)
         os._exit(1)
 
-    monkeypatch.setattr("agents.cluster._play_slice", play_or_die)
+    monkeypatch.setattr("agents.td._play_slice", play_or_die)
     settings = dataclasses.replace(TINY_TD, games=600, updates=5, threads=2)
     local = trained(TINY_TD, tmp_path / "local", games=600, updates=5, threads=2)
 
