@@ -8,7 +8,6 @@ import inspect
 import shlex
 import shutil
 import sys
-import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
@@ -18,6 +17,7 @@ from typing import Any
 
 import tyro
 from rich.console import Console
+from rich.progress import Progress
 
 from agents import checkpoint, evaluate
 from agents.checkpoint import CHECKPOINT, CheckpointError
@@ -142,30 +142,20 @@ def train(run: Run, console: Console) -> dict[str, Counts]:
 
 @contextmanager
 def progress_of(run: Run, console: Console) -> Iterator[Callable[[Run], None]]:
-    """Yield a function that shows progress: a line at each milestone, and in a terminal the state after each update."""
-    calls, shown, start = 0, -1, (0.0, 0)
-    with console.status("") as status:
+    """Yield a function that shows progress: a line at each milestone, and in a terminal a bar."""
+    shown = -1
+    with Progress(console=console, transient=True) as bar:
+        task = bar.add_task(run.unit, total=run.total)
 
         def show(run: Run) -> None:
-            nonlocal calls, shown, start
-            calls += 1
-            line = f"{run.done / run.total:4.0%}  {run.done:,} {run.unit}"
-            if calls <= 2:  # the first update compiles kernels: measure the speed after it
-                start = time.perf_counter(), run.done
-                status.update(line)
-            else:
-                speed = (run.done - start[1]) / (time.perf_counter() - start[0])
-                minutes = max(run.total - run.done, 0) / speed / 60
-                left = f"{minutes:.0f} min" if minutes < 120 else f"{minutes / 60:.1f} h"
-                left = f"{60 * minutes:.0f} s" if minutes < 1 else left
-                status.update(paced := f"{line}, {speed:,.0f}/s, {left} left")
-                if calls == 3 and run.done < run.total:
-                    console.print(paced, soft_wrap=True)
+            nonlocal shown
+            bar.update(task, completed=run.done)
             if run.milestone > shown:
                 shown = run.milestone
                 latest = run.curve[-len(run.references) :]
                 wins = ", ".join(f"{row.opponent} {row.wins / row.games:.0%}" for row in latest)
-                console.print(f"{line}, wins: {wins}", soft_wrap=True)
+                line = f"{run.done / run.total:4.0%}  {run.done:,} {run.unit}, wins: {wins}"
+                console.print(line, soft_wrap=True)
 
         yield show
 

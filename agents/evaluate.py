@@ -2,12 +2,10 @@
 
 import csv
 import io
-import tempfile
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from importlib.util import find_spec
-from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from rich.table import Table
@@ -94,22 +92,28 @@ def draw_curve(rows: Sequence[Measurement], unit: str, players: int) -> bytes:
     from matplotlib.figure import Figure  # takes most of a second to import
 
     figure = Figure((8, 4.5), layout="constrained")
-    axes = figure.add_subplot(title="Strength in training", ylabel="games won", ylim=(0, 1))
+    axes = figure.add_subplot(title="Strength in training", ylabel="games won against")
     axes.set_xlabel(f"{unit} of the learner (millions)")
-    for opponent in dict.fromkeys(row.opponent for row in rows):
-        points = [row for row in rows if row.opponent == opponent]
-        done = [row.done / 1e6 for row in points]
-        low, high = zip(*(proportion_confint(row.wins, row.games) for row in points), strict=True)
-        (line,) = axes.plot(done, [row.wins / row.games for row in points], label=f"against {opponent}")
-        axes.fill_between(done, low, high, color=line.get_color(), alpha=0.25, linewidth=0)
-    axes.axhline(1 / players, color="grey", linewidth=0.8, linestyle=":")
-    axes.yaxis.set_major_formatter(lambda share, _: f"{share:.0%}")
-    axes.grid(alpha=0.3)
+    plot_curve(axes, rows, players)
     if rows:
         axes.legend(loc="lower right")
     picture = io.BytesIO()
     figure.savefig(picture, dpi=150)
     return picture.getvalue()
+
+
+def plot_curve(axes: Any, rows: Sequence[Measurement], players: int) -> None:
+    """Plot the shares of games won against each opponent in matplotlib axes, with their 95 % intervals."""
+    for opponent in dict.fromkeys(row.opponent for row in rows):
+        points = [row for row in rows if row.opponent == opponent]
+        done = [row.done / 1e6 for row in points]
+        low, high = zip(*(proportion_confint(row.wins, row.games) for row in points), strict=True)
+        (line,) = axes.plot(done, [row.wins / row.games for row in points], label=opponent)
+        axes.fill_between(done, low, high, color=line.get_color(), alpha=0.25, linewidth=0)
+    axes.axhline(1 / players, color="grey", linewidth=0.8, linestyle=":")
+    axes.yaxis.set_major_formatter(lambda share, _: f"{share:.0%}")
+    axes.set_ylim(0, 1)
+    axes.grid(alpha=0.3)
 
 
 def table(results: dict[str, Counts], players: int) -> Table:
@@ -134,8 +138,8 @@ def strength(policy: str, rules: Rules, results: dict[str, Counts]) -> str:
     """Return the strength of a policy in words: against perfect play if possible, else against a reference.
 
     Against perfect play, the share of games won is one half minus half of the regret per game. The regret needs the
-    extra `arena` and a table of the solved board in the cache folder. Boards of at most `SMALL` plain spaces are solved
-    if there is no table. The last entry of `results` counts the games against the strongest reference.
+    extra `arena` and a table of the solved board in the cache folder. A missing table of a board of at most `SMALL`
+    plain spaces is made. The last entry of `results` counts the games against the strongest reference.
     """
     opponent, counts = list(results.items())[-1]
     share = 100 * counts.wins / counts.games
@@ -149,14 +153,11 @@ def strength(policy: str, rules: Rules, results: dict[str, Counts]) -> str:
     file = solver.cache_file(rules)
     if not file.is_file() and rules.spaces > SMALL:
         return f"{by_games} A comparison with perfect play needs a table: wotd solve --spaces {rules.spaces}"
-    with tempfile.TemporaryDirectory() as folder:
-        if not file.is_file():
-            file = Path(folder, "perfect.wotd")
-        try:
-            solution = solver.load(file) if file.is_file() else solver.solve(rules.spaces, file)
-            grades = analysis.grade(policy, solution, GRADED, seed=FINAL, opponent=f"oracle:{file}").all
-        except (ValueError, OSError) as error:  # a damaged table must not make a finished run fail
-            return f"{by_games} No comparison with perfect play: {' '.join(str(error).split())}"
+    try:
+        table = solver.solve(rules.spaces, file)
+        grades = analysis.grade(policy, table, GRADED, seed=FINAL, opponent=f"oracle:{file}").all
+    except (ValueError, OSError) as error:  # a damaged table must not make a finished run fail
+        return f"{by_games} No comparison with perfect play: {' '.join(str(error).split())}"
     return (
         f"It would win {max(grades.share_against_perfect, 0):.1f} of 100 games against perfect play "
         f"({grades.share_against_perfect:.2f} % ± {grades.share_against_perfect_error:.2f}, 95 % interval of "

@@ -93,10 +93,7 @@ class Settings(settings.Settings):
     """Threads: the network learns in one, the critic in the other."""
 
 
-PRESETS = {
-    "quick": Settings(),
-    "standard": Settings(preset="standard", updates=1800, milestones=40),
-}
+PRESETS = {"quick": Settings(), "standard": Settings(preset="standard", updates=1800, milestones=40)}
 
 # ------------------------------------------------------------------------------------------------------------- network
 

@@ -344,26 +344,6 @@ def opened(kind: type[Run], settings: Any) -> Iterator[Any]:
 
 
 @contextmanager
-def continued(kind: type[Run], settings: Any) -> Iterator[Any]:
-    """Start a run in `settings.folder`, or resume the run in it if the settings are the same; see `opened`."""
-    if (settings.folder / CHECKPOINT).is_file():
-        started = kind.read_settings(settings.folder)
-        if kept(started) != kept(settings):
-            why = "was started with other settings; remove the folder"
-            raise CheckpointError(f"the run in {settings.folder} {why}")
-        settings = started
-    with opened(kind, settings) as run:
-        yield run
-
-
-def read_result(folder: Path) -> dict[str, Counts] | None:
-    """Return the final results of a run by opponent, or None if the run is not finished."""
-    file = folder / RESULT
-    results = json.loads(file.read_text()) if file.is_file() else {}
-    return {name: Counts(**counts) for name, counts in results.items()} or None
-
-
-@contextmanager
 def stopping(run: Run, say: Callable[[str], None]) -> Iterator[None]:
     """Stop the run after the current update on Ctrl-C or SIGTERM; a second signal stops it at once."""
 

@@ -24,7 +24,12 @@ Count = Annotated[int, "an integer of at least 1"]
 Share = Annotated[float, "from 0 to 1"]
 Positive = Annotated[float, "a positive number"]
 NotNegative = Annotated[float, "a number that is not negative"]
-"""Types of settings with limits, which `Settings` checks."""
+LIMITS = {
+    Share: lambda value: 0 <= value <= 1,
+    Positive: lambda value: 0 < value < math.inf,
+    NotNegative: lambda value: 0 <= value < math.inf,
+}
+"""Types of settings with limits, which `Settings` checks. `LIMITS` contains the tests of real numbers."""
 
 
 class SettingError(ValueError):
@@ -63,12 +68,8 @@ class Settings:
             value = getattr(self, name)
             if hint == Count:
                 check_integer(name, value, 1)
-            elif hint == Share:
-                self.check(name, 0 <= value <= 1, "must be from 0 to 1")
-            elif hint == Positive:
-                self.check(name, 0 < value < math.inf, "must be a positive number")
-            elif hint == NotNegative:
-                self.check(name, 0 <= value < math.inf, "must be a number that is not negative")
+            elif hint in LIMITS:
+                self.check(name, LIMITS[hint](value), f"must be {hint.__metadata__[0]}")
             elif get_origin(hint) is Literal:
                 self.check(name, value in get_args(hint), f"must be {' or '.join(get_args(hint))}")
 

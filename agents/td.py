@@ -258,7 +258,11 @@ class Run(runs.Run):
         self.game = Game(settings.rules, num_threads=max(1, settings.threads - 1))
         self.network = Network(settings.rules, settings.width)
         if settings.init != "none" and settings.resume is None:
-            self.network.load(initial(settings))
+            policy = settings.policy("init", Td, "a policy with a learned value, such as td or td:FILE")
+            weights = policy.learned(settings.rules).network
+            width = weights.rows.shape[1]
+            settings.check("width", settings.width == width, f"must be {width}, as in init = {settings.init}")
+            self.network.load(weights)
         average = get_ema_multi_avg_fn(settings.average)  # type: ignore[no-untyped-call]
         self.averaged = AveragedModel(self.network, multi_avg_fn=average)  # its `module` plays the games
         self.optimizer = th.optim.Adam(self.network.parameters(), lr=settings.learning_rate, fused=True)
@@ -342,12 +346,3 @@ class Run(runs.Run):
         super().restore(saved)
         self.averaged.load_state_dict(saved["averaged"])
         self.samples = [Samples(*samples) for samples in saved["samples"]]
-
-
-def initial(settings: Settings) -> learned.Network:
-    """Load the weights of the policy `init`; raise SettingError if they do not fit."""
-    policy = settings.policy("init", Td, "a policy with a learned value, such as td or td:FILE")
-    network: learned.Network = policy.learned(settings.rules).network
-    width = network.rows.shape[1]
-    settings.check("width", settings.width == width, f"must be {width}, as in init = {settings.init}")
-    return network

@@ -9,10 +9,9 @@ positions by cross-entropy on the chances to win. Equal settings give equal weig
 """
 
 import sys
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass, replace
 from datetime import datetime
-from functools import partial
 from pathlib import Path
 from typing import NamedTuple
 
@@ -20,7 +19,6 @@ import numpy as np
 import torch as th
 import tyro
 from numpy.typing import NDArray
-from rich.console import Console
 from rich.progress import track
 from torch import nn
 
@@ -93,10 +91,7 @@ class Positions(NamedTuple):
     value: th.Tensor  # float32 (M,): the expected reward of the seat to act
 
 
-Shown = Callable[[range], Iterable[int]]  # iterates over numbers, and may show progress
-
-
-def gather(table: Table, settings: Settings, shown: Shown = iter) -> Positions:
+def gather(table: Table, settings: Settings) -> Positions:
     """Play perfect games; return the positions before turns and at their possible ends, in random order."""
     game = Game(Rules(spaces=table.spaces))
     features = Features.of(game.rules)
@@ -114,7 +109,7 @@ def gather(table: Table, settings: Settings, shown: Shown = iter) -> Positions:
         return values
 
     state = game.reset(settings.games, seed=settings.seed << 32, roll=False)
-    for _ in shown(range(settings.turns)):
+    for _ in track(range(settings.turns), "perfect play"):
         keep(state, table.for_seats(game, state))
         play_turns(game, state, perfect, rng.random(len(state)) < settings.explore)
         game.reset(state, where=game.is_over(state), roll=False)
@@ -122,13 +117,13 @@ def gather(table: Table, settings: Settings, shown: Shown = iter) -> Positions:
     return Positions(*(th.from_numpy(np.concatenate(each)[order]) for each in (active, value)))
 
 
-def fit(rules: Rules, positions: Positions, settings: Settings, shown: Shown = iter) -> Network:
+def fit(rules: Rules, positions: Positions, settings: Settings) -> Network:
     """Fit a network to positions."""
     th.manual_seed(settings.seed)
     rng = np.random.default_rng([settings.seed, 1])
     network = Network(rules, settings.width)
     optimizer = th.optim.Adam(network.parameters(), lr=settings.learning_rate, fused=True)
-    for step in shown(range(settings.steps)):
+    for step in track(range(settings.steps), "gradient steps"):
         falling = 0.01 + 0.99 * (1 + np.cos(np.pi * step / settings.steps)) / 2
         optimizer.param_groups[0]["lr"] = settings.learning_rate * falling
         chosen = th.from_numpy(rng.integers(len(positions.value), size=settings.batch_size))
@@ -141,41 +136,35 @@ def fit(rules: Rules, positions: Positions, settings: Settings, shown: Shown = i
     return network
 
 
-def distil(settings: Settings, console: Console) -> Grades:
+def distil(settings: Settings) -> Grades:
     """Fit and grade the network; write `value.npz`, `config.json` and `result.json` to the run folder."""
     assert settings.folder is not None
     table = load(settings.table)
     runs.make_folder(settings.folder)
     runs.write_json(settings.folder / "config.json", asdict(settings))
     th.set_num_threads(1)  # else the order of sums would depend on the number of threads
-
-    shown = partial(track, console=console)
-    positions = gather(table, settings, partial(shown, description="perfect play"))
-    steps = partial(shown, description="gradient steps")
-    value = fit(Rules(spaces=table.spaces), positions, settings, steps).value()
+    positions = gather(table, settings)
+    value = fit(Rules(spaces=table.spaces), positions, settings).value()
     files.write(settings.folder / "value.npz", learned.save(value))
-    with console.status(f"grading {settings.final_games:,} games"):
-        # A player's regret determines its win share only if the opponent is perfect.
-        opponent = f"oracle:{table.file}"
-        grades = grade(Planner(value), table, settings.final_games, seed=FINAL, opponent=opponent)
+    # A player's regret determines its win share only if the opponent is perfect.
+    opponent = f"oracle:{table.file}"
+    grades = grade(Planner(value), table, settings.final_games, seed=FINAL, opponent=opponent)
     runs.write_json(settings.folder / runs.RESULT, {"positions": len(positions.value), **grades.as_dict()})
     return grades
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command; return its exit code: 0, or 2 for a user's mistake."""
-    console = Console()
     settings = tyro.cli(Settings, args=arguments)
     into = settings.folder or Path("runs", f"{datetime.now():%Y-%m-%d_%H-%M-%S}")
     try:
-        every = distil(replace(settings, folder=into), console).all
+        every = distil(replace(settings, folder=into)).all
     except (ValueError, OSError) as problem:
         print(f"distil: error: {problem}", file=sys.stderr)
         return 2
-    console.print(
+    print(
         f"Against perfect play: {every.share_against_perfect:.3f} % (± {every.share_against_perfect_error:.3f}); "
-        f"its regret is {every.regret:.6f} per decision. The network is the policy td:{into}",
-        soft_wrap=True,
+        f"its regret is {every.regret:.6f} per decision. The network is the policy td:{into}"
     )
     return 0
 

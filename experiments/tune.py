@@ -7,6 +7,7 @@ the folder under the same paths.
 """
 
 import importlib
+import json
 import sys
 from collections.abc import Sequence
 from dataclasses import dataclass, fields, replace
@@ -18,10 +19,10 @@ import tyro
 from rich.console import Console
 from rich.table import Table
 
-from agents.checkpoint import CheckpointError
+from agents.checkpoint import CHECKPOINT, CheckpointError
 from agents.command import parse
 from agents.evaluate import in_percent
-from agents.runs import LEARNERS, continued, read_result
+from agents.runs import LEARNERS, RESULT, opened
 from agents.settings import SettingError, kept
 from wotd_env.adapters.ray import connect
 from wotd_env.core.arguments import check_integer
@@ -129,10 +130,15 @@ def words_of(drawn: dict[str, Any]) -> str:
 
 def run_trial(name: str, settings: Any) -> None:
     """Start or resume a trial, and report its strength: the share of games won against the strongest reference."""
-    kind = importlib.import_module(LEARNERS[name]).Run
-    counts = read_result(settings.folder)
-    if counts is None or kept(kind.read_settings(settings.folder)) != kept(settings):
-        with continued(kind, settings) as run:
+    kind, result = importlib.import_module(LEARNERS[name]).Run, settings.folder / RESULT
+    if (settings.folder / CHECKPOINT).is_file():
+        started = kind.read_settings(settings.folder)
+        if kept(started) != kept(settings):
+            why = "was started with other settings; remove the folder"
+            raise CheckpointError(f"the run in {settings.folder} {why}")
+        settings = started
+    if not result.is_file():
+        with opened(kind, settings) as run:
             shown = len(run.curve)
 
             def progress(run: Any) -> None:
@@ -143,10 +149,11 @@ def run_trial(name: str, settings: Any) -> None:
                     tune.report({"strength": strength, "trained": run.done / run.total})
 
             run.train(progress)
-            counts = run.finish()
-    opponent, result = list(counts.items())[-1]
-    strength = result.wins / result.games
-    tune.report({"strength": strength, "trained": 1.0, "opponent": opponent, **result._asdict()})
+            run.finish()
+    opponent, counts = list(json.loads(result.read_text()).items())[-1]
+    tune.report(
+        {"strength": counts["wins"] / counts["games"], "trained": 1.0, "opponent": opponent, **counts}
+    )
 
 
 def show(results: Any, name: str, folder: Path, console: Console) -> int:

@@ -17,7 +17,7 @@ import numpy as np
 
 from agents import checkpoint
 from agents.checkpoint import CHECKPOINT
-from agents.evaluate import in_percent
+from agents.evaluate import Measurement, in_percent, plot_curve
 from agents.export import load
 from agents.player import to_onnx
 from agents.runs import LEARNERS, RESULT
@@ -130,16 +130,10 @@ def draw(cards: list[dict[str, Any]], file: Path) -> None:
     grid = figure.subplots(lines, columns, squeeze=False, sharey=True).ravel()
     for axes, card in zip(grid, cards, strict=False):
         rules = Rules.from_dict(card["rules"])
-        for opponent in dict.fromkeys(row[2] for row in card["curve"]):
-            points = [(row[0] / 1e6, row[4] / row[3]) for row in card["curve"] if row[2] == opponent]
-            axes.plot(*zip(*points, strict=True), label=opponent)
-        axes.axhline(1 / rules.players, color="grey", linewidth=0.8, linestyle=":")
+        plot_curve(axes, [Measurement(*row) for row in card["curve"]], rules.players)
         board = "" if rules.spaces == Rules.spaces else f", {rules.spaces} plain spaces"
         axes.set_title(f"{card['policy']}, {rules.players} players, powers {rules.powers}{board}", fontsize=9)
         axes.set_xlabel(f"million {card['columns'][0]}", fontsize=8)
-        axes.set_ylim(0, 1)
-        axes.yaxis.set_major_formatter(lambda share, _: f"{share:.0%}")
-        axes.grid(alpha=0.3)
     for axes in grid[len(cards) :]:
         axes.set_axis_off()
     if cards:

@@ -305,7 +305,7 @@ def test_the_last_line_shows_the_win_rate_against_perfect_play(
     (tmp_path / "value.npz").write_bytes(learned.save(value))
     results = {"random": Counts(10, 9, 0, 1), "planner": Counts(8, 2, 2, 4)}
     shown = evaluate.strength(str(tmp_path), rules, results)
-    assert not (tmp_path / "missing").exists()
+    assert (tmp_path / "missing").exists() != cached
     assert re.match(r"It would win \d+\.\d of 100 games against perfect play", shown)
     found = re.search(r"\((\d+\.\d+) % ± (\d+\.\d+), 95 % interval of 2,000 graded games", shown)
     assert found is not None
