@@ -67,20 +67,15 @@ def parse(arguments: Sequence[str], learners: dict[str, str] = LEARNERS) -> tupl
         config=(tyro.conf.OmitArgPrefixes,),
     )
     if origin.resume:
-        ask_consent(settings, {option.partition("=")[0] for option in options})
+        code = code_options(settings)
+        if not {option.partition("=")[0] for option in options} >= code.keys():
+            again = shlex.join(word for option in code.items() for word in option)
+            raise CheckpointError(
+                f"{origin.resume / CHECKPOINT} names code that would be run: {again}. "
+                f"If you trust this code, add {again}"
+            )
     now = f"{datetime.now():%Y-%m-%d_%H-%M-%S}"
     return learner, replace(settings, folder=settings.folder or Path("runs", now))
-
-
-def ask_consent(settings: Any, given: set[str]) -> None:
-    """Raise CheckpointError if a setting in the checkpoint names code and `given` does not contain its option."""
-    code = code_options(settings)
-    if not given >= code.keys():
-        again = shlex.join(word for option in code.items() for word in option)
-        raise CheckpointError(
-            f"{settings.resume / CHECKPOINT} names code that would be run: {again}. "
-            f"If you trust this code, add {again}"
-        )
 
 
 def main(arguments: Sequence[str] | None = None, learners: dict[str, str] = LEARNERS) -> int:

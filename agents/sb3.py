@@ -126,24 +126,20 @@ class PathPolicy(MaskableActorCriticPolicy):
         self.optimizer = self.optimizer_class(self.parameters(), lr=lr_schedule(1), **self.optimizer_kwargs)  # type: ignore[call-arg]
 
 
-def device_of(name: str) -> th.device:
-    """Return a device of torch; raise SettingError if a tensor cannot be made on the device."""
-    try:
-        (number := th.zeros((), device=name)).item()
-    except Exception as error:  # torch raises almost any kind of exception
-        why = str(error).splitlines()[0]
-        raise SettingError(f"device must be cpu or another device of torch, got {name!r}: {why}") from error
-    return number.device
-
-
 def make_model(settings: Settings, env: VecEnv) -> MaskablePPO:
     """Return an untrained model for `env`. The seed takes effect at the next reset of `env`.
 
-    Also set torch's number of threads, because sums depend on it, and make operations on a GPU deterministic.
+    Also set torch's number of threads, because sums depend on it, and make operations on a GPU deterministic. Raise
+    SettingError if a tensor cannot be made on the device.
     """
     th.set_num_threads(settings.threads)
-    device = device_of(settings.device)
-    if device.type != "cpu":
+    try:
+        (number := th.zeros((), device=settings.device)).item()
+    except Exception as error:  # torch raises almost any kind of exception
+        why = str(error).splitlines()[0]
+        message = f"device must be cpu or another device of torch, got {settings.device!r}: {why}"
+        raise SettingError(message) from error
+    if number.device.type != "cpu":
         th.use_deterministic_algorithms(True)
         os.environ.setdefault("CUBLAS_WORKSPACE_CONFIG", ":4096:8")  # CUDA requires it for determinism
     model = MaskablePPO(
@@ -159,7 +155,7 @@ def make_model(settings: Settings, env: VecEnv) -> MaskablePPO:
         clip_range=settings.clip,
         policy_kwargs={"rules": settings.rules, "width": settings.width},
         seed=settings.seed,
-        device=device,
+        device=number.device,
     )
     # SB3 has called `env.seed(settings.seed)`, so game i + 1 of seed s would be game i of seed s + 1. Set other seeds.
     env.seed(settings.seed << 32)

@@ -142,7 +142,10 @@ class SelfPlay:
             last[done] = -1
         # A_t = d_t + trace * A_t',  d_t = r_t + V(s_t') - V(s_t), where t' is the next decision of the same seat
         ahead = np.zeros((size, players), np.float32)
-        value_ahead = np.stack([self.value(network, seat) for seat in range(players)], 1)
+        with th.no_grad():
+            masks = th.from_numpy(self.mask)
+            views = (th.from_numpy(game.observe(state, seat=seat)) for seat in range(players))
+            value_ahead = np.stack([network(view, masks)[1].numpy() for view in views], 1)
         advantage = np.empty_like(value)
         for t in reversed(range(steps)):
             at, goes_on = (everyone, actor[t]), ~final[t]
@@ -150,14 +153,6 @@ class SelfPlay:
             advantage[t] = ahead[at] = delta + trace * goes_on * ahead[at]
             value_ahead[at] = value[t]
         return Rollout(seen, mask, action, log_prob, value, advantage)
-
-    def value(self, network: Network, seat: int) -> Array:
-        """Return the value of every running game for a seat, float32 (N,)."""
-        with th.no_grad():
-            values: Array = network(
-                th.from_numpy(self.game.observe(self.state, seat=seat)), th.from_numpy(self.mask)
-            )[1].numpy()
-        return values
 
 
 def learn(

@@ -42,9 +42,9 @@ def table(results: list[benchmark.Result]) -> str:
     references = [name for name in benchmark.REFERENCES if name in played]
     rows = []
     for result in results:
-        cells = _regrets(result.regret)
+        board, cells = _named(result.rules.spaces, result.rules), _regrets(result.regret)
         shares = (result.against_perfect, *map(result.win_shares[2].get, references))
-        rows.append((_board(result.rules), f"`{result.agent}`", *cells, *map(percent, shares)))
+        rows.append((board, f"`{result.agent}`", *cells, *map(percent, shares)))
     head = ("plain spaces", "agent", *KINDS, "perfect play", *(f"`{name}`" for name in references))
     return pages.table(head, rows, right=range(2, len(head)))
 
@@ -59,7 +59,8 @@ def rolled_out_table() -> str:
             actions, _ = measuring.act(make_policy(name), positions, seed=0)
             regrets[f"`{name}`"] = positions.regret(actions)
         rows += [
-            (_game(rules), name, *_regrets(mean_regret(positions, each))) for name, each in regrets.items()
+            (_named(rules.players, rules), name, *_regrets(mean_regret(positions, each)))
+            for name, each in regrets.items()
         ]
     return pages.table(("players", "agent", *KINDS), rows, right=range(2, 2 + len(KINDS)))
 
@@ -79,12 +80,8 @@ def _regrets(regret: Regrets) -> list[str]:
     return [f"{1000 * mean.value:.2f} ±{1000 * (mean.high - mean.value):.2f}" for mean in means]
 
 
-def _game(rules: wotd_env.Rules) -> str:
-    return f"{rules.players}" if rules.powers == "none" else f"{rules.players}, {rules.powers} powers"
-
-
-def _board(rules: wotd_env.Rules) -> str:
-    return str(rules.spaces) if rules.powers == "none" else f"{rules.spaces}, {rules.powers} powers"
+def _named(number: int, rules: wotd_env.Rules) -> str:
+    return str(number) if rules.powers == "none" else f"{number}, {rules.powers} powers"
 
 
 def main() -> None:

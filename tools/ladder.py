@@ -16,7 +16,7 @@ from pathlib import Path
 
 import wotd_env
 from tools import pages
-from wotd_env import Rules, make_policy
+from wotd_env import Rules
 from wotd_env.arena import Results, Tournament, run, show
 from wotd_env.cli.progress import progress_bar
 from wotd_env.core.arguments import check_integer
@@ -25,11 +25,10 @@ from wotd_env.policies import plays
 PAGE = pages.ROOT / "docs" / "results" / "ladder.md"
 STORE = pages.ROOT / "runs" / "ladder.sqlite"
 POLICIES = ("random", "first", "greedy", "planner", "td", "ppo")
+PLAYERS = (2, 3, 4, 5)
 KINDS = {"basic game": Rules(), "powers": Rules(powers="own", colors="random")}
 GAMES = 12_800  # games of a matchup; this number gives win shares an error of half a percentage point
-
 SEED = 2026
-WHOLE = ("games", "players", "policies")  # options that have their default values in the published page
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
@@ -40,23 +39,17 @@ def main(arguments: Sequence[str] | None = None) -> None:
     add = parser.add_argument
     add("--games", type=int, default=GAMES, help=f"games of each matchup (default {GAMES})")
     add("--seed", type=int, default=SEED, help=f"default {SEED}")
-    add("--policies", nargs="+", default=list(POLICIES), help=f"default {' '.join(POLICIES)}")
-    add("--players", nargs="+", type=int, default=[2, 3, 4, 5], help="default 2 3 4 5")
     add("--workers", type=int, default=os.cpu_count(), help="number of processes (default: one per core)")
     add("--into", type=Path, help="write all files to this folder instead (a trial)")
     options = parser.parse_args(arguments)
     try:
-        for players in options.players:
-            Tournament(tuple(options.policies), Rules(players=players), options.games, options.seed)
+        Tournament(POLICIES, Rules(), options.games, options.seed)
         check_integer("workers", options.workers, 0)
-        for name in options.policies:
-            make_policy(name)
     except ValueError as error:
         parser.error(str(error))
-    tried = [f"--{name}" for name in WHOLE if getattr(options, name) != parser.get_default(name)]
-    if tried and not options.into:
+    if options.games != GAMES and not options.into:
         parser.error(
-            f"{' and '.join(tried)} makes another page than the published one: name a folder for it with --into FOLDER"
+            "--games makes another page than the published one: name a folder for it with --into FOLDER"
         )
 
     folder = options.into or PAGE.parent
@@ -65,11 +58,11 @@ def main(arguments: Sequence[str] | None = None) -> None:
     file.parent.mkdir(parents=True, exist_ok=True)
 
     played, sections = {}, []
-    for players in options.players:
+    for players in PLAYERS:
         for kind, rules in KINDS.items():
             title = f"{players} players, {kind}"
             rules = replace(rules, players=players)
-            names = tuple(name for name in options.policies if plays(name, rules))
+            names = tuple(name for name in POLICIES if plays(name, rules))
             tournament = Tournament(names, rules, options.games, options.seed)
             with progress_bar(f"games of {title}") as progress:
                 played[title] = run(tournament, file, workers=options.workers, progress=progress)

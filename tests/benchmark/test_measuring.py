@@ -331,7 +331,7 @@ def test_the_results_page_has_every_bundled_board_and_policy(measured):
     assert row.startswith("| 0 | `greedy` | ")
     assert page.table([measured["greedy"]]).count("\n") == 2
     published = page.PAGE.read_text()
-    rows = [(page._board(rules), name) for rules, name in page.wanted(False)]
-    rows += [(page._game(rules), name) for rules, name in page.wanted(True)]
+    rows = [(page._named(rules.spaces, rules), name) for rules, name in page.wanted(False)]
+    rows += [(page._named(rules.players, rules), name) for rules, name in page.wanted(True)]
     for game, name in rows:
         assert f"| {game} | `{name}` | " in published, "run `python -m tools.benchmark`"
