@@ -8,8 +8,7 @@ import inspect
 import shlex
 import shutil
 import sys
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from dataclasses import replace
 from datetime import datetime
 from pathlib import Path
@@ -120,9 +119,25 @@ def work(run: Run, console: Console) -> int:
 
 
 def train(run: Run, console: Console) -> dict[str, Counts]:
-    """Train, measure the strength, and write the results to the run folder; show the progress."""
+    """Train, measure the strength, and write the results to the run folder.
+
+    In a terminal a bar shows the progress. A line shows the strength at each milestone.
+    """
+    bar, shown = Progress(console=console, transient=True), 0
+    task = bar.add_task(run.unit, total=run.total)
+
+    def show(run: Run) -> None:
+        nonlocal shown
+        bar.update(task, completed=run.done)
+        if len(run.curve) > shown:
+            shown = len(run.curve)
+            latest = run.curve[-len(run.references) :]
+            wins = ", ".join(f"{row.opponent} {row.wins / row.games:.0%}" for row in latest)
+            line = f"{run.done / run.total:4.0%}  {run.done:,} {run.unit}, wins: {wins}"
+            console.print(line, soft_wrap=True)
+
     try:
-        with progress_of(run, console) as show, stopping(run, console.print):
+        with bar, stopping(run, console.print):
             run.train(show)
     finally:
         picture = evaluate.draw_curve(run.curve, run.unit, run.settings.rules.players)
@@ -133,26 +148,6 @@ def train(run: Run, console: Console) -> dict[str, Counts]:
         results = run.finish()
     console.print(evaluate.table(results, run.settings.rules.players))
     return results
-
-
-@contextmanager
-def progress_of(run: Run, console: Console) -> Iterator[Callable[[Run], None]]:
-    """Yield a function that shows progress: a line at each milestone, and in a terminal a bar."""
-    shown = -1
-    with Progress(console=console, transient=True) as bar:
-        task = bar.add_task(run.unit, total=run.total)
-
-        def show(run: Run) -> None:
-            nonlocal shown
-            bar.update(task, completed=run.done)
-            if run.milestone > shown:
-                shown = run.milestone
-                latest = run.curve[-len(run.references) :]
-                wins = ", ".join(f"{row.opponent} {row.wins / row.games:.0%}" for row in latest)
-                line = f"{run.done / run.total:4.0%}  {run.done:,} {run.unit}, wins: {wins}"
-                console.print(line, soft_wrap=True)
-
-        yield show
 
 
 # ---------------------------------------------------------------------------------------------------- the next commands

@@ -1,9 +1,7 @@
 """Actor-critic by self-play in NumPy only, for the basic game of two players.
 
 One network plays both seats and learns from the results of the games only. All gradients are written by hand. Each
-decision is used in only one gradient step.
-
-Seed 0 reaches a win rate of 41 % against `greedy` in 0.7 minutes of processor time. One thread is enough:
+decision is used in only one gradient step. One thread is enough:
 
     OPENBLAS_NUM_THREADS=1 python examples/actor_critic_numpy.py
 """

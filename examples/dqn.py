@@ -3,8 +3,6 @@
 The example shows where Q-learning needs masks: in the greedy action, the exploring action and the target. It also shows
 how to use a vector environment with autoreset, and n-step targets for a reward at the end of the game.
 
-Seed 0 reaches a win rate of 16 % against `greedy` in 1.8 minutes of processor time.
-
     python examples/dqn.py
     python examples/dqn.py --help         # all settings
 """
@@ -89,25 +87,12 @@ def make_games(opponent: str, games: int) -> Any:
     return gymnasium.make_vec(name, num_envs=games, opponents=opponent, encoding="features")
 
 
-class Memory:
-    """The replay buffer. A transition is a decision, its action, the n-step return, and the decision n steps later."""
-
-    def __init__(self, size: int, game: Game) -> None:
-        self.observation, self.later = np.zeros((2, size, game.observation_size), np.int8)
-        self.later_mask = np.zeros((size, game.num_actions), np.int8)
-        self.action = np.zeros(size, np.int64)
-        self.reward = np.zeros(size, np.float32)
-        self.final = np.zeros(size, np.bool_)
-        self.size = self.added = 0
-
-    def add(self, **rows: Array) -> None:
-        """Add transitions. In a full memory they replace the oldest transitions."""
-        count, size = len(rows["action"]), len(self.action)
-        at = (self.added + np.arange(count)) % size
-        for name, values in rows.items():
-            getattr(self, name)[at] = values
-        self.added += count
-        self.size = min(self.added, size)
+def new_memory(size: int, game: Game) -> Array:
+    """Return an empty replay buffer (size,) of decisions, actions, n-step returns, and decisions n steps later."""
+    seen, mask = (np.int8, game.observation_size), (np.int8, game.num_actions)
+    outcome = [("action", np.int64), ("reward", np.float32), ("final", np.bool_)]
+    fields = [("observation", *seen), *outcome, ("later", *seen), ("later_mask", *mask)]
+    return np.zeros(size, np.dtype(fields, align=True))
 
 
 def train(settings: Settings) -> Network:
@@ -119,7 +104,7 @@ def train(settings: Settings) -> Network:
     network, target = (Network(envs.game, settings.width) for _ in range(2))
     target.load_state_dict(network.state_dict())
     optimizer = th.optim.Adam(network.parameters())
-    memory = Memory(settings.memory, envs.game)
+    memory, added = new_memory(settings.memory, envs.game), 0
     recent: deque[tuple[Array, ...]] = deque(maxlen=settings.n_step)
 
     observation, info = envs.reset(seed=settings.seed)
@@ -142,11 +127,12 @@ def train(settings: Settings) -> Network:
         ended = terminated | truncated
         # The step after the end of a game only starts the next game and ignores its action, so it is not stored.
         recent.append((before, action, reward, ended, ~started_anew))
-        remember(memory, recent, observation, info["action_mask"])
-        if memory.size >= settings.batch:
+        added += remember(memory, added, recent, observation, info["action_mask"])
+        if added >= settings.batch:
             optimizer.param_groups[0]["lr"] = settings.learning_rate * (1 - share)
             for _ in range(settings.updates):
-                learn(network, target, optimizer, memory, rng.integers(memory.size, size=settings.batch))
+                rows = memory[rng.integers(min(added, settings.memory), size=settings.batch)]
+                learn(network, target, optimizer, rows)
         if step % settings.target_every == 0:
             target.load_state_dict(network.state_dict())
         if 10 * (step + 1) // settings.steps > 10 * step // settings.steps:
@@ -157,34 +143,36 @@ def train(settings: Settings) -> Network:
     return network
 
 
-def remember(memory: Memory, recent: deque[tuple[Array, ...]], later: Array, later_mask: Array) -> None:
-    """Add the transitions that began n steps ago. Their returns sum the rewards up to now or to the end of the game."""
+def remember(
+    memory: Array, added: int, recent: deque[tuple[Array, ...]], later: Array, later_mask: Array
+) -> int:
+    """Add the transitions that began n steps ago after `added` earlier ones; return the number of new transitions.
+
+    The returns sum the rewards up to now or to the end of the game. In a full memory the oldest transitions are lost.
+    """
     if len(recent) < (recent.maxlen or 0):
-        return
+        return 0
     observation, action, _, _, valid = recent[0]
     total, final = np.zeros(len(action), np.float32), np.zeros(len(action), np.bool_)
     for _, _, reward, ended, _ in recent:
         total += np.where(final, 0, reward)
         final |= ended
-    rows = {"observation": observation, "action": action, "reward": total, "final": final}
-    rows |= {"later": later, "later_mask": later_mask}
-    memory.add(**{name: values[valid] for name, values in rows.items()})
+    at = (added + np.arange(valid.sum())) % len(memory)
+    columns = observation, action, total, final, later, later_mask
+    for name, values in zip(memory.dtype.names or (), columns, strict=True):
+        memory[name][at] = values[valid]
+    return len(at)
 
 
-def learn(
-    network: Network, target: Network, optimizer: th.optim.Optimizer, memory: Memory, rows: Array
-) -> None:
+def learn(network: Network, target: Network, optimizer: th.optim.Optimizer, rows: Array) -> None:
     """Take a gradient step on a batch of transitions."""
     # target y = sum of n rewards + Q'(s', argmax over legal a' of Q(s', a')), where Q' is the target network
-    later, mask = memory.later[rows], memory.later_mask[rows]
     with th.no_grad():
-        best = network.masked(later, mask).argmax(1, keepdim=True)
-        value = target.masked(later, mask).gather(1, best).squeeze(1)
-        goal = th.from_numpy(memory.reward[rows]) + value.where(
-            th.from_numpy(~memory.final[rows]), th.zeros(())
-        )
-    values = network(th.from_numpy(memory.observation[rows]))
-    chosen = values.gather(1, th.from_numpy(memory.action[rows])[:, None]).squeeze(1)
+        best = network.masked(rows["later"], rows["later_mask"]).argmax(1, keepdim=True)
+        value = target.masked(rows["later"], rows["later_mask"]).gather(1, best).squeeze(1)
+        goal = th.from_numpy(rows["reward"]) + value.where(th.from_numpy(~rows["final"]), th.zeros(()))
+    values = network(th.from_numpy(rows["observation"]))
+    chosen = values.gather(1, th.from_numpy(rows["action"])[:, None]).squeeze(1)
     loss = nn.functional.smooth_l1_loss(chosen, goal)
     optimizer.zero_grad()
     loss.backward()  # type: ignore[no-untyped-call]

@@ -3,8 +3,6 @@
 It shows training on `wotd_env.jax`: compiled loops over steps, minibatches and updates, and one backward pass that
 computes the advantages along the decisions of each seat. It needs only the extra `jax`, and works for 2 to 5 players.
 
-Seed 0 reaches a win rate of 48 % against `greedy` in a minute of processor time, after 1 of 3.3 million decisions.
-
     python examples/jax_ppo.py
     python examples/jax_ppo.py --updates 50 --players 3
 """

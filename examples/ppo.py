@@ -3,8 +3,6 @@
 It shows self-play on the batch engine (`Game.step_autoreset`), advantages along the decisions of each seat, and a
 network that treats the five paths alike. It works for 2 to 5 players.
 
-Seed 0 reaches a win rate of 51 % against `greedy` in 3.0 minutes of processor time.
-
     python examples/ppo.py
     python examples/ppo.py --help         # all settings
 """

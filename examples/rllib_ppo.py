@@ -1,7 +1,6 @@
 """Ray RLlib: masked PPO by self-play, on one machine or a cluster.
 
 It shows the configuration: an environment with all seats as agents, one network for all, and RLlib's module with masks.
-Seed 0 reaches win rates of 90 % against `random` and 2 % against `greedy` in 1.1 minutes of processor time.
 
     pip install --editable ".[train,rllib]"
     python examples/rllib_ppo.py

@@ -1,8 +1,6 @@
 """Stable-Baselines3: MaskablePPO in self-play against its current policy, then measured against greedy and random.
 
-Seed 0 reaches win rates of 10 % against `greedy` and 98 % against `random` in 1.3 minutes of processor time.
-
-    python examples/sb3_ppo.py [DECISIONS]
+It takes one argument, the number of decisions: `python examples/sb3_ppo.py 1000000`.
 """
 
 import sys

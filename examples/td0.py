@@ -7,8 +7,6 @@ known probabilities. So the program can compute the expected value of a turn exa
 
 The example uses `Game.decide` to reach the afterstates, and `Game.chance_outcomes` for the probabilities of rolls.
 
-Seed 0 reaches a win rate of 68 % against `greedy` in 1 minute of processor time, including all evaluations.
-
     python examples/td0.py [TURNS]
 """
 

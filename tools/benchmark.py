@@ -4,7 +4,6 @@ The tables contain every bundled board with every policy that plays on it. For t
 shares. For more players they contain only regrets; docs/results/ladder.md has the win shares.
 """
 
-import argparse
 from datetime import date
 
 import numpy as np
@@ -23,7 +22,7 @@ from wotd_env.policies import plays
 PAGE = pages.ROOT / "docs" / "results" / "benchmark.md"
 POLICIES = ("random", "greedy", "planner", "td", "ppo")
 KINDS = ("all", "first hold", "second hold", "move", "swap", "extra turn")
-GAMES = 4000
+GAMES = 4000  # games for each share
 
 
 def wanted(rolled_out: bool) -> list[tuple[wotd_env.Rules, str]]:
@@ -86,16 +85,13 @@ def _named(number: int, rules: wotd_env.Rules) -> str:
 
 def main() -> None:
     """Measure all rows and write them into the page."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
-    parser.add_argument("--games", type=int, default=GAMES, help=f"games for each share (default {GAMES})")
-    options = parser.parse_args()
     results = []
     for rules, name in wanted(False):
         with progress_bar(f"games of {name} on {rules.spaces} spaces") as progress:
-            results.append(benchmark.measure(name, rules, games=options.games, progress=progress))
+            results.append(benchmark.measure(name, rules, games=GAMES, progress=progress))
     missing = [f"`{name}`" for name in POLICIES if name not in {result.agent for result in results}]
     absent = f" {', '.join(missing)}: no bundled board." if missing else ""
-    when = f"Measured on {date.today()} with version {wotd_env.__version__}, {options.games:,} games a share.{absent}"
+    when = f"Measured on {date.today()} with version {wotd_env.__version__}, {GAMES:,} games a share.{absent}"
     tables = {"results": f"{when}\n\n{table(results)}", "rollouts": rolled_out_table()}
     PAGE.write_text(pages.renew(PAGE.read_text(), tables))
 

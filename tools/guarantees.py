@@ -4,9 +4,7 @@ The guarantee of a seat is the expected reward that it can force if both others 
 half an hour on one core and 5 GB of disk. An existing table is not solved again.
 """
 
-import argparse
 from datetime import date
-from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
@@ -27,8 +25,8 @@ GRADED = ("td", "planner", "greedy", "random")
 class Findings:
     """The tables of the page, from the solved board."""
 
-    def __init__(self, file: Path | None) -> None:
-        self.table = solver.solve(RULES, file or solver.cache_file(RULES))
+    def __init__(self) -> None:
+        self.table = solver.solve(RULES, solver.cache_file(RULES))
         self.cautious = Planner(self.table.for_seats)
         self.game = Game(RULES)
 
@@ -100,9 +98,7 @@ def share(value: float) -> str:
 
 def main() -> None:
     """Solve the board and write the tables of the page."""
-    parser = argparse.ArgumentParser(description=main.__doc__)
-    parser.add_argument("--table", type=Path, help="the table; by default in the cache folder")
-    findings = Findings(parser.parse_args().table)
+    findings = Findings()
     tables = {name: getattr(findings, name)() for name in ("when", "start", "grades", "wins")}
     PAGE.write_text(pages.renew(PAGE.read_text(), tables))
 

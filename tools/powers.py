@@ -4,10 +4,8 @@ On every board, it solves the game of each pair of colors, the game with `powers
 no powers. Existing tables are not solved again.
 """
 
-import argparse
 from datetime import date
 from itertools import combinations, product
-from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,6 +16,7 @@ from wotd_env.core.rules import ELEMENTS, POWERS, Power
 from wotd_env.policy import play_policies
 
 PAGE = pages.ROOT / "docs" / "results" / "powers.md"
+BOARDS = (0, 1, 2, 3)  # numbers of plain spaces
 GAMES = 4000  # games of each pair of colors, and of each graded policy
 GRADED = ("planner", "greedy", "random")
 START = [[0] * 5]
@@ -27,23 +26,16 @@ NAMES = [f"{color}: {power}" for color, power in zip(ELEMENTS, POWERS, strict=Tr
 class Findings:
     """The tables of the page, from the solved boards."""
 
-    def __init__(self, boards: list[int], folder: Path | None, games: int) -> None:
-        self.games, self.boards = games, boards
+    def __init__(self) -> None:
         self.pairs: dict[tuple[int, int, int], solver.Table] = {}
         self.any: dict[int, solver.Table] = {}
         self.immune: dict[int, solver.Table] = {}
-        for spaces in boards:
-            self.any[spaces] = self._solve(Rules(spaces=spaces, powers="any"), folder)
-            self.immune[spaces] = self._solve(Rules(spaces=spaces, immunity=True), folder)
+        for spaces in BOARDS:
+            self.any[spaces] = solve(Rules(spaces=spaces, powers="any"))
+            self.immune[spaces] = solve(Rules(spaces=spaces, immunity=True))
             for pair in combinations(range(len(Power)), 2):
                 rules = Rules(spaces=spaces, powers="own", colors=tuple(ELEMENTS[color] for color in pair))
-                self.pairs[spaces, *pair] = self._solve(rules, folder)
-
-    def _solve(self, rules: Rules, folder: Path | None) -> solver.Table:
-        file = solver.cache_file(rules)
-        file = folder / file.name if folder else file
-        print(f"solve {file.name}", flush=True)
-        return solver.solve(rules, file)
+                self.pairs[spaces, *pair] = solve(rules)
 
     def edge(self, spaces: int, mine: int, theirs: int | None) -> float:
         """Return the expected reward of a color, averaged over seats, against another color or, if None, no power."""
@@ -55,14 +47,14 @@ class Findings:
 
     def when(self) -> str:
         """Return the date and the boards of the measurements."""
-        boards = ", ".join(map(str, self.boards))
+        boards = ", ".join(map(str, BOARDS))
         return f"Measured on {date.today()} with version {__version__}; boards of {boards} plain spaces."
 
     def worth(self) -> str:
         """Return the win share that each power adds against a player without a power."""
-        head = ["power", *(f"{spaces} plain space{'s' * (spaces != 1)}" for spaces in self.boards)]
+        head = ["power", *(f"{spaces} plain space{'s' * (spaces != 1)}" for spaces in BOARDS)]
         rows = [
-            [name, *(f"{50 * self.edge(spaces, color, None):+.1f}" for spaces in self.boards)]
+            [name, *(f"{50 * self.edge(spaces, color, None):+.1f}" for spaces in BOARDS)]
             for color, name in enumerate(NAMES)
         ]
         return pages.table(head, rows, right=range(1, len(head)))
@@ -71,14 +63,14 @@ class Findings:
         """Return the share of wins of each color against each other color on the largest board."""
         rows = [[name] for name in NAMES]
         for mine, theirs in product(range(len(Power)), repeat=2):
-            share = "" if mine == theirs else f"{50 + 50 * self.edge(self.boards[-1], mine, theirs):.1f}"
+            share = "" if mine == theirs else f"{50 + 50 * self.edge(BOARDS[-1], mine, theirs):.1f}"
             rows[mine].append(share)
         return pages.table(["win share of the row, %", *ELEMENTS], rows, right=range(1, len(Power) + 1))
 
     def first(self) -> str:
         """Return the win share of the starting player without powers and with `powers="any"`."""
         rows = []
-        for spaces in self.boards:
+        for spaces in BOARDS:
             table = self.any[spaces]
             none = float(table.value(START, START, (0, 0))[0])
             rows.append(f"{spaces} | {50 + 50 * none:.1f} | {50 + 50 * table.start:.1f}")
@@ -87,7 +79,7 @@ class Findings:
     def immunity(self) -> str:
         """Return the values of the start with and without immunity, in games without powers."""
         rows = []
-        for spaces in self.boards:
+        for spaces in BOARDS:
             basic, table = float(self.any[spaces].value(START, START, (0, 0))[0]), self.immune[spaces]
             rows.append(f"{spaces} | {table.board.positions:,} | {basic:+.5f} | {table.start:+.5f}")
         head = "plain spaces | positions with immunity | value without immunity | value with immunity"
@@ -97,8 +89,8 @@ class Findings:
         """Return when perfect players use each power on the largest board."""
         times: dict[int, list[float]] = {color: [] for color in range(len(Power))}
         for (spaces, *pair), table in self.pairs.items():
-            if spaces == self.boards[-1]:
-                for color, of_color in zip(pair, times_of_use(table, self.games).T, strict=True):
+            if spaces == BOARDS[-1]:
+                for color, of_color in zip(pair, times_of_use(table, GAMES).T, strict=True):
                     times[color] += of_color.tolist()
         rows = []
         for color, name in enumerate(NAMES):
@@ -113,14 +105,21 @@ class Findings:
         """Return the grades of policies on the largest board, with `powers="any"`."""
         rows = []
         for name in GRADED:
-            table = self.any[self.boards[-1]]
-            found = analysis.grade(name, table, self.games, opponent=f"oracle:{table.file}").all
+            table = self.any[BOARDS[-1]]
+            found = analysis.grade(name, table, GAMES, opponent=f"oracle:{table.file}").all
             rows.append(
                 f"`{name}` | {found.share_against_perfect:.2f} ± {found.share_against_perfect_error:.2f} "
                 f"| {found.regret:.4f} ± {found.regret_error:.4f}"
             )
         head = "policy | win share against perfect play, % | regret per decision"
         return pages.table(head, rows, right=(1, 2))
+
+
+def solve(rules: Rules) -> solver.Table:
+    """Return the table of a board from the cache folder; make a missing table."""
+    file = solver.cache_file(rules)
+    print(f"solve {file.name}", flush=True)
+    return solver.solve(rules, file)
 
 
 def times_of_use(table: solver.Table, games: int) -> NDArray[np.float64]:
@@ -137,11 +136,7 @@ def times_of_use(table: solver.Table, games: int) -> NDArray[np.float64]:
 
 def main() -> None:
     """Solve the boards and write the tables of the page."""
-    parser = argparse.ArgumentParser(description=main.__doc__)
-    parser.add_argument("--boards", type=int, nargs="+", default=[0, 1, 2, 3], help="numbers of plain spaces")
-    parser.add_argument("--tables", type=Path, help="folder of the tables; by default the cache folder")
-    options = parser.parse_args()
-    findings = Findings(options.boards, options.tables, GAMES)
+    findings = Findings()
     names = ("when", "worth", "pairings", "first", "immunity", "use", "grades")
     tables = {name: getattr(findings, name)() for name in names}
     PAGE.write_text(pages.renew(PAGE.read_text(), tables))

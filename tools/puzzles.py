@@ -7,7 +7,6 @@ The positions come from games of two easy opponents. The level is 1 if `greedy` 
 `planner` finds it, and 3 if neither does.
 """
 
-import argparse
 import json
 from collections.abc import Iterator
 from typing import Any
@@ -29,6 +28,8 @@ from wotd_env.web.app import STATIC
 FILE = STATIC / "puzzles.json"
 BOARDS = (Rules(spaces=1), Rules(spaces=2), Rules(spaces=3), Rules(spaces=1, powers="any"))
 KINDS = ("dice", "move", "swap", "power")
+SEED = 1  # seed of the games and of the choice
+GAMES = 10_000  # games on each board
 GAP = 0.04  # smallest lead of the best action over the second best, in equity
 DECIDED = 0.9  # equity beyond which a game counts as decided
 EACH = 20  # largest number of puzzles of each kind and level
@@ -36,13 +37,9 @@ EACH = 20  # largest number of puzzles of each kind and level
 
 def main() -> None:
     """Write the puzzles."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--seed", type=int, default=1, help="seed of the games and of the choice")
-    parser.add_argument("--games", type=int, default=10_000, help="games on each board")
-    wanted = parser.parse_args()
-    rng = np.random.default_rng(wanted.seed)
+    rng = np.random.default_rng(SEED)
     games = [Game(rules, skip_forced=False) for rules in BOARDS]
-    found = [puzzle for game in games for puzzle in puzzles(game, wanted.games, rng)]
+    found = [puzzle for game in games for puzzle in puzzles(game, GAMES, rng)]
     chosen = []
     for kind in KINDS:
         for level in (1, 2, 3):

@@ -97,7 +97,7 @@ def test_numpy_actor_critic_learns_to_beat_random_play(monkeypatch: pytest.Monke
 
 def test_dqn_stores_n_step_returns():
     game = Game(encoding="features")
-    memory = dqn.Memory(10, game)
+    memory = dqn.new_memory(10, game)
     zeros, masks = np.zeros((3, game.observation_size), np.int8), np.ones((3, game.num_actions), np.int8)
     # Game 0 continues; game 1 ends in the second step; game 2 restarts in the first one.
     steps = [
@@ -112,12 +112,12 @@ def test_dqn_stores_n_step_returns():
         ),
         maxlen=3,
     )
-    dqn.remember(memory, recent, zeros + 9, masks)
-    assert memory.size == 2
-    assert memory.action[:2].tolist() == [0, 1]
-    assert memory.reward[:2].tolist() == [0, -1]
-    assert memory.final[:2].tolist() == [False, True]
-    assert (memory.later[:2] == 9).all()
+    assert dqn.remember(memory, 9, recent, zeros + 9, masks) == 2
+    rows = memory[[9, 0]]
+    assert rows["action"].tolist() == [0, 1]
+    assert rows["reward"].tolist() == [0, -1]
+    assert rows["final"].tolist() == [False, True]
+    assert (rows["later"] == 9).all()
 
 
 def test_dqn_learns_the_same_from_the_same_seed(monkeypatch: pytest.MonkeyPatch):
