@@ -13,7 +13,7 @@ import sys
 import tomllib
 from collections.abc import Iterator
 from pathlib import Path
-from typing import NamedTuple
+from typing import Annotated, NamedTuple, get_type_hints
 
 import numpy as np
 
@@ -52,39 +52,35 @@ TRACKS = {
     "planning": Track("simulations", (1, 3, 16, 50, 200), games=100, size=100),
 }
 
-FIELDS = {
-    "title": ('".+"', "text"),
-    "authors": (r'\[".+"\]', 'names, such as ["Ada Lovelace"]'),
-    "track": (f'"({"|".join(TRACKS)})"', f"one of {', '.join(TRACKS)}"),
-    "seeds": (r"\[\d+(, \d+)*\]", "integers, such as [0, 1, 2, 3, 4]"),
-    "hardware": ('".+"', "text"),
-    "commit": ('"[0-9a-f]{7,40}"', "what `git rev-parse HEAD` prints"),
-    "claim": ('".+"', "text"),
-    "minutes": (r'\{("\d+": \d+(\.\d+)?(, )?)+\}', "a table of budgets and minutes, such as { 100000 = 0.1 }"),
-}  # fmt: skip
-"""The fields of `entry.toml`: a regular expression that the value as JSON must match, and a description."""
-
 
 class Entry(NamedTuple):
-    """The content of `entry.toml`."""
+    """The content of `entry.toml`.
 
-    title: str
-    authors: list[str]
-    track: str
-    seeds: list[int]
-    hardware: str  # in words
-    commit: str  # commit of this repository on which the entry is based
-    claim: str
-    minutes: dict[str, float]  # budget -> processor time to train one seed, in minutes
+    Each annotation has a regular expression, which the value as JSON must match, and a description.
+    """
+
+    title: Annotated[str, '".+"', "text"]
+    authors: Annotated[list[str], r'\[".+"\]', 'names, such as ["Ada Lovelace"]']
+    track: Annotated[str, f'"({"|".join(TRACKS)})"', f"one of {', '.join(TRACKS)}"]
+    seeds: Annotated[list[int], r"\[\d+(, \d+)*\]", "integers, such as [0, 1, 2, 3, 4]"]
+    hardware: Annotated[str, '".+"', "text"]
+    commit: Annotated[str, '"[0-9a-f]{7,40}"', "what `git rev-parse HEAD` prints"]
+    claim: Annotated[str, '".+"', "text"]
+    minutes: Annotated[  # budget -> processor time to train one seed
+        dict[str, float],
+        r'\{("\d+": \d+(\.\d+)?(, )?)+\}',
+        "a table of budgets and minutes, such as { 100000 = 0.1 }",
+    ]
 
 
 def read(name: str) -> Entry:
     """Read the `entry.toml` of an entry. Raise OSError if it cannot be read, and ValueError for a wrong field."""
     file = FOLDER / name / "entry.toml"
     values = tomllib.loads(file.read_text())
-    if unknown := values.keys() - set(FIELDS):
-        raise ValueError(f"{file}: {min(unknown)} is unknown; the fields are {', '.join(FIELDS)}")
-    for field, (pattern, words) in FIELDS.items():
+    if unknown := values.keys() - set(Entry._fields):
+        raise ValueError(f"{file}: {min(unknown)} is unknown; the fields are {', '.join(Entry._fields)}")
+    for field, hint in get_type_hints(Entry, include_extras=True).items():
+        pattern, words = hint.__metadata__
         if not re.fullmatch(pattern, json.dumps(values.get(field), default=str)):
             raise ValueError(f"{file}: {field} must be {words}, got {values.get(field)!r}")
     entry = Entry(**values)

@@ -100,9 +100,9 @@ def positions() -> str:
     return _solved()["positions"]
 
 
-KINDS: tuple[Callable[..., str], ...] = (rate, times, share, ladder, perfect, positions)
-FIGURES = {kind.__name__: kind for kind in KINDS}
-"""The functions that compute figures, by the first word of the figure's name. The other words are the arguments."""
+FIGURES: dict[str, Callable[..., str]] = {
+    "rate": rate, "times": times, "share": share, "ladder": ladder, "perfect": perfect, "positions": positions,
+}  # fmt: skip
 
 
 def figure(name: str) -> str:

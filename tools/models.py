@@ -38,20 +38,17 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command; return its exit code: 0, or 2 for an unusable run."""
     parser = argparse.ArgumentParser(prog="python -m tools.models", description=__doc__)
     parser.add_argument("runs", nargs="*", type=Path, metavar="RUN", help="run folder of train.py")
-    parser.add_argument("--into", type=Path, help="write all files to this folder")
-    options = parser.parse_args(arguments)
-    folder, docs = (options.into, options.into) if options.into else (models.FOLDER, PAGES)
     try:
-        for run in options.runs:
-            print(f"wrote {put(run, folder)}")
+        for run in parser.parse_args(arguments).runs:
+            print(f"wrote {put(run, models.FOLDER)}")
     except (ValueError, OSError) as error:
         print(f"tools.models: error: {error}", file=sys.stderr)
         return 2
-    cards = [json.loads(file.read_text()) for file in sorted(folder.glob("*.json"))]
-    draw(cards, docs / PICTURE)
-    page = (PAGES / PAGE).read_text()
-    (docs / PAGE).write_text(pages.renew(page, {"models": table(cards, folder)}))
-    print(f"wrote {docs / PAGE}")
+    cards = [json.loads(file.read_text()) for file in sorted(models.FOLDER.glob("*.json"))]
+    draw(cards, PAGES / PICTURE)
+    page = PAGES / PAGE
+    page.write_text(pages.renew(page.read_text(), {"models": table(cards, models.FOLDER)}))
+    print(f"wrote {page}")
     return 0
 
 

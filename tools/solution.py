@@ -234,21 +234,17 @@ class Findings:
     def beyond(self) -> str:
         """Return the sizes of games that this tool does not solve."""
         per_position = self.largest.header["cpu_seconds"] / self.largest.board.positions
-        games: list[tuple[str, int, int]] = []  # name, positions, positions of the widest layer
         of_powers = {', powers="any"': 4, ', powers="own", two colors': 7}
         boards = [(spaces, {"": 1}) for spaces in range(self.largest.spaces + 1, MAX_SPACES + 1)]
+        rows = []
         for spaces, kinds in [*boards, (7, of_powers), (10, of_powers)]:
             board = board_of(spaces)
             for kind, states in kinds.items():
-                games.append(
-                    (f"{spaces} plain spaces{kind}", states * board.positions, int(board.sizes.max()))
+                positions, layers = states * board.positions, 6 * int(board.sizes.max())
+                rows.append(
+                    f"{spaces} plain spaces{kind} | {positions:.2e} | {positions * 4 / 1e9:,.0f} GB "
+                    f"| {layers * 4 / 1e9:,.1f} GB | {positions * per_position / 3600:,.1f} h"
                 )
-        rows = []
-        for name, positions, widest in games:
-            layers, table = f"{6 * widest * 4 / 1e9:,.1f} GB", f"{positions * 4 / 1e9:,.0f} GB"
-            rows.append(
-                f"{name} | {positions:.2e} | {table} | {layers} | {positions * per_position / 3600:,.1f} h"
-            )
         head = "game | positions | table | six layers in memory | time on one core"
         return pages.table(head, rows)
 
