@@ -1,21 +1,123 @@
-"""Load the policy network of a run of `train.py` from its last checkpoint, and write it as ONNX.
+"""A trained policy network as a policy in this process, and as an ONNX file for players without torch.
 
     python -m agents.export RUN [FILE]
     wotd arena onnx:FILE greedy
 
-No code in the checkpoint is run.
+The command writes the network in the last checkpoint of a run of `train.py`. No code in the checkpoint is run.
 """
 
 import argparse
+import json
+import logging
 import sys
+import warnings
 from collections.abc import Sequence
+from dataclasses import asdict
 from pathlib import Path
+from typing import Any
+
+import numpy as np
+import onnx
+import torch as th
+from numpy.typing import NDArray
+from torch import nn
 
 from agents import checkpoint
 from agents.checkpoint import CHECKPOINT, CheckpointError
-from agents.player import NetworkPolicy, to_onnx
-from agents.ppo import Network
-from wotd_env import Rules, files
+from agents.layers import Network
+from wotd_env import Game, Rules, files
+from wotd_env.core.state import States
+from wotd_env.policies.onnx import ENCODING, RULES
+from wotd_env.policy import check_made_for, seen_in
+
+LARGE = 64  # integer tables of at least this size are stored in 16 bits
+
+
+class NetworkPolicy:
+    """Plays the legal action with the largest logit of a network or, if `sample`, an action drawn by probability.
+
+    The network, such as `agents.layers.Network`, takes observations, float (N, D), in the encoding `encoding`. It
+    returns a tuple whose first item is the logits, (N, A). Its attribute `rules` contains the rules that it was made
+    for.
+    """
+
+    def __init__(self, network: Any, sample: bool = False, encoding: str = "one_hot") -> None:
+        self.network, self.sample, self.encoding = network, sample, encoding
+
+    def act(self, game: Game, state: States, rng: np.random.Generator) -> NDArray[np.int64]:
+        """Choose actions, see `wotd_env.Policy`; raise ValueError if the network was made for other rules."""
+        self.check_rules(game.rules)
+        observation = th.from_numpy(seen_in(self.encoding, game).observe(state)).float()
+        with th.no_grad():
+            device = next(self.network.parameters()).device
+            scores = self.network(observation.to(device))[0].cpu().numpy()
+        logits = np.where(game.legal_actions(state), scores, -np.inf)
+        if self.sample:  # the argmax of logits plus Gumbel noise is a draw from the softmax
+            logits = logits + rng.gumbel(size=logits.shape)
+        return np.asarray(logits.argmax(1))
+
+    def check_rules(self, rules: Rules) -> None:
+        """Raise ValueError unless the network was made for these rules."""
+        check_made_for("the network", self.network.rules, rules)
+
+
+class _Logits(nn.Module):
+    """The function to export, which maps an observation and an action mask to masked logits."""
+
+    def __init__(self, network: nn.Module) -> None:
+        super().__init__()
+        self.network = network
+
+    def forward(self, observation: th.Tensor, action_mask: th.Tensor) -> th.Tensor:
+        logits: th.Tensor = self.network(observation.float())[0]
+        return logits.masked_fill(action_mask == 0, th.finfo(th.float32).min)
+
+
+def to_onnx(network: Any) -> bytes:
+    """Return a network as ONNX.
+
+    The inputs are `observation`, int8 (N, D), and `action_mask`, int8 (N, A). The output is `logits`, float32 (N, A);
+    illegal actions have the smallest float32. N, the batch size, is dynamic. The metadata contain the rules and the
+    encoding.
+    """
+    game = Game(network.rules)
+    batch = th.export.Dim("batch")
+    logging.getLogger("torch.onnx").setLevel(logging.ERROR)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # the exporter warns about its own code
+        program = th.onnx.export(
+            _Logits(network).eval(),
+            tuple(th.ones(2, size, dtype=th.int8) for size in (game.observation_size, game.num_actions)),
+            input_names=["observation", "action_mask"],
+            output_names=["logits"],
+            dynamic_shapes=({0: batch}, {0: batch}),
+            verbose=False,
+        )
+    assert program is not None
+    model = program.model_proto
+    shrink(model.graph)
+    model.metadata_props.add(key=RULES, value=json.dumps(asdict(network.rules)))
+    model.metadata_props.add(key=ENCODING, value="one_hot")
+    return bytes(model.SerializeToString())
+
+
+def shrink(graph: onnx.GraphProto) -> None:
+    """Remove descriptions, which contain paths of this machine, and store large integer tables in 16 bits."""
+    del graph.value_info[:]
+    for node in graph.node:
+        node.ClearField("doc_string")
+        del node.metadata_props[:]
+    widened = []
+    for table in graph.initializer:
+        del table.metadata_props[:]
+        numbers = onnx.numpy_helper.to_array(table)
+        if numbers.dtype == np.int64 and numbers.size >= LARGE and abs(numbers).max() < 2**15:
+            name = table.name
+            table.CopyFrom(onnx.numpy_helper.from_array(numbers.astype(np.int16), f"{name}_small"))
+            widened.append(onnx.helper.make_node("Cast", [table.name], [name], to=onnx.TensorProto.INT64))
+    nodes = [*widened, *graph.node]
+    del graph.node[:]
+    graph.node.extend(nodes)
 
 
 def load(run: Path | str) -> NetworkPolicy:

@@ -1,4 +1,4 @@
-"""Two layers of PPO's network, which score actions by the kept dice and by the ends of the turn.
+"""The policy network of `ppo` and `sb3`, with two layers that score actions by kept dice and by the ends of the turn.
 
 `KeptDice` scores holds by the dice that they keep. The optional layer `Planned` computes the value of every end of the
 turn with `Afterstates`. From these values the turn planner (`agents.holds`) computes exact scores of the holds, with
@@ -16,7 +16,8 @@ from torch.nn.functional import pad
 from agents.holds import IMPOSSIBLE, POWER_ENDS, planned_holds
 from wotd_env.core.actions import PAIRS, Action, pairs
 from wotd_env.core.dice import INDEX_PARTS, NUM_HOLDS
-from wotd_env.core.rules import DICE, DRAGON, NUMBERED, PATHS, REROLLS, Phase, Rules
+from wotd_env.core.observation import DEADLINE, layout
+from wotd_env.core.rules import DICE, DRAGON, MAX_PLAYERS, NUMBERED, PATHS, REROLLS, Phase, Rules
 from wotd_env.planning.learned import LEAD
 
 AFTER = 32  # units of the hidden layer for positions after the turn
@@ -301,3 +302,72 @@ class Planned(nn.Module):
         if self.rules.immunity:
             still = still + colors.reshape(still.shape)
         return (still[:, self.seats[0]] + still[:, self.seats[1]] > 0).transpose(1, 2)
+
+
+OF_GAME = ("rolls_left", "phase", "player", "powers", "perfection", "deadline")
+"""Parts of the observation that describe the whole game."""
+
+
+class Network(nn.Module):
+    """The policy network. It treats the five paths alike, as the rules do.
+
+    One small network reads each path. The mean and the maximum of its outputs over the paths describe the game. Another
+    small network scores the actions on each path. So a permutation of the elements permutes the logits.
+
+    The hidden layers have `width` units. `planned` adds the scores of `Planned`.
+    """
+
+    def __init__(self, rules: Rules, width: int, planned: bool = False) -> None:
+        super().__init__()
+        self.rules, self.width = rules, width
+        self.layout = layout(rules)
+        size = {name: part.stop - part.start for name, part in self.layout.items()}
+        of_path = (size["pieces"] + size["dead"] + size["colors"]) // PATHS
+        of_board = sum(size[name] for name in OF_GAME)
+        self.path_in, self.game_in = nn.Linear(of_path + COUNTS, width), nn.Linear(of_board + COUNTS, width)
+        self.path = nn.Linear(width, width)
+        first, second = nn.Linear(3 * width, 2 * width), nn.Linear(2 * width, 2 * width)
+        self.game = nn.Sequential(first, nn.ReLU(), second, nn.ReLU())
+        self.path_back, self.game_back = nn.Linear(width, width), nn.Linear(2 * width, width)
+        # Each path has scores for numbers of kept dice, for three kinds of moves (plain, with dragons as wood, jump),
+        # and for swaps.
+        self.path_parts = (COUNTS, 3, pairs(rules.players))
+        self.path_out = nn.Linear(width, sum(self.path_parts))
+        # The game has scores for numbers of kept dragons, of all kept dice and of kept elements, and for the actions
+        # without a path.
+        self.game_parts = (3 * COUNTS, PATHLESS)
+        self.game_out = nn.Linear(2 * width, sum(self.game_parts))
+        for last in (self.path_out, self.game_out):  # so that all actions are about equally likely at first
+            nn.init.normal_(last.weight, std=0.01)
+            nn.init.zeros_(last.bias)
+        self.kept = KeptDice()
+        self.planned = Planned(rules, of_path, of_board, width) if planned else None
+
+    def forward(self, observation: th.Tensor) -> tuple[th.Tensor, th.Tensor]:
+        """Return the logits of all actions, (N, A), also of illegal ones, and features of the game, (N, 2 * width)."""
+        n, players, spaces = observation.shape[0], self.rules.players, self.rules.spaces
+        part = {name: observation[:, columns] for name, columns in self.layout.items()}
+        part["deadline"] = part["deadline"] / DEADLINE
+        dice = part["dice"].reshape(n, DRAGON + 1, COUNTS)
+        pieces = part["pieces"].reshape(n, players, PATHS, -1).transpose(1, 2).flatten(2)
+        colors = part["colors"].reshape(n, players, MAX_PLAYERS).transpose(1, 2)
+        # ONNX cannot reshape an empty array.
+        dead = [part["dead"].reshape(n, PATHS, spaces)] if spaces else []
+        of_path = th.cat([pieces, *dead, colors], 2)
+        of_board = th.cat([part[name] for name in OF_GAME], 1)
+
+        of_game = self.game_in(th.cat([dice[:, DRAGON], of_board], 1))
+        paths = (self.path_in(th.cat([of_path, dice[:, :DRAGON]], 2)) + of_game[:, None]).relu()
+        paths = self.path(paths).relu()
+        game = self.game(th.cat([paths.mean(1), paths.amax(1), of_game], 1))
+        paths = (self.path_back(paths) + self.game_back(game)[:, None]).relu()
+
+        kept, moves, swaps = self.path_out(paths).split(self.path_parts, 2)
+        kept_in_all, pathless = self.game_out(game).split(self.game_parts, 1)
+        faces = sorted_faces(dice)
+        scores = self.kept(faces, th.cat([kept.flatten(1), kept_in_all], 1)), moves, swaps, pathless
+        if self.planned:
+            planned = self.planned(part, faces, of_path, of_board)
+            scores = tuple(own + more for own, more in zip(scores, planned, strict=True))
+        holds, moves, swaps, pathless = scores
+        return th.cat([holds, moves.transpose(1, 2).flatten(1), pathless, swaps.flatten(1)], 1), game

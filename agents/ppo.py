@@ -29,15 +29,11 @@ from typing import Any, ClassVar, Literal, NamedTuple
 
 import numpy as np
 import torch as th
-from torch import nn
 
 from agents import runs, settings, td
-from agents.layers import COUNTS, PATHLESS, KeptDice, Planned, sorted_faces
+from agents.layers import Network
 from agents.settings import Count, NotNegative, Positive
-from wotd_env import Game, Rules
-from wotd_env.core.actions import pairs
-from wotd_env.core.observation import DEADLINE, layout
-from wotd_env.core.rules import DRAGON, MAX_PLAYERS, PATHS
+from wotd_env import Game
 from wotd_env.core.state import States
 from wotd_env.planning.planner import Value, plan
 from wotd_env.policies.planner import Planner
@@ -94,77 +90,6 @@ class Settings(settings.Settings):
 
 
 PRESETS = {"quick": Settings(), "standard": Settings(preset="standard", updates=1800, milestones=40)}
-
-# ------------------------------------------------------------------------------------------------------------- network
-
-OF_GAME = ("rolls_left", "phase", "player", "powers", "perfection", "deadline")
-"""Parts of the observation that describe the whole game."""
-
-
-class Network(nn.Module):
-    """The policy network. It treats the five paths alike, as the rules do.
-
-    One small network reads each path. The mean and the maximum of its outputs over the paths describe the game. Another
-    small network scores the actions on each path. So a permutation of the elements permutes the logits.
-
-    The hidden layers have `width` units. `planned` adds scores computed by the exact turn planner, see `agents.layers`.
-    """
-
-    def __init__(self, rules: Rules, width: int, planned: bool = False) -> None:
-        super().__init__()
-        self.rules, self.width = rules, width
-        self.layout = layout(rules)
-        size = {name: part.stop - part.start for name, part in self.layout.items()}
-        of_path = (size["pieces"] + size["dead"] + size["colors"]) // PATHS
-        of_board = sum(size[name] for name in OF_GAME)
-        self.path_in, self.game_in = nn.Linear(of_path + COUNTS, width), nn.Linear(of_board + COUNTS, width)
-        self.path = nn.Linear(width, width)
-        first, second = nn.Linear(3 * width, 2 * width), nn.Linear(2 * width, 2 * width)
-        self.game = nn.Sequential(first, nn.ReLU(), second, nn.ReLU())
-        self.path_back, self.game_back = nn.Linear(width, width), nn.Linear(2 * width, width)
-        # Each path has scores for numbers of kept dice, for three kinds of moves (plain, with dragons as wood, jump),
-        # and for swaps.
-        self.path_parts = (COUNTS, 3, pairs(rules.players))
-        self.path_out = nn.Linear(width, sum(self.path_parts))
-        # The game has scores for numbers of kept dragons, of all kept dice and of kept elements, and for the actions
-        # without a path.
-        self.game_parts = (3 * COUNTS, PATHLESS)
-        self.game_out = nn.Linear(2 * width, sum(self.game_parts))
-        for last in (self.path_out, self.game_out):  # so that all actions are about equally likely at first
-            nn.init.normal_(last.weight, std=0.01)
-            nn.init.zeros_(last.bias)
-        self.kept = KeptDice()
-        self.planned = Planned(rules, of_path, of_board, width) if planned else None
-
-    def forward(self, observation: th.Tensor) -> tuple[th.Tensor, th.Tensor]:
-        """Return the logits of all actions, (N, A), also of illegal ones, and features of the game, (N, 2 * width)."""
-        n, players, spaces = observation.shape[0], self.rules.players, self.rules.spaces
-        part = {name: observation[:, columns] for name, columns in self.layout.items()}
-        part["deadline"] = part["deadline"] / DEADLINE
-        dice = part["dice"].reshape(n, DRAGON + 1, COUNTS)
-        pieces = part["pieces"].reshape(n, players, PATHS, -1).transpose(1, 2).flatten(2)
-        colors = part["colors"].reshape(n, players, MAX_PLAYERS).transpose(1, 2)
-        dead = (
-            [part["dead"].reshape(n, PATHS, spaces)] if spaces else []
-        )  # ONNX cannot reshape an empty array
-        of_path = th.cat([pieces, *dead, colors], 2)
-        of_board = th.cat([part[name] for name in OF_GAME], 1)
-
-        of_game = self.game_in(th.cat([dice[:, DRAGON], of_board], 1))
-        paths = (self.path_in(th.cat([of_path, dice[:, :DRAGON]], 2)) + of_game[:, None]).relu()
-        paths = self.path(paths).relu()
-        game = self.game(th.cat([paths.mean(1), paths.amax(1), of_game], 1))
-        paths = (self.path_back(paths) + self.game_back(game)[:, None]).relu()
-
-        kept, moves, swaps = self.path_out(paths).split(self.path_parts, 2)
-        kept_in_all, pathless = self.game_out(game).split(self.game_parts, 1)
-        faces = sorted_faces(dice)
-        scores = self.kept(faces, th.cat([kept.flatten(1), kept_in_all], 1)), moves, swaps, pathless
-        if self.planned:
-            planned = self.planned(part, faces, of_path, of_board)
-            scores = tuple(own + more for own, more in zip(scores, planned, strict=True))
-        holds, moves, swaps, pathless = scores
-        return th.cat([holds, moves.transpose(1, 2).flatten(1), pathless, swaps.flatten(1)], 1), game
 
 
 def log_probabilities(network: Network, observation: th.Tensor, mask: th.Tensor) -> th.Tensor:

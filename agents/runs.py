@@ -30,7 +30,7 @@ import wotd_env
 from agents import checkpoint, evaluate
 from agents.checkpoint import CHECKPOINT, CheckpointError
 from agents.evaluate import FINAL, MEASURING, Counts, Measurement, measure
-from agents.player import NetworkPolicy, to_onnx
+from agents.export import NetworkPolicy, to_onnx
 from agents.settings import SettingError, Settings, kept
 from wotd_env import STATE, Game, Rules, files, make_policy
 from wotd_env.core.checks import check_states

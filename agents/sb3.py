@@ -21,8 +21,8 @@ from stable_baselines3.common.vec_env import VecEnv
 from torch import nn
 
 from agents import checkpoint, runs, settings
-from agents.player import NetworkPolicy
-from agents.ppo import Network
+from agents.export import NetworkPolicy
+from agents.layers import Network
 from agents.selfplay import SelfPlayVecEnv
 from agents.settings import Count, NamesNoCode, NotNegative, Positive, SettingError, Share
 from wotd_env import Rules
@@ -93,7 +93,7 @@ PRESETS = {"quick": Settings()}
 
 
 class ActorCritic(nn.Module):
-    """The network of `agents.ppo` with a value head, in the form that SB3's policies expect."""
+    """The network of `agents.layers` with a value head, in the form that SB3's policies expect."""
 
     def __init__(self, rules: Rules, width: int) -> None:
         super().__init__()

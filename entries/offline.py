@@ -12,8 +12,8 @@ import numpy as np
 import torch as th
 from torch import nn
 
-from agents.player import NetworkPolicy
-from agents.ppo import Network
+from agents.export import NetworkPolicy
+from agents.layers import Network
 from tools.entries import WEIGHTS
 from wotd_env import Game, Rules, recording
 

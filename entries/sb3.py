@@ -11,7 +11,7 @@ import torch as th
 from stable_baselines3.common.callbacks import BaseCallback
 from torch import nn
 
-from agents.player import NetworkPolicy
+from agents.export import NetworkPolicy
 from tools.entries import WEIGHTS
 from wotd_env import Rules
 from wotd_env.adapters.sb3 import SB3VecEnv

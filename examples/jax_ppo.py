@@ -61,9 +61,8 @@ def network(env: WayOfTheDragon, params: Params, observation: Array, mask: Array
     x = jax.nn.relu(layer("path_middle", x) + layer("whole_middle", y)[:, None])
     by_path, rest = layer("path_out", x), layer("whole_out", y)
 
-    faces = (dice.argmax(2).cumsum(1)[:, None] <= jnp.arange(5)[:, None]).sum(
-        2
-    )  # faces of the five dice, ascending
+    # The faces of the five dice, ascending.
+    faces = (dice.argmax(2).cumsum(1)[:, None] <= jnp.arange(5)[:, None]).sum(2)
     keeps = np.arange(32)[:, None] >> np.arange(5) & 1  # [h, i]: 1 if hold h keeps die i
     kept = jnp.einsum("hi,nif->nfh", keeps, jax.nn.one_hot(faces, 6, dtype=jnp.int32))  # (N, face, hold)
     scores = jnp.concatenate([by_path[:, :, :6], rest[:, None, :6]], 1)  # (N, face, number kept)

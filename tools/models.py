@@ -18,8 +18,7 @@ import numpy as np
 from agents import checkpoint
 from agents.checkpoint import CHECKPOINT
 from agents.evaluate import Measurement, in_percent, plot_curve
-from agents.export import load
-from agents.player import to_onnx
+from agents.export import load, to_onnx
 from agents.runs import LEARNERS, RESULT
 from tools import pages
 from wotd_env import Rules, files, models

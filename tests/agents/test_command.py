@@ -14,8 +14,7 @@ import numpy as np
 import pytest
 
 from agents import command, evaluate, ppo, runs, td
-from agents.export import load
-from agents.player import NetworkPolicy
+from agents.export import NetworkPolicy, load
 from tests.helpers import ROOT
 from tests.helpers.learned import some_value
 from tests.helpers.training import TINY_PPO, arguments, contents, rejected

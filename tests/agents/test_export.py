@@ -15,9 +15,9 @@ import torch as th
 from typer.testing import CliRunner
 
 from agents import command, export
-from agents.export import load
-from agents.player import to_onnx
-from agents.ppo import Network, Run
+from agents.export import load, to_onnx
+from agents.layers import Network
+from agents.ppo import Run
 from tests.helpers import ROOT
 from tests.helpers.training import TINY_PPO
 from wotd_env import Game, Rules, make_policy

@@ -11,8 +11,7 @@ import pytest
 import torch as th
 from sb3_contrib import MaskablePPO
 
-from agents.layers import KeptDice, sorted_faces
-from agents.ppo import Network
+from agents.layers import KeptDice, Network, sorted_faces
 from tests.helpers.training import VARIANTS
 from wotd_env import Game, Phase, Rules, make_policy
 from wotd_env.core.dice import HOLD_KEEP, KEEP_DICE, keep_index

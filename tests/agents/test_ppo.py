@@ -14,7 +14,8 @@ import torch as th
 from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
 
 from agents import command, ppo, runs
-from agents.ppo import Decisions, Network, Run
+from agents.layers import Network
+from agents.ppo import Decisions, Run
 from tests.helpers.learned import some_value
 from tests.helpers.training import TINY_PPO, VARIANTS, arguments, refusal, resumed, same, trained
 from wotd_env import Game, Rules
