@@ -2,7 +2,7 @@
 
 import importlib
 import shutil
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -12,16 +12,12 @@ from wotd_env import make_policy
 from wotd_env.policy import Policy
 
 
+@dataclass(frozen=True)
 class Learner:
-    """A learner with the preset `quick`. An entry uses the methods as its functions `train` and `load`.
+    """A learner with the preset `quick`. An entry uses the methods as its functions `train` and `load`."""
 
-    Args:
-        name: name of the entry and of the learner, a key of `LEARNERS`.
-        updates: budget in minutes -> number of updates; the preset defines the other hyperparameters.
-    """
-
-    def __init__(self, name: str, updates: dict[int, int]) -> None:
-        self.name, self.updates = name, updates
+    name: str  # of the entry and of the learner, a key of `LEARNERS`
+    updates: dict[int, int]  # budget in minutes -> number of updates
 
     def train(self, budget: int, seed: int) -> None:
         """Train in a new run folder, after deleting an old folder of the same budget and seed."""

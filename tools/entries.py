@@ -115,7 +115,9 @@ def measure(name: str, budget: int | None = None, seed: int | None = None) -> No
     chosen = [each for each in results(name, entry) if budget in (None, each[0]) and seed in (None, each[1])]
     if not chosen:
         known = f"budgets {', '.join(entry.minutes)} and seeds {', '.join(map(str, entry.seeds))}"
-        raise ValueError(f"entry.toml of {name} has the {known}")
+        raise ValueError(
+            f"budget and seed must be in entry.toml of {name}, with {known}, got {budget} and {seed}"
+        )
     module, track = importlib.import_module(f"entries.{name}.run"), TRACKS[entry.track]
     for budget, seed, path in chosen:
         path.parent.mkdir(exist_ok=True)

@@ -166,7 +166,7 @@ def test_measure_trains_measures_and_writes(planner, monkeypatch, capsys):
     assert "1-0.json: 0.00 minutes of training, mean regret" in capsys.readouterr().out
     assert Result.read(planner / "results" / "1-0.json").games == 4
     assert list(entries.faults("planner")) == []
-    with pytest.raises(ValueError, match="planner has the budgets 1 and seeds 0"):
+    with pytest.raises(ValueError, match="of planner, with budgets 1 and seeds 0, got 5 and None"):
         entries.measure("planner", budget=5)
 
 
