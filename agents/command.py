@@ -133,8 +133,8 @@ def train(run: Run, console: Console) -> dict[str, Counts]:
             shown = len(run.curve)
             latest = run.curve[-len(run.references) :]
             wins = ", ".join(f"{row.opponent} {row.wins / row.games:.0%}" for row in latest)
-            line = f"{run.done / run.total:4.0%}  {run.done:,} {run.unit}, wins: {wins}"
-            console.print(line, soft_wrap=True)
+            done = latest[0].done  # a resumed run first shows its last milestone
+            console.print(f"{done / run.total:4.0%}  {done:,} {run.unit}, wins: {wins}", soft_wrap=True)
 
     try:
         with bar, stopping(run, console.print):
@@ -157,8 +157,9 @@ def next_commands(folder: Path, rules: Rules) -> list[str]:
     """Return the commands that measure a finished run, for a shell in the current folder."""
     lines = []
     if not evaluate.has_arena():
-        extra = f"{Path(__file__).parent.parent}[arena]"
-        lines.append(command("python", "-m", "pip", "install", "--editable", extra))
+        root = Path(__file__).parent.parent
+        pins, extra = root / "constraints.txt", f"{root}[arena]"
+        lines.append(command("python", "-m", "pip", "install", "--constraint", pins, "--editable", extra))
     name = policy_name(folder)
     lines.append(command("wotd", "arena", name, "greedy", "planner", *options_of(rules)))
     if evaluate.solved(rules):

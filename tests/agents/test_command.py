@@ -4,14 +4,18 @@ from __future__ import annotations
 
 import ast
 import dataclasses
+import io
 import itertools
 import json
 import re
 import shlex
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import numpy as np
 import pytest
+from rich.console import Console
 
 from agents import command, evaluate, ppo, runs, td
 from agents.export import NetworkPolicy, load
@@ -61,10 +65,21 @@ def test_train_writes_a_complete_run_folder_and_prints_milestones(
         assert game.legal_actions(state)[np.arange(50), actions].all()
 
 
+def test_a_resumed_run_shows_its_last_milestone_with_the_turns_of_that_milestone(tmp_path: Path):
+    rows = [evaluate.Measurement(50, 1.0, name, 100, 10, 0, 90) for name in runs.REFERENCES]
+    run: Any = SimpleNamespace(unit="turns", total=200, done=100, curve=rows, references=runs.REFERENCES)
+    run.folder, run.settings = tmp_path, TINY_PPO
+    run.train, run.finish = lambda show: show(run), lambda: {}
+    out = io.StringIO()
+    command.train(run, Console(file=out))
+    assert " 25%  50 turns, wins: " in out.getvalue()
+
+
 def test_next_steps_start_with_the_missing_install_command(monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr(evaluate, "find_spec", lambda name: None)
     install, play_it, grade_it = map(shlex.split, command.next_commands(Path("run"), TINY_PPO.rules))
-    assert install[1:] == ["-m", "pip", "install", "--editable", f"{ROOT}[arena]"]
+    assert install[1:4] == ["-m", "pip", "install"]
+    assert install[4:] == ["--constraint", f"{ROOT}/constraints.txt", "--editable", f"{ROOT}[arena]"]
     assert [play_it[1], grade_it[1]] == ["arena", "analyze"]
 
 
