@@ -105,7 +105,7 @@ def test_a_failed_write_raises_and_leaves_nothing(tmp_path, monkeypatch):
         with pytest.raises(ZeroDivisionError):
             write(file, "wotd/first-v0", "first")
     assert write(file, "wotd/first-v0", "first") == 17  # both seats of nine games; one seat had no decision
-    with pytest.raises(ValueError, match="the Minari dataset wotd/first-v0 exists already"):
+    with pytest.raises(ValueError, match="the Minari dataset wotd/first-v0 exists"):
         write(file, "wotd/first-v0", "first")
     assert minari.load_dataset("wotd/first-v0").total_episodes == 17
 
@@ -148,4 +148,4 @@ def test_wotd_record_writes_games_and_dataset(tmp_path, monkeypatch):
     assert minari.load_dataset("wotd/greedy-v0").observation_space.shape == (expected,)
     result = CliRunner().invoke(app, arguments.split())
     assert result.exit_code == WRONG_USE
-    assert "the Minari dataset wotd/greedy-v0 exists already" in result.stderr
+    assert "the Minari dataset wotd/greedy-v0 exists" in result.stderr

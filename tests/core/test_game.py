@@ -83,7 +83,7 @@ def test_a_game_takes_the_fields_of_rules():
             r"Game.__init__\(\) got an unexpected keyword argument 'player'. Did you mean 'players'\?",
         ),
         ({"num_thread": 2}, r"unexpected keyword argument 'num_thread'. Did you mean 'num_threads'\?"),
-        ({"rules": Rules(), "players": 3}, "rules or fields of Rules, not both: got rules and players"),
+        ({"rules": Rules(), "players": 3}, "rules or fields, not both: got rules and players"),
     ],
 )
 def test_game_rejects_unknown_or_contradictory_arguments(arguments: dict[str, Any], message: str):

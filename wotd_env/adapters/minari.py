@@ -44,23 +44,18 @@ def check(
     """Raise ValueError if `write` would reject these arguments. Call `check` before recording the games."""
     parse_dataset_id(dataset_id)
     if (path := Path(get_dataset_path(dataset_id))).exists():
-        raise ValueError(
-            f"the Minari dataset {dataset_id} exists already, in {path}: use another id, or delete it"
-        )
+        raise ValueError(f"the Minari dataset {dataset_id} exists in {path}: use another id, or delete it")
     _environment(rules, policies, policy, encoding).close()
 
 
 def write(file: str | Path, dataset_id: str, policy: str, encoding: str = "one_hot") -> int:
-    """Write all games of a file as a Minari dataset in which one policy is the learner.
+    """Write all games of a file as a Minari dataset in which one policy is the learner; return the number of episodes.
 
     Args:
         file: a file written by `wotd_env.recording.record`.
         dataset_id: name of a new dataset, such as `"wotd/planner-v0"`.
         policy: name of the policy that is the learner.
         encoding: the encoding of the observations.
-
-    Returns:
-        The number of episodes.
 
     Raises:
         FileNotFoundError: if there is no such file.
@@ -132,9 +127,7 @@ def _environment(rules: Rules, policies: Sequence[str], policy: str, encoding: s
     for name in opponents:
         known = POLICIES.get(name.partition(":")[0])
         if known and known.needs_trust:
-            raise ValueError(
-                f"the opponent {name!r} needs consent, which the environment of a Minari dataset cannot give"
-            )
+            raise ValueError(f"the opponent {name!r} needs consent, which a Minari dataset cannot give")
     return gymnasium.make(
         "wotd_env:wotd_env/WayOfTheDragon-v0", opponents=opponents, encoding=encoding, **asdict(rules)
     )

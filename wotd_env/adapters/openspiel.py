@@ -91,11 +91,17 @@ class WayOfTheDragonGame(pyspiel.Game):  # type: ignore[misc]  # pyspiel is unty
     def __init__(self, params: dict[str, Any] | None = None) -> None:
         params = dict(params or {})
         self.draws: tuple[str, ...] = ()
+        rules = _rules(params)
         if params.get("position"):
             params["position"] = params["position"].translate(TO_PARAMETER)
-            rules, start = _parse_position(params)
+            given = rules
+            rules, start = notation.parse_position(params["position"].translate(FROM_PARAMETER))
+            for name, default in DEFAULTS.items():  # OpenSpiel adds the defaults of omitted parameters
+                own, got = getattr(rules, name), getattr(given, name)
+                if got not in (default, own):
+                    cure = "as in the position, or be omitted"
+                    raise ValueError(f"{name} must be {own!r}, {cure}, got {got!r}")
         else:
-            rules = _rules(params)
             if rules.colors == "random":
                 self.draws += (COLORS,)
             if rules.dead_pieces:
@@ -201,7 +207,7 @@ class WayOfTheDragonState(pyspiel.State):  # type: ignore[misc]  # pyspiel is un
             if action not in self._outcomes().numbers:
                 raise ValueError(f"{action} is not an outcome of this chance node:\n{self}")
             if self._draws:
-                self._decide_draw(self._draws[0], action)
+                self._draw(action)
             else:
                 batch.roll_given(record, game.config, np.array([action], np.uint64))
         elif self._player == TERMINAL:
@@ -225,11 +231,8 @@ class WayOfTheDragonState(pyspiel.State):  # type: ignore[misc]  # pyspiel is un
         `draws` are the names of the remaining chance events before the first turn. `new_initial_state` of a game with
         the same parameters converts the dict back.
         """
-        return {
-            "current_player": self._player,
-            "position": self._position(self.record),
-            "draws": list(self._draws),
-        }
+        position = self._position(self.record)
+        return {"current_player": self._player, "position": position, "draws": list(self._draws)}
 
     def to_json(self) -> str:
         """Return `to_dict` as JSON text."""
@@ -284,8 +287,8 @@ class WayOfTheDragonState(pyspiel.State):  # type: ignore[misc]  # pyspiel is un
         outcomes = rules.players if draw == START else len(_colorings(rules.players))
         return _listed(dict.fromkeys(range(outcomes), 1))
 
-    def _decide_draw(self, draw: str, outcome: int) -> None:
-        record = self.record[0]
+    def _draw(self, outcome: int) -> None:
+        draw, record = self._draws[0], self.record[0]
         if draw == START:
             record["player"] = outcome
         elif draw == COLORS:
@@ -319,18 +322,6 @@ class _Observer:
 def position(rules: Rules, state: States) -> str:
     """Return a game, STATE (1,), as text for the parameter `position`: notation with `:` for `=` and `-` for commas."""
     return notation.position(rules, state).translate(TO_PARAMETER)
-
-
-def _parse_position(params: Mapping[str, Any]) -> tuple[Rules, States]:
-    """Return the rules and the game that the parameter `position` contains."""
-    rules, start = notation.parse_position(params["position"].translate(FROM_PARAMETER))
-    given = _rules(params)
-    for name, default in DEFAULTS.items():  # OpenSpiel adds the defaults of omitted parameters
-        if getattr(given, name) not in (default, getattr(rules, name)):
-            raise ValueError(
-                f"{name} must be {getattr(rules, name)!r}, as in the position, or be omitted, got {params[name]!r}"
-            )
-    return rules, start
 
 
 def _rules(params: Mapping[str, Any]) -> Rules:

@@ -32,11 +32,10 @@ class Cluster:
     """Plays blocks on all CPUs of a Ray cluster, see `wotd_env.arena.run`.
 
     Args:
-        tournament: the tournament.
         time_limit: seconds that a policy may take for one call.
         address: address of the cluster; `"auto"` means the running cluster on this machine. None starts a cluster on
-            this machine, which stops after the tournament. If this process is already connected to
-            a cluster, the argument is ignored and that cluster is used.
+            this machine, which stops after the tournament. If this process is already connected to a cluster, that
+            cluster is used.
         trust: see `make_policy`.
 
     Raises:

@@ -77,10 +77,6 @@ class SB3VecEnv(SharedVecEnv):
 
     Attributes:
         env: the vector environment.
-
-    Raises:
-        TypeError: for an unknown argument.
-        ValueError: for an invalid value.
     """
 
     env: WayOfTheDragonVectorEnv

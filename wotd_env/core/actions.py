@@ -49,11 +49,7 @@ MOST_ACTIONS = num_actions(MAX_PLAYERS)  # the size of the action space for five
 
 
 def power_of(action: int) -> Power | None:
-    """Return the power that an action uses (R12), or None.
-
-    The result is never the tiger, which has no actions of its own. A hold uses the tiger if it re-rolls dice and no
-    other re-roll is left.
-    """
+    """Return the power that an action uses (R12), or None; None also for holds, of which some use the tiger."""
     if Action.WOOD_ON <= action < Action.JUMP_ON or action == Action.WOOD_EQUILIBRIUM:
         return Power.DRAGON
     if Action.JUMP_ON <= action < Action.EQUILIBRIUM or action == Action.EARTH_EQUILIBRIUM:

@@ -10,22 +10,17 @@ import numpy as np
 from numpy.typing import NDArray
 
 
-def check_integer(name: str, value: Any, low: int, high: int | None = None, why: str = "") -> int:
+def check_integer(name: str, value: Any, low: int, high: float = np.inf, why: str = "") -> int:
     """Return `value` as an int; raise ValueError unless it is an integer from `low` to `high`. Booleans are invalid.
 
-    The error contains `name`, the name of the argument, and `why`, the reason for the limits.
+    `why` is the reason for the limits, for the error.
     """
     try:
-        number = None if np.ndim(value) else operator.index(value)
+        number = None if np.ndim(value) or isinstance(value, bool) else operator.index(value)
     except TypeError:
         number = None
-    if (
-        number is None
-        or isinstance(value, bool | np.bool_)
-        or number < low
-        or (high is not None and number > high)
-    ):
-        limits = f"of at least {low}" if high is None else f"from {low} to {_readable(high)}"
+    if number is None or not low <= number <= high:
+        limits = f"of at least {low}" if high == np.inf else f"from {low} to {_readable(high)}"
         raise ValueError(f"{name} must be an integer {limits}{' ' * bool(why)}{why}, got {value!r}")
     return int(number)
 
@@ -45,9 +40,9 @@ def check_integers(
     return given.astype(np.int64)
 
 
-def _readable(limit: int) -> str:
-    bits = limit.bit_length()
-    return f"2**{bits} - 1" if bits > 32 and limit == (1 << bits) - 1 else str(limit)
+def _readable(limit: float) -> str:
+    bits = int(limit).bit_length()
+    return f"2**{bits} - 1" if bits > 32 and limit == 2**bits - 1 else str(limit)
 
 
 def kind_of(value: Any) -> str:

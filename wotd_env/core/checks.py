@@ -64,7 +64,7 @@ def check_states(rules: Rules, states: States) -> None:
 def describe_fault(rules: Rules, states: NDArray[np.void], game: int) -> ValueError:
     """Return the error for an invalid record."""
     one = states[game : game + 1].copy()
-    failed = int(faults_of(one, config(rules, True)))
+    failed = int(faults(one[0], config(rules, True)[0]))
     field, words = CHECKS[(failed & -failed).bit_length() - 1]
     words = words.format(
         last_seat=rules.players - 1,
@@ -73,9 +73,7 @@ def describe_fault(rules: Rules, states: NDArray[np.void], game: int) -> ValueEr
         last_space=rules.spaces + NUMBERED,
         all_seats=(1 << rules.players) - 1,
     )
-    return ValueError(
-        f"game {game}: {field} must be {words}, got {one[field][0].tolist()}; the rules are {rules}"
-    )
+    return ValueError(f"game {game}: {field} must be {words}, got {one[field][0].tolist()}; rules: {rules}")
 
 
 @kernel
@@ -85,12 +83,6 @@ def first_fault(states: Records, config: Configs) -> Any:
         if faults(states[i], config[0]):
             return i
     return -1
-
-
-@kernel
-def faults_of(states: Records, config: Configs) -> Any:
-    """Return the `faults` of the first record."""
-    return faults(states[0], config[0])
 
 
 FOUR = FIVE >> np.uint64(8)

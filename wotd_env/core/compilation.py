@@ -42,8 +42,7 @@ KERNELS: list[Any] = []
 def kernel(function: _Function) -> _Function:
     """Compile `function` (nopython mode, `nogil`, cached) at its first call.
 
-    Type checkers see the type of `function`. Module-level values that `function` reads become constants of the
-    compiled code.
+    Module-level values that `function` reads become constants of the compiled code.
     """
     return _compiled(function, forceinline=False)
 
@@ -71,10 +70,7 @@ def _compiled(function: _Function, forceinline: bool) -> _Function:
 
 
 class _Cache(FunctionCache):
-    """numba's file cache for one kernel.
-
-    An entry is valid until the kernel's file changes, or a file of the package that the kernel's file imports.
-    """
+    """numba's file cache for one kernel, with files of `_Files`."""
 
     def __init__(self, function: Callable[..., Any]) -> None:
         super().__init__(function)  # type: ignore[no-untyped-call]
@@ -133,10 +129,6 @@ class _Files:
             if not other.name.startswith(f"{self._kernel}.{self._stamp}."):
                 other.unlink(missing_ok=True)
 
-    def flush(self) -> None:
-        for file in self._folder.glob(f"{self._kernel}.*.nbc*"):
-            file.unlink(missing_ok=True)
-
     def _file(self, key: Any) -> Path:
         digest = hashlib.sha256(repr(key).encode()).hexdigest()[:16]
         return self._folder / f"{self._kernel}.{self._stamp}.{digest}.nbc"
@@ -179,22 +171,19 @@ if hasattr(os, "register_at_fork"):
 @functools.cache
 def source_digest(file: Path) -> str:
     """Return a digest of `file` and of all files of this package that it imports, directly or indirectly."""
-    digest = hashlib.sha256()
-    for source in sorted(_reach(file, set())):
-        digest.update(source.read_bytes())
-    return digest.hexdigest()
+    found = [file]
+    for source in found:  # the list grows during the loop
+        found += _imported(source).difference(found)
+    return hashlib.sha256(b"".join(source.read_bytes() for source in sorted(found))).hexdigest()
 
 
-def _reach(file: Path, found: set[Path]) -> set[Path]:
-    """Add `file` and all files of this package that it imports, directly or not, to `found`; return `found`."""
-    found.add(file)
+@functools.cache
+def _imported(file: Path) -> set[Path]:
+    """Return the files of this package that a file imports directly."""
     inside = file.is_relative_to(_PACKAGE)
     package = ".".join(file.parent.relative_to(_PACKAGE.parent).parts) if inside else ""
-    for name in imports(file.read_bytes(), package):
-        source = _source(name) or _source(name.rpartition(".")[0])
-        if source and source not in found:
-            _reach(source, found)
-    return found
+    names = imports(file.read_bytes(), package)
+    return {source for name in names if (source := _source(name) or _source(name.rpartition(".")[0]))}
 
 
 def imports(source: bytes, package: str) -> Iterator[str]:

@@ -110,7 +110,5 @@ def chance_outcomes(dice: int) -> tuple[NDArray[np.int8], NDArray[np.float64]]:
     """Return the outcomes of rolling 0 to 5 dice: sorted faces, int8 (M, dice), and probabilities, float64 (M,)."""
     dice = check_integer("dice", dice, 0, DICE)
     outcomes = list(combinations_with_replacement(range(FACES), dice))
-    ways = [
-        factorial(dice) / np.prod([factorial(throw.count(f)) for f in range(FACES)]) for throw in outcomes
-    ]
+    ways = [factorial(dice) / np.prod([factorial(roll.count(f)) for f in range(FACES)]) for roll in outcomes]
     return np.array(outcomes, np.int8).reshape(len(outcomes), dice), np.array(ways) / FACES**dice

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -19,9 +19,10 @@ from wotd_env.core.rules import DICE, REROLLS, Phase, Rules, rules_for
 from wotd_env.core.state import STATE, States
 from wotd_env.core.words import describe_action, describe_decision, show_dice
 
-_INT8, _INT64, _FLOAT32, _BOOL = (np.dtype(name) for name in ("int8", "int64", "float32", "bool"))
+_INT8, _INT64, _FLOAT32 = np.dtype(np.int8), np.dtype(np.int64), np.dtype(np.float32)
 _NO_SEATS = np.empty(0, np.int64)
 _ILLEGAL = 1 << 62
+_T = TypeVar("_T", bound=np.generic)
 
 
 class IllegalActionError(ValueError):
@@ -104,10 +105,8 @@ class Game:
         self.spec = GameSpec(rules.players, -1 / (rules.players - 1), turns, turns * most, most)
 
     def __repr__(self) -> str:
-        return (
-            f"Game({self.rules!r}, skip_forced={self.skip_forced}, num_threads={self.num_threads}, "
-            f"encoding={self.encoding!r})"
-        )
+        names = ("skip_forced", "num_threads", "encoding")
+        return f"Game({self.rules!r}, {', '.join(f'{name}={getattr(self, name)!r}' for name in names)})"
 
     # ------------------------------------------------------------------------------------------------ new games
 
@@ -120,7 +119,7 @@ class Game:
         where: ArrayLike | None = None,
         roll: bool = True,
     ) -> States:
-        """Start games.
+        """Start games; return the batch, STATE (N,).
 
         Args:
             state: number of new games, or a batch to restart in place.
@@ -130,9 +129,6 @@ class Game:
                 starting player (R1).
             where: bool (N,), the games to restart; all games by default.
             roll: whether to roll and continue to the first decision; otherwise stop before the first roll.
-
-        Returns:
-            The batch, STATE (N,).
 
         Raises:
             ValueError: for an invalid size, seed, seat or shape.
@@ -231,10 +227,7 @@ class Game:
 
         In a finished game all actions are legal and do nothing. If a roll is due, no action is legal.
         """
-        state = self._readable(state, validate)
-        out = _output("out", out, (len(state), self.num_actions), _INT8)
-        self._run(batch.legal_actions, state, out)
-        return out
+        return self._fill(batch.legal_actions, state, out, self.num_actions, _INT8, validate)
 
     def observe(
         self,
@@ -244,20 +237,14 @@ class Game:
         validate: bool = True,
     ) -> NDArray[np.int8]:
         """Return the observations, int8 (N, D), of the seats to act, or of `seat` (one seat, or one per game, (N,))."""
-        state = self._readable(state, validate)
-        observers = _NO_SEATS if seat is None else self._seats("seat", seat, len(state))
-        out = _output("out", out, (len(state), self.observation_size), _INT8)
-        self._run(batch.observe, state, observers, out)
-        return out
+        seats = _NO_SEATS if seat is None else self._seats("seat", seat, len(checks.contiguous(state)))
+        return self._fill(batch.observe, state, out, self.observation_size, _INT8, validate, seats)
 
     def scores(
         self, state: States, out: NDArray[np.int64] | None = None, validate: bool = True
     ) -> NDArray[np.int64]:
         """Return every seat's points, int64 (N, n) (R10)."""
-        state = self._readable(state, validate)
-        out = _output("out", out, (len(state), self.rules.players), _INT64)
-        self._run(batch.scores, state, out)
-        return out
+        return self._fill(batch.scores, state, out, self.rules.players, _INT64, validate)
 
     def rewards(
         self, state: States, out: NDArray[np.float32] | None = None, validate: bool = True
@@ -267,20 +254,12 @@ class Game:
         With w winners among n players, each winner gets (n / w - 1) / (n - 1), and each loser gets -1 / (n - 1). All
         rewards are 0 in a game that has not ended, and in a truncated game.
         """
-        state = self._readable(state, validate)
-        out = _output("out", out, (len(state), self.rules.players), _FLOAT32)
-        self._run(batch.rewards, state, out)
-        return out
+        return self._fill(batch.rewards, state, out, self.rules.players, _FLOAT32, validate)
 
     # ------------------------------------------------------------------------------------------------ play
 
     def step(self, state: States, actions: ArrayLike, validate: bool = True) -> None:
-        """Take each game's action and play to the game's next decision, in place. Finished games do not change.
-
-        Args:
-            state: STATE (N,).
-            actions: integers (N,).
-            validate: check all records and actions first.
+        """Take the actions, integers (N,), and play to each game's next decision. Finished games do not change.
 
         Raises:
             IllegalActionError: if an action is illegal or a roll is due; no game has been changed.
@@ -292,10 +271,10 @@ class Game:
         self._act(batch.step, state, actions, validate, False)
 
     def roll(self, state: States, dice: ArrayLike | None = None, validate: bool = True) -> None:
-        """Roll, in place, in every game in which a roll is due: the second half of `step`. Other games do not change.
+        """Roll in every game in which a roll is due: the second half of `step`. Other games do not change.
 
         Args:
-            state: STATE (N,).
+            state: STATE (N,), changed in place.
             dice: faces (N, 5) of all five dice after the roll, in any order, including the kept dice. Each game
                 then continues to its next decision or, after a forced move, to its next roll. By default each game
                 rolls from its own random stream until its next decision.
@@ -348,7 +327,7 @@ class Game:
             _output("observation", observation, (n, self.observation_size), _INT8, optional=True),
             _output("mask", mask, (n, self.num_actions), _INT8, optional=True),
             _output("rewards", rewards, (n, self.rules.players), _FLOAT32, optional=True),
-            _output("done", done, (n,), _BOOL, optional=True),
+            _output("done", done, (n,), np.dtype(np.bool_), optional=True),
         )
 
     chance_outcomes = staticmethod(dice.chance_outcomes)
@@ -364,7 +343,7 @@ class Game:
         if len(parallel.slices(len(work), self.num_threads)) == 1:
             wrong = kernel(work, self.config, chosen, validate, *arguments)
             if wrong >= 0:
-                raise self._wrong(work, wrong, actions)
+                raise self.error_in(work, wrong, actions)
         else:
             if validate:
                 self.check(work, actions)  # check all slices before any of them changes
@@ -387,9 +366,9 @@ class Game:
             found = self._run(batch.first_wrong, work, self.as_actions(work, actions), shown)
         for part, first in zip(parallel.slices(len(work), self.num_threads), found, strict=True):
             if first >= 0:
-                raise self._wrong(state, part.start + first, actions)
+                raise self.error_in(state, part.start + first, actions)
 
-    def _wrong(self, state: States, game: int, actions: ArrayLike | None) -> Exception:
+    def error_in(self, state: States, game: int, actions: ArrayLike | None) -> Exception:
         """Return the error for a game with an invalid record or an illegal action."""
         one = state[game : game + 1]
         if actions is None or checks.first_fault(one, self.config) >= 0:
@@ -425,12 +404,16 @@ class Game:
         """Call a kernel on contiguous records without checking them."""
         return parallel.call(kernel, state, self.config, arguments, self.num_threads)
 
-    def _readable(self, state: States, validate: bool) -> States:
-        """Return the batch, or a contiguous copy, for kernels that only read it."""
+    def _fill(
+        self, kernel: Any, state: States, out: Any, size: int, dtype: np.dtype[_T], validate: bool, *more: Any
+    ) -> NDArray[_T]:
+        """Call a kernel that writes a row of `size` numbers for each game; return the rows, `dtype` (N, size)."""
         state = checks.contiguous(state)
         if validate:
             self.check(state)
-        return state
+        rows: NDArray[_T] = _output("out", out, (len(state), size), dtype)
+        parallel.call(kernel, state, self.config, (*more, rows), self.num_threads)
+        return rows
 
     def _writable(self, state: States) -> States:
         """Return a contiguous batch that kernels may change: `state`, or a copy that the caller writes back to it."""
@@ -466,19 +449,17 @@ class Game:
         """Return the indices of the rolls with the given faces (N, 5)."""
         given = check_integers("dice", faces, (len(state), DICE))
         due = state["phase"] == Phase.CHANCE
-        wrong = due & ((given < 0) | (given > dice.FACES - 1)).any(1)
-        given = np.where((due & ~wrong)[:, None], given, 0)
-        kept = (state["dice"][:, :, None] == np.arange(dice.FACES)).sum(1)
-        wrong |= due & (kept > (given[:, :, None] == np.arange(dice.FACES)).sum(1)).any(1)
+        both = state["dice"], given
+        kept, counts = ((rows[:, :, None] == np.arange(dice.FACES)).sum(1) for rows in both)
+        wrong = due & ((counts < kept).any(1) | (counts.sum(1) < DICE))
         if wrong.any():
             game = int(wrong.argmax())
             raise ValueError(
                 f"game {game}: dice must be five faces from 0 to 5 that include the kept ones "
                 f"({show_dice(state['dice'][game])}), got {np.asarray(faces)[game].tolist()}"
             )
-        rolls: NDArray[np.uint64] = dice.INDEX_PARTS[np.arange(DICE), np.sort(given, 1)].sum(
-            1, dtype=np.uint64
-        )
+        ascending = np.sort(np.where(due[:, None], given, 0), 1)
+        rolls: NDArray[np.uint64] = dice.INDEX_PARTS[np.arange(DICE), ascending].sum(1, dtype=np.uint64)
         return rolls
 
 

@@ -35,9 +35,6 @@ ONE_HOT_DICE = (COUNTS[:, :, None] == np.arange(DICE + 1)).reshape(NUM_KEEPS, DI
 SPACES = np.eye(16, dtype=np.int8)
 """int8 (16, 16): for each space, the one-hot block of a piece on this space, padded with zeros."""
 
-BYTES = ((np.arange(256)[:, None] >> np.arange(8)) & 1).astype(np.int8)
-"""int8 (256, 8): the bits of each byte value, lowest first."""
-
 GAME_TOKEN, DIE_TOKEN, PATH_TOKEN, PIECE_TOKEN = range(4)
 TOKEN_WIDTH = 6  # least number of entries of a token; a token has 2 + spaces entries if that is more
 
@@ -52,39 +49,27 @@ class Part(NamedTuple):
 
 def parts(rules: Rules, encoding: str) -> dict[str, Part]:
     """Return the parts of an observation by name, in the order of the vector."""
-    n, last_space = rules.players, rules.spaces + NUMBERED
-    if encoding == "one_hot":
-        return {
-            "pieces": _part(1, seat=n, path=PATHS, space=last_space + 1),
-            "dead": _part(1, path=PATHS, space=rules.spaces),
-            "dice": _part(1, face=FACES, count=DICE + 1),
-            "rolls_left": _part(1, number=REROLLS + 1),
-            "phase": _part(1, phase=PHASES),
-            "player": _part(1, seat=n),
-            "powers": _part(1, seat=n, power=PATHS),
-            "perfection": _part(1),
-            "colors": _part(1, seat=n, color=MAX_PLAYERS),
-            "deadline": _part(DEADLINE),
+    n, last, colors = rules.players, rules.spaces + NUMBERED, MAX_PLAYERS
+    if encoding in ("one_hot", "compact"):
+        both = {  # the parts of the two encodings
+            "pieces": (_part(1, seat=n, path=PATHS, space=last + 1), _part(last, seat=n, path=PATHS)),
+            "dead": (_part(1, path=PATHS, space=rules.spaces), _part(1, path=PATHS, space=rules.spaces)),
+            "dice": (_part(1, face=FACES, count=DICE + 1), _part(DICE, face=FACES)),
+            "rolls_left": (_part(1, number=REROLLS + 1), _part(REROLLS)),
+            "phase": (_part(1, phase=PHASES), _part(PHASES - 1)),
+            "player": (_part(1, seat=n), _part(n - 1)),
+            "powers": (_part(1, seat=n, power=PATHS), _part(1, seat=n)),
+            "perfection": (_part(1), _part(1)),
+            "colors": (_part(1, seat=n, color=colors), _part(colors - 1, {0: "color"}, seat=n, number=1)),
+            "deadline": (_part(DEADLINE), _part(DEADLINE)),
         }
-    if encoding == "compact":
-        return {
-            "pieces": _part(last_space, seat=n, path=PATHS),
-            "dead": _part(1, path=PATHS, space=rules.spaces),
-            "dice": _part(DICE, face=FACES),
-            "rolls_left": _part(REROLLS),
-            "phase": _part(PHASES - 1),
-            "player": _part(n - 1),
-            "powers": _part(1, seat=n),
-            "perfection": _part(1),
-            "colors": Part(np.full(n, MAX_PLAYERS - 1, np.int8), {"seat": n, "number": 1}, {0: "color"}),
-            "deadline": _part(DEADLINE),
-        }
+        return {name: pair[encoding == "compact"] for name, pair in both.items()}
     if encoding == "features":
         features = {
-            "pieces": _part(last_space, path=PATHS),
-            "rivals": _part(last_space, path=PATHS),
+            "pieces": _part(last, path=PATHS),
+            "rivals": _part(last, path=PATHS),
             "free": _part(DICE, path=PATHS),
-            "goals": _part(last_space, path=PATHS),
+            "goals": _part(last, path=PATHS),
             "dice": _part(DICE, face=FACES),
             "rolls_left": _part(REROLLS),
             "phase": _part(1, phase=PHASES),
@@ -93,16 +78,13 @@ def parts(rules: Rules, encoding: str) -> dict[str, Part]:
             "deadline": _part(DEADLINE),
             "points": _part(PATHS * NUMBERED, seat=n),
             "numbered": _part(PATHS, seat=n),
-            "progress": _part(PATHS * last_space, seat=n),
+            "progress": _part(PATHS * last, seat=n),
         }
         if rules.powers != "none":
-            features["powers"] = _part(1, seat=n)
-            features["power"] = _part(1, power=PATHS)
-        if rules.immunity:
-            features["home"] = _part(1, path=PATHS)
-        return features
+            features |= {"powers": _part(1, seat=n), "power": _part(1, power=PATHS)}
+        return features | ({"home": _part(1, path=PATHS)} if rules.immunity else {})
     dead = [1] * rules.spaces
-    piece = PIECE_TOKEN, PATHS - 1, last_space, n - 1, MAX_PLAYERS - 1, 1
+    piece = PIECE_TOKEN, PATHS - 1, last, n - 1, colors - 1, 1
     return {
         "game": _tokens(rules, (GAME_TOKEN, PHASES - 1, REROLLS, n - 1, 1, DEADLINE), {}),
         "dice": _tokens(rules, (DIE_TOKEN, UNROLLED), {1: "face"}, die=DICE),
@@ -111,8 +93,8 @@ def parts(rules: Rules, encoding: str) -> dict[str, Part]:
     }
 
 
-def _part(highest: int, **axes: int) -> Part:
-    return Part(np.full(math.prod(axes.values()), highest, np.int8), axes, {})
+def _part(highest: int, names: dict[int, str] | None = None, **axes: int) -> Part:
+    return Part(np.full(math.prod(axes.values()), highest, np.int8), axes, names or {})
 
 
 def _tokens(rules: Rules, highest: tuple[int, ...], names: dict[int, str], **axes: int) -> Part:

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from wotd_env.core.arguments import check_choice
 from wotd_env.core.checks import check_one, check_states
 from wotd_env.core.rules import DICE, ELEMENTS, MAX_PLAYERS, MAX_SPACES, NUMBERED, PATHS, Phase, Rules
 from wotd_env.core.state import STATE, States
@@ -20,7 +21,6 @@ _EMPTY, _DEAD, _NUMBERS_BEGIN = ".#|"
 _PHASES = [phase.name.lower() for phase in Phase]
 _LONGEST = 1000  # maximum length of a text, in characters; the longest position has about 250
 _FIELDS = ("board", "colors", "turn", "seat", "phase", "re-rolls", "dice")
-_DRAWN = ("players", "spaces")  # the fields of Rules that the board shows
 
 
 def position(rules: Rules, state: States, stream: bool = False) -> str:
@@ -42,12 +42,15 @@ def position(rules: Rules, state: States, stream: bool = False) -> str:
         str(record["rolls_left"]),
         letters(record["dice"]),
     ]
-    if record["used"]:
-        words.append(
-            "used=" + "".join(SEATS[seat] for seat in range(MAX_PLAYERS) if record["used"] >> seat & 1)
-        )
+    if used := "".join(letter for seat, letter in enumerate(SEATS) if record["used"] >> seat & 1):
+        words.append(f"used={used}")
     words += [name for name in ("perfection", "truncated") if record[name]]
-    words += _rules_in_words(rules, count_dead(record))
+    for field in fields(Rules):
+        value = getattr(rules, field.name)
+        usual = count_dead(record) if field.name == "dead_pieces" else field.default
+        if value != usual and field.name not in ("players", "spaces"):  # the board shows these two
+            text = ",".join(value) if isinstance(value, tuple) else value
+            words.append(field.name if value is True else f"{field.name}={text}")
     if stream:
         words.append(f"stream={record['rng']:016x}")
     return " ".join(words)
@@ -62,12 +65,6 @@ def parse_position(text: str) -> tuple[Rules, States]:
     Raises:
         ValueError: for a malformed line; the error names the field, the expected and the actual text.
     """
-    rules, state, _ = read_position(text)
-    return rules, state
-
-
-def read_position(text: str) -> tuple[Rules, States, bool]:
-    """Return the result of `parse_position`, and whether the line has a stream."""
     if not isinstance(text, str) or len(text) > _LONGEST:
         got = f"{len(text):,} characters" if isinstance(text, str) else repr(text)
         raise ValueError(f"a position must be one line of at most {_LONGEST:,} characters, got {got}")
@@ -80,19 +77,18 @@ def read_position(text: str) -> tuple[Rules, States, bool]:
     spaces = _read_board(record, board)
     players = _read_colors(record, colors)
     record["turn"] = _number("turn", turn, 1, 1 << 16) - 1
-    record["player"] = _choice("seat", seat, list(SEATS[:players]))
-    record["phase"] = _choice("phase", phase, _PHASES)
+    record["player"] = SEATS.index(check_choice("seat", seat, [*SEATS[:players]]))
+    record["phase"] = _PHASES.index(check_choice("phase", phase, _PHASES))
     record["rolls_left"] = _number("re-rolls", rolls_left, 0, 2)
     record["dice"] = read_dice("dice", dice, UNROLLED)
-    given: dict[str, Any] = {"players": players, "spaces": spaces}
-    given["dead_pieces"] = count_dead(record)
-    has_stream = _read_rest(record, words[len(_FIELDS) :], given)
+    given: dict[str, Any] = {"players": players, "spaces": spaces, "dead_pieces": count_dead(record)}
+    _read_rest(record, words[len(_FIELDS) :], given)
     try:
         rules = Rules(**given)
         check_states(rules, state)
     except ValueError as error:
         raise ValueError(f"position: {str(error).removeprefix('game 0: ')}") from None
-    return rules, state, has_stream
+    return rules, state
 
 
 def letters(faces: Any) -> str:
@@ -115,9 +111,7 @@ def wrong(what: str, expected: str, got: str) -> ValueError:
 
 
 def _draw_path(rules: Rules, record: np.void, path: int) -> str:
-    marks = [
-        _DEAD if record["dead"][path] >> space & 1 else _EMPTY for space in range(rules.spaces + NUMBERED + 1)
-    ]
+    marks = [_DEAD if record["dead"][path] >> at & 1 else _EMPTY for at in range(rules.spaces + NUMBERED + 1)]
     for seat in range(rules.players):
         marks[record["pieces"][seat, path]] = SEATS[seat]  # index 0, off the board, is not drawn
     return "".join(marks[1 : rules.spaces + 1]) + _NUMBERS_BEGIN + "".join(marks[rules.spaces + 1 :])
@@ -161,8 +155,8 @@ def _read_colors(record: np.void, text: str) -> int:
     return players
 
 
-def _read_rest(record: np.void, words: list[str], given: dict[str, Any]) -> bool:
-    """Read the words after the dice into the record and the rules `given`; return whether one is a stream."""
+def _read_rest(record: np.void, words: list[str], given: dict[str, Any]) -> None:
+    """Read the words after the dice into the record and the rules `given`."""
     seen = set()
     for word in words:
         name, _, value = word.partition("=")
@@ -181,35 +175,13 @@ def _read_rest(record: np.void, words: list[str], given: dict[str, Any]) -> bool
             if len(value) != 16 or not set(value) <= set("0123456789abcdef"):
                 raise wrong("stream", "16 hexadecimal digits", word)
             record["rng"] = int(value, 16)
-        elif name in ("powers", "start", "dead_pieces", "max_turns", "colors") and value:
-            given[name] = _read_rule(name, value)
+        elif (name in ("dead_pieces", "max_turns") and value) or (name == "start" and value.isdecimal()):
+            given[name] = _number(name, value, 0, 1 << 16)
+        elif name in ("powers", "start", "colors") and value:
+            given[name] = tuple(value.split(",")) if name == "colors" and value != "random" else value
         else:
             expected = "used=SEATS, perfection, truncated, a rule such as powers=own, or stream=DIGITS"
             raise wrong("position: words after the dice", expected, word)
-    return "stream" in seen
-
-
-def _rules_in_words(rules: Rules, dead_pieces: int) -> list[str]:
-    """Return the rules that differ from the defaults and are not visible on the board, as `name=value`."""
-    words = []
-    for field in fields(Rules):
-        value = getattr(rules, field.name)
-        usual = dead_pieces if field.name == "dead_pieces" else field.default
-        if field.name in _DRAWN or value == usual:
-            continue
-        text = ",".join(value) if isinstance(value, tuple) else value
-        words.append(field.name if value is True else f"{field.name}={text}")
-    return words
-
-
-def _read_rule(name: str, value: str) -> Any:
-    if name in ("dead_pieces", "max_turns"):
-        return _number(name, value, 0, 1 << 16)
-    if name == "start" and value.isdecimal():
-        return _number(name, value, 0, MAX_PLAYERS - 1)
-    if name == "colors" and value != "random":
-        return tuple(value.split(","))
-    return value
 
 
 def count_dead(record: np.void) -> int:
@@ -221,9 +193,3 @@ def _number(what: str, text: str, low: int, high: int) -> int:
     if not (text.isascii() and text.isdecimal() and len(text) <= len(str(high)) and low <= int(text) <= high):
         raise wrong(what, f"a number from {low} to {high}", text)
     return int(text)
-
-
-def _choice(what: str, text: str, choices: list[str]) -> int:
-    if text not in choices:
-        raise wrong(what, f"one of {', '.join(choices)}", text)
-    return choices.index(text)

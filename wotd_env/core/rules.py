@@ -26,7 +26,6 @@ NUMBERED = 5
 MAX_PLAYERS = 5
 REROLLS = 2
 MAX_SPACES = 10
-TURN_LIMIT = 65535
 
 POWER_MODES = ("none", "own", "any")
 
@@ -95,7 +94,7 @@ class Rules:
                 raise ValueError(f"start must be 'dragons', 'loser' or a seat number, got {self.start!r}")
         else:
             set_field(self, "start", check_integer("start", self.start, 0, self.players - 1, "as a seat"))
-        set_field(self, "max_turns", check_integer("max_turns", self.max_turns, 1, TURN_LIMIT))
+        set_field(self, "max_turns", check_integer("max_turns", self.max_turns, 1, 65535))
 
     @classmethod
     def from_dict(cls, values: Any) -> Rules:
@@ -129,9 +128,7 @@ def rules_for(made: type, given: Mapping[str, Any], rules: Rules | None = None) 
     if rules is None:
         return Rules(**given)
     if given:
-        raise TypeError(
-            f"{made.__name__}() takes rules or fields of Rules, not both: got rules and {', '.join(given)}"
-        )
+        raise TypeError(f"{made.__name__} takes rules or fields, not both: got rules and {', '.join(given)}")
     if not isinstance(rules, Rules):
         raise TypeError(f"rules must be a Rules, got {rules!r}")
     return rules

@@ -9,7 +9,7 @@ from numpy.typing import ArrayLike
 
 from wotd_env.core.actions import PAIRS, Action, num_actions, pairs
 from wotd_env.core.arguments import check_integer
-from wotd_env.core.rules import DICE, ELEMENTS, Phase, Rules
+from wotd_env.core.rules import DICE, ELEMENTS, PATHS, Phase, Rules
 
 _FIXED: dict[int, str] = {
     Action.STOP_ROLLING: "keep all dice and stop rolling",
@@ -39,13 +39,10 @@ def describe_action(action: int, rules: Rules | None = None) -> str:
         if not kept:
             return "re-roll all dice"
         return f"keep {'dice' if len(kept) > 1 else 'die'} {', '.join(kept)} and re-roll the rest"
-    if action < Action.WOOD_ON:
-        return f"move on {ELEMENTS[action - Action.MOVE_ON]}"
-    if action < Action.JUMP_ON:
-        element = ELEMENTS[action - Action.WOOD_ON]
-        return f"move on {element}, dragons counted as {element} (wood)"
     if action < Action.EQUILIBRIUM:
-        return f"jump on {ELEMENTS[action - Action.JUMP_ON]} (earth)"
+        kind, path = divmod(action - Action.MOVE_ON, PATHS)
+        words = ("move on {0}", "move on {0}, dragons counted as {0} (wood)", "jump on {0} (earth)")[kind]
+        return words.format(ELEMENTS[path])
     path, pair = divmod(action - Action.FIRST_SWAP, pairs(players))
     one, other = PAIRS[players, pair]
     return f"swap on {ELEMENTS[path]} the pieces of {_SEATS[one]} and {_SEATS[other]}"
@@ -67,15 +64,12 @@ def describe_decision(rules: Rules, before: Any, after: Any, action: int) -> str
         return words
     for seat, path in np.argwhere(before["pieces"] != after["pieces"]):
         element = "" if action < Action.EQUILIBRIUM else f"{ELEMENTS[path]} "
-        words += f", {element}to {_name_space(rules, after['pieces'][seat, path])}"
+        space = int(after["pieces"][seat, path])
+        words += f", {element}to "
+        words += f"space {space}" if space <= rules.spaces else f"number {space - rules.spaces}"
     return words
 
 
 def show_dice(faces: ArrayLike) -> str:
     """Return the faces of the rolled dice in words."""
     return ", ".join((*ELEMENTS, "dragon")[face] for face in np.asarray(faces) if face >= 0) or "none"
-
-
-def _name_space(rules: Rules, space: int) -> str:
-    beyond = int(space) - rules.spaces
-    return f"number {beyond}" if beyond > 0 else f"space {space}"

@@ -93,8 +93,8 @@ class OneGame:
     ) -> tuple[States, int]:
         """Return the next game at its first decision, STATE (1,), and the learner's seat in it.
 
-        `learner` is the learner's seat in the last game. `lost` is true if the learner lost the last game by an illegal
-        action. `seat` is the learner's seat in the next game, as `fixed_seat` returns it.
+        `learner` is the learner's seat in the last game, which it has `lost` by an illegal action or not. `seat` is its
+        seat in the next game, as `fixed_seat` returns it.
         """
         learners = np.zeros(1, LEARNER)
         learners["seat"], learners["lost"] = learner, lost
@@ -141,7 +141,7 @@ def as_integer(action: Any) -> int:
     raise TypeError(f"action must be an integer, got {action!r}")
 
 
-def warn_of_illegal(explanation: str) -> None:
+def warn_of_illegal(explanation: object) -> None:
     """Warn that an illegal action has lost a game. An environment calls this once, at its first illegal action."""
     gymnasium.logger.warn(
         "a game is lost by an illegal action; further ones get no warning: choose actions by the action mask. %s",

@@ -18,12 +18,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from wotd_env.core import engine, stream
+from wotd_env.core import engine
 from wotd_env.core.compilation import inlined, kernel
 from wotd_env.core.config import Config, Configs
 from wotd_env.core.game import Game, IllegalActionError
 from wotd_env.core.rules import Phase
 from wotd_env.core.state import ROW, STATE, Record, Records, States, scratch
+from wotd_env.core.stream import mix
 from wotd_env.policies import Script, greedy, make_policy, random, script_of
 from wotd_env.policy import Policy, ask, check_plays
 
@@ -39,7 +40,8 @@ class Opponents:
 
     Attributes:
         policies: the policies of the relative seats 1 to n - 1.
-        scripts: the scripts of the policies as one integer for compiled loops, see `script_in`.
+        scripts: the scripts of the policies as one integer with SCRIPT_BITS bits for each relative seat. An integer is
+            passed to a kernel 2 us faster than a tuple or a record; a step of a single environment takes 20 us.
         outside: whether at least one policy is not a script.
     """
 
@@ -67,7 +69,7 @@ class Opponents:
 
         Policies that are not scripts draw from `rng`.
         """
-        while not play_scripts_in_one(state, self.game.config, learner, self.scripts, scratch()):
+        while not play_in_one(state, self.game.config, learner, self.scripts, scratch()):
             self.decide(state, np.array([learner], np.int8), np.zeros(1, np.int64), rng)
 
     def decide(
@@ -93,9 +95,7 @@ class Opponents:
 
 
 @kernel
-def play_scripts_in_one(
-    states: Records, config: Configs, learner: Any, scripts: Any, scratch: Records
-) -> Any:
+def play_in_one(states: Records, config: Configs, learner: Any, scripts: Any, scratch: Records) -> Any:
     """Return the result of `play_scripts` for one game, STATE (1,)."""
     return play_scripts(states[0], config[0], learner, scripts, scratch[0])
 
@@ -109,10 +109,13 @@ def play_scripts(s: Record, rules: Config, learner: Any, scripts: Any, after: Re
     while s.phase != Phase.OVER and s.player != learner:
         relative = s.player - learner
         relative += rules.players * (relative < 0)
-        script = script_in(scripts, relative)
+        script = scripts >> SCRIPT_BITS * relative & (1 << SCRIPT_BITS) - 1
         if script == Script.OUTSIDE:
             return False
-        engine.step(s, rules, choose(script, s, rules, after, draw(s, s.phase)))
+        # Every decision gets other bits, because a roll advances the stream and each phase occurs at most once between
+        # two rolls. `starts.restart` draws in the same way with 0, the number of the phase without a decision.
+        bits = mix(~s.rng ^ np.uint64(s.phase))
+        engine.step(s, rules, choose(script, s, rules, after, bits))
     return True
 
 
@@ -126,23 +129,3 @@ def choose(script: Any, s: Record, rules: Config, after: Record, bits: Any) -> A
     if script == Script.GREEDY:
         return greedy.choose(s, rules, after)
     return random.choose(s, rules, bits)
-
-
-@kernel
-def script_in(scripts: Any, relative: Any) -> Any:
-    """Return the `Script` of a relative seat.
-
-    `scripts` is one integer with SCRIPT_BITS bits for each seat, because an integer is passed to a kernel 2 us faster
-    than a tuple or a record. A step of a single environment takes ten times as long as these 2 us.
-    """
-    return scripts >> SCRIPT_BITS * relative & (1 << SCRIPT_BITS) - 1
-
-
-@kernel
-def draw(s: Record, phase: Any) -> Any:
-    """Return 64 random bits for a decision, derived from the game's random stream and the phase.
-
-    Every decision gets other bits, because a roll advances the stream and each phase occurs at most once between two
-    rolls. `starts.choose_seat` draws in the same way with 0, the number of the phase without a decision.
-    """
-    return stream.mix(~s.rng ^ np.uint64(phase))

@@ -10,7 +10,7 @@ import gymnasium
 import numpy as np
 from numpy.typing import NDArray
 
-from wotd_env.core import batch, engine, stream
+from wotd_env.core import batch, engine
 from wotd_env.core.arguments import check_integer
 from wotd_env.core.checks import check_states
 from wotd_env.core.compilation import kernel
@@ -18,6 +18,7 @@ from wotd_env.core.config import LOSER, Config, Configs
 from wotd_env.core.game import Game, check_seed
 from wotd_env.core.rules import Phase, Rules
 from wotd_env.core.state import ROW, STATE, Record, Records, States
+from wotd_env.core.stream import mix
 
 ANY_SEAT = -1  # a value of the setting `seat`: draw the learner's seat for every game
 CONTINUE = -3  # passed instead of the `starter` of `engine.new_game`: continue the game in the record
@@ -47,11 +48,6 @@ class Seeds(NamedTuple):
     number: NDArray[np.uint64]  # (N,): 0 for an environment without a seed
     given: NDArray[np.bool_]  # (N,): whether the environment has a seed
 
-    @property
-    def first(self) -> int | None:
-        """The first given seed, or None if no environment has a seed."""
-        return int(self.number[self.given.argmax()]) if self.given.any() else None
-
 
 def read_seeds(seed: Any, num_envs: int) -> Seeds:
     """Return the seeds: `seed + i` for environment i, or the items of a list. Raise ValueError for an invalid seed."""
@@ -61,9 +57,7 @@ def read_seeds(seed: Any, num_envs: int) -> Seeds:
         numbers = check_seed(seed) + np.arange(num_envs, dtype=np.uint64)
         return Seeds(numbers, np.ones(num_envs, np.bool_))
     if len(seed) != num_envs:
-        raise ValueError(
-            f"seed must be an integer or a list of {num_envs}, one for each environment, got {len(seed)}"
-        )
+        raise ValueError(f"seed must be an integer or a list of {num_envs} seeds, got {len(seed)}")
     numbers = np.array([0 if one is None else check_seed(one) for one in seed], np.uint64)
     return Seeds(numbers, np.array([one is not None for one in seed]))
 
@@ -86,9 +80,7 @@ def read_options(rules: Rules, options: Mapping[str, Any] | None, *more: str) ->
     if given is None:
         return starter, None
     if starter is not None:
-        raise ValueError(
-            "options must not have both 'state' and 'starting_player': a state knows who is to act"
-        )
+        raise ValueError("options must not have both 'state' and 'starting_player': a state decides who acts")
     if not isinstance(given, np.ndarray | np.void) or given.dtype != STATE or given.size != 1:
         raise ValueError(f"options['state'] must be one record of wotd_env.STATE, got {given!r}")
     state = np.array(given, STATE).reshape(1)
@@ -111,20 +103,10 @@ def next_games(
 ) -> States:
     """Return the next games of N environments at their first decisions, STATE (N,).
 
-    A game with a seed has the same dice as after `Game.reset(1, seed=seed)`. A game without a seed continues the random
-    stream of the last game; first games get random seeds. A state from the options keeps its own random stream unless
-    there is a seed.
-
-    Args:
-        game: the rules.
-        last: the last games, STATE (N,), which are not changed; None before the first games.
-        learners: LEARNER (N,), the learners of the last games; overwritten with the learners of the next games.
-        seat: the learner's seat, or ANY_SEAT.
-        seeds: the seeds of the environments.
-        options: the result of `read_options`.
-
-    Raises:
-        ValueError: for an invalid starting player; `learners` has not changed.
+    A game without a seed continues the random stream of the last game or of the state from the options; other first
+    games get random seeds. `last` is STATE (N,), not changed, or None before the first games. `learners`, LEARNER (N,),
+    are the learners of the last games; they are overwritten with those of the next games. `options` is the result of
+    `read_options`. An invalid starting player raises ValueError and changes nothing.
     """
     starter, given = options
     n = len(learners)
@@ -160,7 +142,8 @@ def restart(s: Record, rules: Config, learner: Any, starter: Any, seat: Any) -> 
     `starter` is an argument of `engine.new_game`, or CONTINUE. A new seat of the learner does not change the order of
     the other players. A learner that lost the last game by an illegal action counts as its loser (R1).
     """
-    chosen = choose_seat(s, rules, seat)
+    # The draw from the game's random stream does not advance the stream.
+    chosen = np.int64(mix(~s.rng) % np.uint64(rules.players)) if seat == ANY_SEAT else np.int64(seat)
     if starter != CONTINUE:
         if starter == LOSER and learner.lost:
             starter = chosen
@@ -173,9 +156,3 @@ def restart(s: Record, rules: Config, learner: Any, starter: Any, seat: Any) -> 
     learner.waiting = True
     learner.ended = False
     learner.lost = False
-
-
-@kernel
-def choose_seat(s: Record, rules: Config, seat: Any) -> Any:
-    """Return `seat` or, for ANY_SEAT, a seat drawn from the game's random stream without advancing the stream."""
-    return np.int64(stream.mix(~s.rng) % np.uint64(rules.players)) if seat == ANY_SEAT else np.int64(seat)

@@ -1,4 +1,8 @@
-"""The native Gymnasium vector environment: one learner in each of many games, one compiled call for each step."""
+"""The native Gymnasium vector environment: one learner in each of many games, policies in the other seats.
+
+A step calls the kernel `advance` until no game is waiting. Between two calls, policies outside of compiled code act in
+the waiting games.
+"""
 
 from __future__ import annotations
 
@@ -13,7 +17,7 @@ from gymnasium.vector.utils import batch_space
 from numpy.typing import ArrayLike, DTypeLike, NDArray
 
 from wotd_env.core.arguments import check_choice, check_integer
-from wotd_env.core.game import Game, IllegalActionError
+from wotd_env.core.game import Game
 from wotd_env.core.rules import rules_for
 from wotd_env.core.state import ROW, STATE, States, scratch, take
 from wotd_env.envs.common import Format, warn_of_illegal
@@ -61,9 +65,8 @@ class WayOfTheDragonVectorEnv(VectorEnv[Any, ArrayLike, NDArray[Any]]):
         ValueError: for an invalid value.
     """
 
-    closed = (
-        True  # until `__init__` succeeds: Gymnasium 1.2 also closes an environment whose `__init__` failed
-    )
+    # True until `__init__` succeeds, because Gymnasium 1.2 also closes an environment whose `__init__` failed.
+    closed = True
 
     def __init__(
         self,
@@ -90,12 +93,8 @@ class WayOfTheDragonVectorEnv(VectorEnv[Any, ArrayLike, NDArray[Any]]):
         self._viewer = Viewer(self.game, render_mode)
         if not isinstance(autoreset_mode, AutoresetMode):
             check_choice("autoreset_mode", autoreset_mode, [mode.value for mode in AutoresetMode])
-        self.autoreset_mode = AutoresetMode(autoreset_mode)
-        self.metadata = {
-            "render_modes": RENDER_MODES,
-            "render_fps": FPS,
-            "autoreset_mode": self.autoreset_mode,
-        }
+        self.autoreset_mode = mode = AutoresetMode(autoreset_mode)
+        self.metadata = {"render_modes": RENDER_MODES, "render_fps": FPS, "autoreset_mode": mode}
         self.num_envs = check_integer("num_envs", num_envs, 1)
         self._format = Format(self.game, mask_in, observation_dtype, mask_dtype)
         self.single_observation_space = self._format.space()
@@ -103,12 +102,8 @@ class WayOfTheDragonVectorEnv(VectorEnv[Any, ArrayLike, NDArray[Any]]):
         self.observation_space = batch_space(self.single_observation_space, num_envs)
         self.action_space = batch_space(self.single_action_space, num_envs)
         limit = 0 if max_episode_steps is None else check_integer("max_episode_steps", max_episode_steps, 1)
-        self._settings = Settings(
-            scripts=self.opponents.scripts,
-            seat=fixed_seat(self.game.rules, seat),
-            step_limit=limit,
-            same_step=self.autoreset_mode == AutoresetMode.SAME_STEP,
-        )
+        seat, same_step = fixed_seat(self.game.rules, seat), mode == AutoresetMode.SAME_STEP
+        self._settings = Settings(self.opponents.scripts, seat, limit, same_step)
         self._started = False
         self._state = np.zeros(num_envs, STATE)
         self._learners = np.zeros(num_envs, LEARNER)
@@ -152,7 +147,7 @@ class WayOfTheDragonVectorEnv(VectorEnv[Any, ArrayLike, NDArray[Any]]):
         some = Seeds(seeds.number[games], seeds.given[games])
         state = next_games(self.game, last, learners, self._settings.seat, some, chosen)
         self._state.view(ROW)[games], self._learners[games] = state.view(ROW), learners
-        super().reset(seed=seeds.first)
+        super().reset(seed=int(seeds.number[seeds.given][0]) if seeds.given.any() else None)
         self._started = True
         self._learners["waiting"] = True  # a reset of some games returns the masks of all games
         step = self._new_step()
@@ -216,30 +211,22 @@ class WayOfTheDragonVectorEnv(VectorEnv[Any, ArrayLike, NDArray[Any]]):
         """Return the indices of the environments to reset."""
         if where is None:
             return np.arange(self.num_envs)
+        expected = f"options['reset_mask'] must be a bool array ({self.num_envs},) with at least one True"
         if not isinstance(where, np.ndarray) or where.dtype != np.bool_:
-            raise TypeError(f"options['reset_mask'] must be a bool array ({self.num_envs},), got {where!r}")
+            raise TypeError(f"{expected}, got {where!r}")
         if where.shape != (self.num_envs,) or not where.any():
-            raise ValueError(
-                f"options['reset_mask'] must be a bool array ({self.num_envs},) with at least one True, got {where!r}"
-            )
+            raise ValueError(f"{expected}, got {where!r}")
         if not (self._started or where.all()):
             raise ResetNeeded("call reset() without a reset_mask first: some environments have no game yet")
         return np.flatnonzero(where)
 
     def _answer_illegal(self, given: ArrayLike, step: Step) -> dict[str, Any]:
-        """Return the infos about the illegal actions of a step.
-
-        With `illegal="lose"`, the first illegal action in the life of this object is explained in a warning. With
-        `illegal="raise"`, the explanation is raised as an error.
-        """
+        """Return the infos about the illegal actions of a step, after the warning, or raise the error."""
         if self.illegal == "raise" or not self._warned:
-            first = int(step.illegal.argmax())
-            action = int(np.asarray(given, object)[first])  # a given integer may exceed 64 bits
-            explanation = self.game.explain_illegal(self._state[first : first + 1], action)
+            error = self.game.error_in(self._state, int(step.illegal.argmax()), given)
             if self.illegal == "raise":
-                legal = np.flatnonzero(self._mask[first]).tolist()
-                raise IllegalActionError(first, action, legal, f"game {first}: {explanation}")
-            warn_of_illegal(explanation)
+                raise error
+            warn_of_illegal(error)
             self._warned = True
         return {"illegal_action": np.where(step.illegal, step.actions, 0), "_illegal_action": step.illegal}
 

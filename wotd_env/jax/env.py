@@ -9,7 +9,6 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 from jax import Array
-from numpy.typing import NDArray
 
 from wotd_env.core import batch, dice
 from wotd_env.core.actions import num_actions
@@ -20,16 +19,10 @@ from wotd_env.core.state import STATE, States
 from wotd_env.jax import rules as play
 from wotd_env.jax.rules import COLORS, Moves, State
 
-
-def _chance_logits() -> NDArray[np.float32]:
-    """Return the log-probability of each roll after each keep, float32 (462, 252)."""
-    throws = [np.bincount(dice.rolls_after(keep), minlength=dice.NUM_ROLLS) for keep in range(dice.NUM_KEEPS)]
-    chances: NDArray[np.float64] = np.array(throws) / dice.THROW_SIZE[:, None]
-    with np.errstate(divide="ignore"):
-        return np.log(chances).astype(np.float32)
-
-
-CHANCE_LOGITS = _chance_logits()
+_THROWS = [np.bincount(dice.rolls_after(keep), minlength=dice.NUM_ROLLS) for keep in range(dice.NUM_KEEPS)]
+with np.errstate(divide="ignore"):
+    CHANCE_LOGITS = np.log(np.array(_THROWS) / dice.THROW_SIZE[:, None]).astype(np.float32)
+"""float32 (462, 252): the log-probability of each roll after each keep."""
 
 INTEGERS = ("dead", "turn", "phase", "rolls_left", "used")
 """Fields of a STATE record that have equal integers in a `State`, where an underscore precedes the name."""
@@ -43,10 +36,6 @@ class WayOfTheDragon:
     Args:
         rules: the rules; `start="loser"` is not supported, because a state does not know the previous game.
         **fields: the fields of `Rules`, if `rules` is not given.
-
-    Raises:
-        ValueError: for an invalid or an unsupported field.
-        TypeError: for an unknown field, or for `rules` together with fields.
 
     Attributes:
         num_players: n.
@@ -66,14 +55,14 @@ class WayOfTheDragon:
         self.num_actions = num_actions(rules.players)
         self.observation_layout = layout(rules)
         self.observation_shape = (max(part.stop for part in self.observation_layout.values()),)
-        self._completed = jax.jit(jax.vmap(lambda state: self._complete(state, play.moves_of(rules, state))))
+        self._completed = jax.jit(jax.vmap(self._complete))
 
     def init(self, key: Array) -> State:
         """Return a new game at its first decision (R1, R15).
 
         The starting player is the seat `start` of the rules or, with `start="dragons"`, uniformly random.
         """
-        return self._complete(play.new_game(self.rules, key), play.no_moves(self.rules))
+        return self._complete(play.new_game(self.rules, key))
 
     def step(self, state: State, action: Array, key: Array) -> State:
         """Take an action, roll the dice if a roll is due, and continue to the next decision.
@@ -98,8 +87,8 @@ class WayOfTheDragon:
         This method is the second half of `step`, but takes no forced moves. If no roll is due, it only sets the rewards
         to 0.
         """
-        state = play.throw(self.rules, state, roll).replace(rewards=jnp.zeros_like(state.rewards))
-        return self._complete(state, play.moves_of(self.rules, state))
+        rewards = jnp.zeros_like(state.rewards)
+        return self._complete(play.throw(self.rules, state, roll).replace(rewards=rewards))
 
     def chance_logits(self, state: State) -> Array:
         """Return the log-probabilities of the 252 rolls, float32 (252,).
@@ -114,10 +103,7 @@ class WayOfTheDragon:
         return play.observe(self.rules, state, player)
 
     def from_records(self, records: States) -> State:
-        """Return games of the engine as states with a batch axis.
-
-        Args:
-            records: STATE (N,), valid for the rules; their random streams are ignored.
+        """Return games of the engine, STATE (N,), as states with a batch axis; the random streams are ignored.
 
         Raises:
             ValueError: for an invalid record.
@@ -153,8 +139,8 @@ class WayOfTheDragon:
     def to_records(self, state: State, seed: int = 0) -> States:
         """Return states as games of the engine, STATE (N,); a state without a batch axis is one game.
 
-        After an illegal action the record has the position before that action, because a record cannot
-        represent an illegal action. `seed` gives the random streams, as in `wotd_env.Game.reset`.
+        Records cannot represent illegal actions, so after one the record has the position before it. `seed` gives the
+        random streams, as in `wotd_env.Game.reset`.
         """
         axes = np.ndim(state.current_player)
         every: Any = jax.tree.map(lambda leaf: np.asarray(leaf).reshape(-1, *leaf.shape[axes:]), state)
@@ -188,9 +174,9 @@ class WayOfTheDragon:
         )
         return self._complete(new, moves)
 
-    def _complete(self, state: State, moves: Moves) -> State:
-        """Return the state after computing its observation and its legal actions."""
-        legal = play.legal_actions(self.rules, state, moves)
+    def _complete(self, state: State, moves: Moves | None = None) -> State:
+        """Return the state with its observation and its legal actions; `moves` are its moves if they are known."""
+        legal = play.legal_actions(self.rules, state, moves or play.moves_of(self.rules, state))
         return state.replace(
             _legal=legal,
             legal_action_mask=play.mask_of(self.rules, legal),

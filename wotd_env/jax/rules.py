@@ -34,10 +34,6 @@ COLORS = np.array(list(permutations(range(MAX_PLAYERS))), np.int32)
 """int32 (120, 5): all permutations of the colors. The first n colors of a row belong to the seats."""
 
 _COUNTS = dice.COUNTS.astype(np.int32)
-_HOLD_KEEP = dice.HOLD_KEEP.astype(np.int32)
-_HOLDS = dice.LEGAL_HOLDS.astype(np.uint32)
-_MISSING = dice.MISSING.astype(np.int32)
-_THROW_START, _THROW_SIZE = dice.THROW_START.astype(np.int32), dice.THROW_SIZE.astype(np.uint32)
 
 
 @jax.tree_util.register_dataclass
@@ -136,7 +132,7 @@ def moves_of(rules: Rules, s: State) -> Moves:
     actions |= bits(Action.EQUILIBRIUM, equilibrium & movable) | bits(Action.PASS, ~movable)
     jumps = ones = jnp.zeros(PATHS, jnp.int32)
     if rules.powers != "none":
-        missing = jnp.asarray(_MISSING)[s._keep]
+        missing = jnp.asarray(dice.MISSING, jnp.int32)[s._keep]
         ones = destinations(rules, s, 1)
         dragon = held(rules, s, Power.DRAGON) & (dragons > 0)
         wood = dragon & (destinations(rules, s, elements + dragons) > 0) & (missing != ALL_PATHS)
@@ -153,12 +149,6 @@ def bits(first: int, legal: Array) -> Array:
     """Return whether the actions `first`, `first + 1`, ... are legal as bits, uint32; the lowest bit is MOVE_ON."""
     places = np.arange(first, first + legal.size, dtype=np.uint32) - np.uint32(Action.MOVE_ON)
     return (legal.astype(jnp.uint32).reshape(-1) << places).sum(dtype=jnp.uint32)
-
-
-def no_moves(rules: Rules) -> Moves:
-    """Return the empty `Moves` of a state that is not in phase MOVE."""
-    none = jnp.zeros(PATHS, jnp.int32)
-    return Moves(jnp.zeros((), jnp.uint32), jnp.zeros(PATHS, jnp.uint32), none, none)
 
 
 def legal_swaps(rules: Rules, s: State, elements: Array, dragons: Array) -> Array:
@@ -180,8 +170,9 @@ def legal_actions(rules: Rules, s: State, moves: Moves) -> Array:
     extra = bits(
         Action.END_TURN, jnp.stack([jnp.ones((), bool), s._perfection, held(rules, s, Power.REBIRTH)])
     )
-    words = [none] * num_words(rules)
-    words[0] = jnp.where(s._phase == Phase.KEEP, jnp.asarray(_HOLDS)[s._keep], none)
+    words = [none] * -(-num_actions(rules.players) // 32)
+    holds = jnp.asarray(dice.LEGAL_HOLDS.astype(np.uint32))[s._keep]
+    words[0] = jnp.where(s._phase == Phase.KEEP, holds, none)
     words[1] = jnp.where(choose, moves.legal, jnp.where(s._phase == Phase.EXTRA, extra, none))
     for path in range(PATHS):
         swaps = jnp.where(choose, moves.swaps[path], none)
@@ -190,11 +181,6 @@ def legal_actions(rules: Rules, s: State, moves: Moves) -> Array:
         if place + pairs(rules.players) > 32:
             words[word + 1] |= swaps >> 32 - place
     return jnp.where(s.terminated | s.truncated, np.uint32(2**32 - 1), jnp.stack(words))
-
-
-def num_words(rules: Rules) -> int:
-    """Return the number of 32-bit words that hold one bit per action."""
-    return -(-num_actions(rules.players) // 32)
 
 
 def mask_of(rules: Rules, legal: Array) -> Array:
@@ -289,7 +275,7 @@ def new_game(rules: Rules, key: Array) -> State:
         _phase=zero + Phase.KEEP,
         _perfection=no,
         _turn=zero,
-        _legal=jnp.zeros(num_words(rules), jnp.uint32),
+        _legal=jnp.zeros(0, jnp.uint32),
     )
 
 
@@ -320,8 +306,9 @@ def thrown(keep: Array, bits: Array) -> Array:
 
     6 ** 5 does not divide 2 ** 32, so the probabilities of the rolls have a relative error, which is below 2e-6.
     """
-    throw = (bits % jnp.asarray(_THROW_SIZE)[keep]).astype(jnp.int32)
-    return jnp.asarray(dice.THROW_ROLL)[jnp.asarray(_THROW_START)[keep] + throw].astype(jnp.int32)
+    throw = (bits % jnp.asarray(dice.THROW_SIZE)[keep]).astype(jnp.int32)
+    first = jnp.asarray(dice.THROW_START, jnp.int32)[keep]
+    return jnp.asarray(dice.THROW_ROLL)[first + throw].astype(jnp.int32)
 
 
 def throw(rules: Rules, s: State, roll: Array) -> State:
@@ -337,7 +324,7 @@ def hold(rules: Rules, s: State, action: Array) -> State:
     stop = keeping & (action == Action.STOP_ROLLING)
     again = keeping & ~stop
     tiger = again & (s._rolls_left == 0)
-    kept = jnp.asarray(_HOLD_KEEP)[s._keep, action % dice.NUM_HOLDS]
+    kept = jnp.asarray(dice.HOLD_KEEP, jnp.int32)[s._keep, action % dice.NUM_HOLDS]
     return use_power(s, tiger).replace(
         _keep=jnp.where(again, kept, s._keep),
         _rolls_left=jnp.where(stop, 0, s._rolls_left - (again & ~tiger)),

@@ -12,7 +12,7 @@ import numpy as np
 
 from wotd_env.core.arguments import check_integer
 from wotd_env.core.game import Game
-from wotd_env.core.position import SEATS, letters, position, read_dice, read_position, wrong
+from wotd_env.core.position import SEATS, letters, parse_position, position, read_dice, wrong
 from wotd_env.core.rules import DICE, Phase
 from wotd_env.core.state import States
 from wotd_env.notation.games import NOBODY, RecordedGame, outcome, same_but_stream
@@ -94,7 +94,8 @@ def _replay(tags: dict[str, tuple[int, str]], words: Iterator[tuple[int, str]]) 
         raise ValueError('a game must begin with its first position, [Position "..."], got none')
     line, text = tags["Position"]
     with _at(line):
-        rules, state, follows = read_position(text)
+        rules, state = parse_position(text)
+    follows = "stream=" in text
     game = Game(rules, skip_forced=False)
     seed = None
     if "Seed" in tags:

@@ -48,27 +48,17 @@ POLICIES = {
     "random": Named("a legal action at random", "random:Random", script=Script.RANDOM),
     "first": Named("the legal action with the lowest number", "first:First"),
     "greedy": Named(
-        "collects the dice of its best path, then maximizes its lead; no look-ahead",
-        "greedy:Greedy",
-        script=Script.GREEDY,
+        "collects the dice of its best path, then maximizes its lead", "greedy:Greedy", script=Script.GREEDY
     ),
     "planner": Named("plans every turn exactly, with a hand-made value function", "planner:Planner"),
-    "mcts": Named(
-        "Monte Carlo tree search, a baseline; mcts:PLAYOUTS sets the playouts", "mcts:Mcts", "PLAYOUTS"
-    ),
-    "oracle": Named(
-        "oracle:FILE plays perfectly from a table of the solved two-player game", "oracle:Oracle", "FILE"
-    ),
+    "mcts": Named("Monte Carlo tree search; mcts:PLAYOUTS sets the playouts", "mcts:Mcts", "PLAYOUTS"),
+    "oracle": Named("plays perfectly from a table of the solved two-player game", "oracle:Oracle", "FILE"),
     "td": Named(
-        "plans every turn exactly, with the bundled learned value; td:FILE uses the value in a file",
-        "td:Td",
-        "FILE",
+        "plans every turn exactly, with the bundled learned value; td:FILE uses another", "td:Td", "FILE"
     ),
     "ppo": Named("the best action of a bundled network that PPO trained", "ppo:Ppo"),
     "deep": Named(
-        "plans two turns exactly, with the bundled learned value; deep:NAME uses another, such as planner",
-        "deep:Deep",
-        "NAME",
+        "plans two turns exactly, with the bundled learned value; deep:NAME uses another", "deep:Deep", "NAME"
     ),
     "onnx": Named("onnx:FILE plays the best action of a network", "onnx:Onnx", "FILE", needs_argument=True),
     "sb3": Named(
@@ -80,10 +70,7 @@ POLICIES = {
     ),
 }
 """The policies that `make_policy` knows, by name."""
-RUN_FILES = {
-    "value.npz": "td",
-    "model.onnx": "onnx",
-}  # file in a run folder of train.py -> policy that reads it
+RUN_FILES = ("value.npz", "model.onnx")  # the files of policies in a run folder of train.py
 FILES = {".npz": "td", ".onnx": "onnx", ".zip": "sb3"}  # suffix of a file -> policy that reads the file
 STRONGEST = ("oracle", "deep", "deep:planner")  # from strong to weak; the last policy plays under any rules
 
@@ -100,9 +87,9 @@ def full_name(name: str) -> str:
     # os.path.isdir returns False if the name is too long to be a path; Path.is_dir would raise.
     if not name or name in POLICIES or not os.path.isdir(name):
         return name
-    for file, kind in RUN_FILES.items():
-        if Path(name, file).is_file():
-            return f"{kind}:{Path(name, file)}"
+    for file in (Path(name, file) for file in RUN_FILES):
+        if file.is_file():
+            return f"{FILES[file.suffix]}:{file}"
     raise ValueError(
         f"the folder {name} contains no policy: it has none of {', '.join(RUN_FILES)}. The command "
         f"`python -m agents.export {name}` writes the policy of an unfinished PPO run"

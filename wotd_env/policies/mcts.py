@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from wotd_env.core import engine, stream
+from wotd_env.core import engine
 from wotd_env.core.actions import num_actions
 from wotd_env.core.arguments import check_integer
 from wotd_env.core.compilation import kernel
@@ -24,6 +24,7 @@ from wotd_env.core.config import Config, Configs
 from wotd_env.core.game import Game
 from wotd_env.core.rules import Phase, Rules
 from wotd_env.core.state import STATE, Record, Records, States, scratch
+from wotd_env.core.stream import mix
 from wotd_env.planning import learned
 from wotd_env.planning.learned import Features, Network
 from wotd_env.planning.values import write_value
@@ -120,7 +121,7 @@ def _search_all(states: Records, config: Configs, bits: Any, tree: _Tree, out: A
         root = _slot(tree)
         for playout in range(tree.way.shape[0] - 1):
             tree.state[0] = states[i]
-            s.rng = stream.mix(bits[i] + np.uint64(playout))
+            s.rng = mix(bits[i] + np.uint64(playout))
             _playout(s, config, tree, values)
         out[i] = tree.tries[root].argmax()
 
@@ -204,5 +205,5 @@ def _key(words: Any) -> Any:
     """Return a hash of a record without its random stream (word 0)."""
     key = np.uint64(0)
     for word in range(1, words.size):
-        key = stream.mix(key ^ words[word])
+        key = mix(key ^ words[word])
     return key | engine.BIT

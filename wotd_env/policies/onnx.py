@@ -34,9 +34,6 @@ _DTYPES |= {"tensor(float)": np.dtype(np.float32), "tensor(double)": np.dtype(np
 class Onnx:
     """A policy that plays the legal action with the largest logit.
 
-    Args:
-        file: the ONNX file.
-
     Raises:
         ImportError: if onnxruntime is not installed.
         FileNotFoundError: if there is no such file.
@@ -80,10 +77,8 @@ class Onnx:
             self._rules = Rules.from_dict(json.loads(metadata[RULES])) if RULES in metadata else None
         except (TypeError, ValueError, RecursionError) as error:
             raise ValueError(f"the network of {file} has invalid {RULES}: {error}") from error
-        try:
-            self._encoding: str = check_choice(ENCODING, metadata.get(ENCODING, ENCODINGS[0]), ENCODINGS)
-        except ValueError as error:
-            raise ValueError(f"the network of {file} cannot be used: {error}") from None
+        name = f"the network of {file}: {ENCODING}"
+        self._encoding: str = check_choice(name, metadata.get(ENCODING, ENCODINGS[0]), ENCODINGS)
         self._output = "logits" if "logits" in outputs else outputs[0]
 
     def __reduce__(self) -> tuple[type[Onnx], tuple[Path]]:

@@ -12,13 +12,13 @@ from wotd_env.core.compilation import kernel
 from wotd_env.core.config import Config, Configs
 from wotd_env.core.engine import legal, shown
 from wotd_env.core.game import Game
-from wotd_env.core.observation import BYTES
 from wotd_env.core.rules import Phase
 from wotd_env.core.state import Record, Records, States
 
-ONES = BYTES.sum(1, dtype=np.uint64)  # uint64 (256,): the number of set bits of a byte
+_BITS = np.unpackbits(np.arange(256, dtype=np.uint8)[:, None], axis=1, bitorder="little")
+ONES = _BITS.sum(1, dtype=np.uint64)  # uint64 (256,): the number of set bits of a byte
 # uint64 (256, 8): the positions of the set bits of each byte, ascending, followed by those of its zero bits
-PLACES = np.argsort(-BYTES, 1, kind="stable").astype(np.uint64)
+PLACES = np.argsort(1 - _BITS, 1, kind="stable").astype(np.uint64)
 
 
 class Random:
