@@ -12,11 +12,11 @@ from numpy.typing import NDArray
 import wotd_env
 from tools import pages
 from wotd_env import benchmark, make_policy
-from wotd_env.arena.estimates import percent
+from wotd_env.arena.results import percent
 from wotd_env.benchmark import measuring
+from wotd_env.benchmark.measuring import Regrets, mean_regret
 from wotd_env.benchmark.positions import has_errors
-from wotd_env.benchmark.results import Regrets, mean_regret
-from wotd_env.cli.progress import progress_bar
+from wotd_env.cli.common import progress_bar
 from wotd_env.policies import plays
 
 PAGE = pages.ROOT / "docs" / "results" / "benchmark.md"

@@ -22,8 +22,8 @@ from wotd_env import Rules, benchmark, files
 from wotd_env.arena.asking import Blamed
 from wotd_env.arena.fingerprints import policy_digest
 from wotd_env.benchmark import Result, measuring
-from wotd_env.benchmark.results import ALL, mean_regret
-from wotd_env.cli.progress import progress_bar
+from wotd_env.benchmark.measuring import ALL, mean_regret
+from wotd_env.cli.common import progress_bar
 from wotd_env.policy import Policy
 
 FOLDER = pages.ROOT / "entries"

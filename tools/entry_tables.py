@@ -12,9 +12,9 @@ from scipy.stats import bootstrap, trim_mean
 
 from tools import pages
 from tools.entries import TRACKS, Entry, Track, read, results
-from wotd_env.arena.estimates import mean_of
+from wotd_env.arena.results import mean_of
 from wotd_env.benchmark import Result
-from wotd_env.benchmark.results import ALL
+from wotd_env.benchmark.measuring import ALL
 from wotd_env.files import save_figure
 
 PAGE = pages.ROOT / "docs" / "results" / "benchmark.md"

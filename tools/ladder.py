@@ -18,7 +18,7 @@ import wotd_env
 from tools import pages
 from wotd_env import Rules
 from wotd_env.arena import Results, Tournament, run, show
-from wotd_env.cli.progress import progress_bar
+from wotd_env.cli.common import progress_bar
 from wotd_env.core.arguments import check_integer
 from wotd_env.policies import plays
 

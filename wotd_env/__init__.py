@@ -22,21 +22,9 @@ if TYPE_CHECKING:
 __version__ = "0.1.0"
 
 __all__ = [
-    "STATE",
-    "Action",
-    "Game",
-    "GameSpec",
-    "IllegalActionError",
-    "Phase",
-    "Policy",
-    "Power",
-    "Rules",
-    "describe_action",
-    "make_policy",
-    "notation",
-    "symmetry",
-    "way_of_the_dragon_v0",
-]
+    "STATE", "Action", "Game", "GameSpec", "IllegalActionError", "Phase", "Policy", "Power", "Rules",
+    "describe_action", "make_policy", "notation", "symmetry", "way_of_the_dragon_v0",
+]  # fmt: skip
 
 # The entry points are strings, so that `import wotd_env` does not import the environments; `make` does.
 gymnasium.register(
@@ -55,13 +43,12 @@ _LAZY = {
     "Policy": "wotd_env.policy",
     "make_policy": "wotd_env.policies",
 }
-_LAZY_MODULES = ("notation", "symmetry", "way_of_the_dragon_v0")
 
 
 def __getattr__(name: str) -> Any:
     if name in _LAZY:
         return getattr(importlib.import_module(_LAZY[name]), name)
-    if name in _LAZY_MODULES:
+    if name in ("notation", "symmetry", "way_of_the_dragon_v0"):
         return importlib.import_module(f"wotd_env.{name}")
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 

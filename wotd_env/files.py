@@ -54,5 +54,5 @@ def save_figure(figure: Figure, file: str | Path) -> None:
     import matplotlib as mpl
 
     date = {".svg": "Date", ".pdf": "CreationDate"}.get(Path(file).suffix)
-    with mpl.rc_context({"svg.hashsalt": "wotd-env"}):
-        figure.savefig(file, dpi=120, metadata={date: None} if date else None)
+    with mpl.rc_context({"svg.hashsalt": "wotd-env"}), replacing(Path(file)) as part:
+        figure.savefig(part, dpi=120, metadata={date: None} if date else None)

@@ -30,7 +30,6 @@ class Policy(Protocol):
         Returns:
             Legal actions, int64 (N,); in games that are over, any number from 0 to A - 1.
         """
-        ...
 
 
 @runtime_checkable
@@ -39,7 +38,6 @@ class RulesBound(Protocol):
 
     def check_rules(self, rules: Rules) -> None:
         """Raise ValueError if the object does not fit `rules`. The error names both rules."""
-        ...
 
 
 @runtime_checkable
@@ -51,7 +49,6 @@ class HasEquity(Protocol):
 
         Before a roll (phase CHANCE) the expected reward is the mean over all outcomes of the roll.
         """
-        ...
 
 
 @runtime_checkable
@@ -60,7 +57,6 @@ class Fingerprinted(Protocol):
 
     def fingerprint(self) -> str:
         """Return a text that changes whenever the policy may play differently, such as a digest of its weights."""
-        ...
 
 
 def check_plays(policy: Policy, rules: Rules) -> None:

@@ -63,7 +63,7 @@ def permute_dice(dice: ArrayLike, permutation: ArrayLike) -> NDArray[np.int8]:
     `dice`, integers (N, 5), has the faces of the dice, and -1 for each unrolled die.
     """
     given = check_integers("dice", dice, (*np.shape(dice)[:1], DICE), -1, DRAGON)
-    symbols = np.sort(_symbols(given, _permutations(permutation, len(given))), 1)
+    symbols = np.sort(_renamed(given, _symbols(_permutations(permutation, len(given)))), 1)
     return np.where(symbols == UNROLLED, -1, symbols).astype(np.int8)
 
 
@@ -104,7 +104,7 @@ def permute_observations(
     games, size = np.shape(observations)[:1], max(part.stop for part in slices.values())
     permuted = _rows("observations", observations, games, size).copy()
     moved_to = _permutations(permutation, len(permuted))
-    moves = {"path": moved_to, "face": _faces(moved_to)}
+    moves = {"path": moved_to, "face": _symbols(moved_to)[:, :-1]}
     if rules.immunity:
         moves["color"] = moved_to
     for name, part in described.items():
@@ -114,7 +114,7 @@ def permute_observations(
                 numbers = _moved(numbers, moves[kind], axis)
         for column, kind in part.names.items():
             if kind == "face":
-                numbers[..., column] = np.sort(_symbols(numbers[..., column], moved_to), 1)
+                numbers[..., column] = np.sort(_renamed(numbers[..., column], _symbols(moved_to)), 1)
             elif kind in moves:
                 named = numbers[..., column].reshape(len(permuted), math.prod(numbers.shape[1:-1]))
                 numbers[..., column] = _renamed(named, moved_to).reshape(numbers.shape[:-1])
@@ -177,19 +177,13 @@ def _moved(array: NDArray[Any], moved_to: NDArray[np.int64], axis: int) -> NDArr
     return moved
 
 
-def _faces(moved_to: NDArray[np.int64]) -> NDArray[np.int64]:
-    """Return the new face for each face of a die, int64 (N, 6); dragons stay dragons."""
-    return np.concatenate([moved_to, np.full((len(moved_to), 1), DRAGON)], 1)
-
-
-def _symbols(dice: NDArray[Any], moved_to: NDArray[np.int64]) -> NDArray[np.int64]:
-    """Return the new faces of the dice, int64 (N, 5), in the order of `dice`, with UNROLLED for a die to be rolled."""
-    symbols = np.concatenate([_faces(moved_to), np.full((len(moved_to), 1), UNROLLED)], 1)
-    return np.take_along_axis(symbols, dice.astype(np.int64) % (UNROLLED + 1), 1)
+def _symbols(moved_to: NDArray[np.int64]) -> NDArray[np.int64]:
+    """Return the new symbol for each symbol of a die, int64 (N, 7). Dragons stay dragons, the last is UNROLLED."""
+    return np.concatenate([moved_to, np.broadcast_to([DRAGON, UNROLLED], (len(moved_to), 2))], 1)
 
 
 def _renamed(names: NDArray[Any], moved_to: NDArray[np.int64]) -> NDArray[np.int64]:
-    """Return the new numbers of the paths or colors `names`, (N, k), in the permuted games."""
+    """Return the new numbers of the paths, colors or symbols `names`, (N, k), in the permuted games."""
     return np.take_along_axis(moved_to, names.astype(np.int64), 1)
 
 
@@ -197,7 +191,7 @@ def _permuted_actions(rules: Rules, states: States, moved_to: NDArray[np.int64])
     """Return the new number of every action in the permuted games, int64 (N, A)."""
     # If several holds keep the same faces, only the hold with the smallest number is legal. A stable sort does not
     # change the order of equal dice, so the legal hold has the smallest number in the permuted games too.
-    new_index = np.argsort(np.argsort(_symbols(states["dice"], moved_to), 1, kind="stable"), 1)
+    new_index = np.argsort(np.argsort(_renamed(states["dice"], _symbols(moved_to)), 1, kind="stable"), 1)
     kept = np.arange(NUM_HOLDS)[:, None] >> np.arange(DICE) & 1
     holds = (kept << new_index[:, None]).sum(2)
     moves = [first + moved_to for first in (Action.MOVE_ON, Action.WOOD_ON, Action.JUMP_ON)]

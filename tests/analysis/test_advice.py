@@ -21,7 +21,7 @@ def solved(tmp_path_factory):
 @pytest.fixture
 def cache(tmp_path, monkeypatch):
     monkeypatch.setattr(
-        "wotd_env.analysis.advice.cache_file", lambda rules: tmp_path / f"perfect-{rules.spaces}.wotd"
+        "wotd_env.analysis.equity.cache_file", lambda rules: tmp_path / f"perfect-{rules.spaces}.wotd"
     )
     return tmp_path
 
@@ -123,7 +123,7 @@ def test_damage_found_by_two_threads_skips_one_source(cache, solved, monkeypatch
             raise solver.TableError("damaged")
         return plan(game, state, value)
 
-    monkeypatch.setattr("wotd_env.analysis.advice.plan", damaged)
+    monkeypatch.setattr("wotd_env.analysis.equity.plan", damaged)
     advisor.analyze(state)
     assert advisor.skipped[0] == "damaged"
     assert advisor.skipped.count("damaged") == 1

@@ -272,7 +272,6 @@ def test_pictures_of_regret_are_reproducible(table, tmp_path):
         ({"seed": 2**64}, "seed must be an integer from 0 to"),
         ({"policy": "gredy"}, "policy must be one of .*got 'gredy'"),
         ({"opponent": 3}, "policy 3 must have a method act"),
-        ({"max_turns": 0}, "max_turns must be an integer from 1"),
     ],
 )
 def test_grade_rejects_invalid_arguments(table, wrong, message):
@@ -339,7 +338,7 @@ def test_analyze_rejects_grading_options_for_a_recorded_game(table, record, opti
     ],
 )
 def test_analyze_rejects_invalid_arguments_before_playing(table, record, arguments, message, monkeypatch):
-    monkeypatch.setattr("wotd_env.analysis.grading._play_block", lambda *_: pytest.fail("games were played"))
+    monkeypatch.setattr("wotd_env.analysis.grading._Tally.play", lambda *_: pytest.fail("games were played"))
     words = arguments.format(table=table.file, record=record).split()
     result = CliRunner().invoke(app, ["analyze", *words, "--table", str(table.file), "--quiet"])
     assert result.exit_code == WRONG_USE

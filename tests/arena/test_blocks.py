@@ -16,8 +16,7 @@ from tests.helpers.tournaments import OWN, QUICK, blocks_of, played, same
 from wotd_env import STATE, Game, Phase, Rules, make_policy
 from wotd_env.arena import BrokenPolicyError, Tournament, replay, run, workers
 from wotd_env.arena.asking import Asker
-from wotd_env.arena.blocks import play_block
-from wotd_env.arena.tournament import Block, game_seed
+from wotd_env.arena.tournament import Block, game_seed, play_block
 from wotd_env.arena.workers import Here
 
 # ------------------------------------------------------------------------------------------------ hidden streams

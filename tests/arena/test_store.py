@@ -233,7 +233,7 @@ def test_malformed_rows_with_a_valid_checksum_are_played_again(kept, column, val
     ("sql", "message"),
     [
         ("DROP TABLE block", "is damaged (no such table: block). Delete it, or use another file"),
-        ("PRAGMA user_version = 1", "has format 1, this version of wotd-env reads 2; use another file"),
+        ("PRAGMA user_version = 1", "has format 1, this version reads 2; use another file"),
         ("PRAGMA application_id = 1", "is not a tournament file: it is another database"),
     ],
 )

@@ -14,9 +14,9 @@ from typer.testing import CliRunner
 from tests.helpers.arena_policies import Lowest
 from tools import benchmark as page
 from wotd_env import Game, Rules, analysis, benchmark, solver
-from wotd_env.arena.estimates import Estimate
+from wotd_env.arena.results import Estimate
 from wotd_env.arena.show import Shown
-from wotd_env.benchmark import STAGES, Result, drawing, results
+from wotd_env.benchmark import STAGES, Result, drawing, measuring
 from wotd_env.cli import FAILED, FORFEITS, WRONG_USE, app
 
 SMALL = Rules(spaces=0)
@@ -79,8 +79,8 @@ def test_decisions_of_a_game_count_as_one_observation():
     positions = benchmark.load(rules=SMALL).first(2)
     doubled = positions.take(np.arange(len(positions.game)).repeat(2))
     regret = np.random.default_rng(0).random(len(positions.game))
-    one = results.mean_regret(positions, regret)["all"]["all"]
-    both = results.mean_regret(doubled, regret.repeat(2))["all"]["all"]
+    one = measuring.mean_regret(positions, regret)["all"]["all"]
+    both = measuring.mean_regret(doubled, regret.repeat(2))["all"]["all"]
     assert both == pytest.approx(one)
 
 
@@ -191,7 +191,7 @@ def test_the_command_compares_in_every_format(files, format, expected):
 
 def test_latex_escapes_special_characters():
     shown = Shown("title\nsecond line", ["a_b", "c"], [["50% ±1", "my\\file"]])
-    assert results.as_latex([shown]).splitlines() == [
+    assert measuring.as_latex([shown]).splitlines() == [
         "% title. second line",
         r"\begin{tabular}{lr}",
         r"\toprule",
@@ -213,7 +213,7 @@ def test_latex_escapes_special_characters():
         (("greedy", "--size", 1, "--spaces", 0), "size must be"),
         (("greedy", "--out", "a.txt"), "must end in .json"),
         (("nobody",), "policy must be one of"),
-        (("greedy", "--powers", "all"), "powers must be one of"),
+        (("greedy", "--powers", "all"), "with all powers are bundled; there are those for"),
         (
             ("greedy", "--powers", "own"),
             "no positions of 2 players with own powers are bundled; there are those for 3 plain spaces",

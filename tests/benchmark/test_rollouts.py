@@ -8,7 +8,7 @@ import pytest
 from tests.helpers.rollouts import precise
 from wotd_env import Game, Rules, benchmark
 from wotd_env.benchmark import measuring
-from wotd_env.benchmark.rollouts import roll_out
+from wotd_env.benchmark.drawing import roll_out
 from wotd_env.planning import learned
 from wotd_env.policies.planner import Planner
 from wotd_env.policies.td import Td

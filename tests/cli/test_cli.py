@@ -279,7 +279,7 @@ def test_analyze_grades_policies(table):
         ("arena greedy random --start me", "start must be 'dragons', 'loser' or a seat number, got 'me'"),
         ("arena greedy random --games 0", "games must be an integer from 1"),
         ("arena greedy random --luck random", "luck must name a policy with a method equity"),
-        ("arena greedy random --out results.xls", "must end in .json, .csv, .parquet, got results.xls"),
+        ("arena greedy random --out results.xls", "must end in .json, .csv, got results.xls"),
         ("arena greedy random --plot nowhere/a.png", "no folder nowhere"),
         ("arena greedy random --file nowhere/a.sqlite", "no folder nowhere"),
         ("arena greedy random --file notes.txt", "notes.txt is not a tournament file"),

@@ -12,7 +12,7 @@ import pytest
 from typer.testing import CliRunner
 
 from tests.helpers import ROOT
-from wotd_env.cli import FAILED, INTERRUPTED, WRONG_USE, app, common, progress
+from wotd_env.cli import FAILED, INTERRUPTED, WRONG_USE, app, common
 from wotd_env.cli.common import say
 
 
@@ -30,7 +30,7 @@ def interrupt(*arguments, **options):
     [
         ("policies", "wotd_env.cli.policies.files", "Interrupted.\n"),
         ("bench", "wotd_env.cli.bench.rate", "Interrupted.\n"),
-        ("watch first", "wotd_env.cli.watch.narrate", "Interrupted.\n"),
+        ("watch first", "wotd_env.cli.watch.show_game", "Interrupted.\n"),
         ("analyze first --table a.wotd --quiet", "wotd_env.solver.load", "Interrupted.\n"),
         ("solve --verify a.wotd --quiet", "wotd_env.solver.verify", "Interrupted.\n"),
         (
@@ -83,8 +83,8 @@ def test_a_progress_bar_fits_a_line_and_shows_the_average_rate(monkeypatch, caps
     class Time:
         monotonic = staticmethod(lambda: next(clock))  # each step takes a second
 
-    monkeypatch.setattr(progress, "time", Time)
-    with progress.progress_bar(unit) as move:
+    monkeypatch.setattr(common, "time", Time)
+    with common.progress_bar(unit) as move:
         for done, total in steps:
             move(done, total)
     (line,) = capsys.readouterr().err.splitlines()
@@ -113,12 +113,12 @@ def test_check_writable_does_not_change_files(tmp_path):
     ("name", "message"),
     [
         ("a.txt", r"must end in \.json, got a\.txt"),
-        ("nowhere/a.json", "cannot write a.json: no folder nowhere"),
-        ("old.json/a.json", "cannot write a.json: old.json is not a folder"),
-        ("old.json/deeper/a.json", "cannot write a.json: no folder old.json/deeper"),
-        ("folder.json", "folder.json exists and is not a regular file"),
-        ("pipe.json", "pipe.json exists and is not a regular file"),
-        ("link.json", "cannot write link.json: no folder ."),
+        ("nowhere/a.json", "nowhere/a.json cannot be written: no folder nowhere"),
+        ("old.json/a.json", "old.json/a.json cannot be written: no folder old.json"),
+        ("old.json/deeper/a.json", "a.json cannot be written: no folder old.json/deeper"),
+        ("folder.json", "folder.json cannot be written: it exists and is not a regular file"),
+        ("pipe.json", "pipe.json cannot be written: it exists and is not a regular file"),
+        ("link.json", "link.json cannot be written: no folder ."),
         ("a" * 300 + ".json", "a.json cannot be written: File name too long"),
         ("/proc/a.json", "/proc/a.json cannot be written: "),
     ],
@@ -148,13 +148,13 @@ def test_check_writable_refuses_missing_permissions(powerless):
     ("command", "option", "name", "writer"),
     [
         ("arena first random --games 2 --workers 0", "--out", "a.json", "wotd_env.arena.show.write"),
-        ("arena first random --games 2 --workers 0", "--plot", "a.svg", "wotd_env.arena.show.draw"),
+        ("arena first random --games 2 --workers 0", "--plot", "a.svg", "matplotlib.figure.Figure.savefig"),
         ("analyze first --games 2", "--out", "a.json", "pathlib.Path.write_bytes"),
-        ("analyze first --games 2", "--plot", "a.svg", "wotd_env.analysis.picture"),
+        ("analyze first --games 2", "--plot", "a.svg", "matplotlib.figure.Figure.savefig"),
     ],
 )
 def test_old_results_survive_a_full_disk(tmp_path, monkeypatch, command, option, name, writer):
-    def half(*arguments):
+    def half(*arguments, **options):
         (file,) = (each for each in arguments if isinstance(each, Path))
         file.write_text("half")
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
@@ -177,7 +177,7 @@ def test_arena_checks_output_files_before_playing(monkeypatch, option):
     Path(f"a.{ending}").mkdir()
     result = CliRunner().invoke(app, ["arena", "first", "random", option, f"a.{ending}"])
     assert result.exit_code == WRONG_USE
-    assert f"a.{ending} exists and is not a regular file" in result.stderr
+    assert f"a.{ending} cannot be written: it exists and is not a regular file" in result.stderr
     result = CliRunner().invoke(
         app, ["arena", "first", "random", option, f"b.{ending}", "--file", f"./b.{ending}"]
     )
@@ -236,7 +236,7 @@ def test_errors_name_the_failing_policy_and_show_its_traceback(command, policy, 
     ("text", "shown"),
     [
         ("one two three four five six", ["one two three four", "five six"]),
-        ("e2   move on earth, to space 2", ["e2   move on earth,", "     to space 2"]),
+        ("e2   move on earth, to space 2", ["e2   move on earth,", "to space 2"]),
         ("a-word-longer-than-the-line", ["a-word-longer-than-the-line"]),
         ("short\n\nlines stay", ["short", "", "lines stay"]),
     ],

@@ -19,7 +19,7 @@ from tests.helpers import ROOT
 from wotd_env import Game, notation
 from wotd_env.analysis import Advisor
 from wotd_env.cli import FAILED, INTERRUPTED, WRONG_USE, app, match
-from wotd_env.cli.person import Decision, equities, hint
+from wotd_env.cli.match import Decision, equities
 
 EMPTY = "/".join([".......|....."] * 5)
 POSITION = "|AB.../|B..../|...../|...../|..... wf(meo) 3 A move 0 {}"
@@ -70,7 +70,7 @@ def hold(dice: str, left: int = 2) -> Decision:
         ("wwoom", "wood", "o"),
         ("woodd", "keep wood", "o"),
         ("woodd", "keep wood wood", "oo"),
-        ("woodd", "wood", None),
+        ("woodd", "wood", "o"),
         ("wwfmd", "ff", None),
         ("wwfmd", "metals", None),
         ("wwfmd", "keep", None),
@@ -182,13 +182,14 @@ def test_tiger_holds_are_chosen_by_the_same_words():
 def test_advice_ranks_the_choices():
     asked = hold("wwfmd")
     advisor = Advisor(asked.game)
-    best, second, source = hint(asked, advisor).splitlines()
     equity = advisor.analyze(asked.state).actions[0]
     ranked = np.argsort(-equity)[: len(asked.choices)]
-    assert best == f"best: {asked.game.describe_action(asked.state, ranked[0])} (ww)"
-    assert f"{equity[ranked[0]] - equity[ranked[1]]:.3f} less" in second
-    assert source == f"by {advisor.source}"
     whole = equities(asked, advisor).splitlines()
+    assert whole[1].endswith(
+        f"  0.000  ww               {asked.game.describe_action(asked.state, ranked[0])}"
+    )
+    assert f"  {equity[ranked[0]] - equity[ranked[1]]:.3f}  " in whole[2]
+    assert whole[-1] == f"by {advisor.source}"
     assert len(whole) == len(asked.choices) + 2
     values = [float(line.split()[0]) for line in whole[1:-1]]
     assert values == sorted(values, reverse=True)
@@ -354,7 +355,6 @@ def test_help_and_hints_make_no_decision():
     assert len(notation.read_game("game.txt").actions) == 0
     for text in (
         "Choose a move by its number",
-        "best: ",
         "equity  to win regret",
         "keep 2 ",
         "[1 ",
@@ -374,7 +374,7 @@ def test_help_and_hints_make_no_decision():
         (["me", "td", "--spaces", "4"], "no trained model of td"),
         (["me", "planner", "--seed", "-1"], "seed must be"),
         (["--resume", "missing.txt"], "missing.txt"),
-        (["--resume", "missing.txt", "--seed", "3"], "--seed starts a new game"),
+        (["--resume", "missing.txt", "--seed", "3"], "--seed cannot be combined with --resume"),
         (["--resume", "missing.txt", "--spaces", "3"], "--spaces cannot be combined"),
         (["--position", "nonsense"], "position"),
         (["--file", "game.md"], "must end in .txt"),

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from wotd_env.benchmark.rollouts import ERROR, SHARE
+from wotd_env.benchmark.drawing import ERROR, SHARE
 
 
 def precise(equity: NDArray[np.float32], error: NDArray[np.float32]) -> bool:

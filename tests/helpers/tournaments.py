@@ -11,9 +11,8 @@ from pathlib import Path
 from tests.helpers import ROOT
 from wotd_env import Rules, make_policy
 from wotd_env.arena import Results, Tournament
-from wotd_env.arena.blocks import play_block
 from wotd_env.arena.fingerprints import digests
-from wotd_env.arena.tournament import Block
+from wotd_env.arena.tournament import Block, play_block
 
 OWN = "tests.helpers.arena_policies:"
 """The prefix of the names of the policies in `arena_policies`."""

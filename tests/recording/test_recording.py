@@ -16,8 +16,7 @@ from wotd_env import Game, IllegalActionError, Rules, analysis, make_policy, not
 from wotd_env.cli import WRONG_USE, app
 from wotd_env.policy import ask, play_out
 from wotd_env.recording import writing
-from wotd_env.recording.columns import schema
-from wotd_env.recording.playing import play_block
+from wotd_env.recording.reading import schema
 
 pa = pytest.importorskip("pyarrow")
 pq = pytest.importorskip("pyarrow.parquet")
@@ -250,10 +249,10 @@ def test_the_same_call_resumes_an_interrupted_recording(tmp_path, monkeypatch):
     recording.record(["random"], whole, 20, rules)
     file.write_text("mine")
     played = []
-    play = play_block
+    play = writing.play_block
 
     def interrupted(*arguments):
-        played.append(arguments[1])
+        played.append(arguments[-2])
         if len(played) == 3:
             raise KeyboardInterrupt
         return play(*arguments)

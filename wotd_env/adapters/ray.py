@@ -15,8 +15,7 @@ import sys
 from concurrent.futures import Future
 from typing import Any
 
-from wotd_env.arena.blocks import PlayedBlock
-from wotd_env.arena.tournament import Block, Tournament
+from wotd_env.arena.tournament import Block, PlayedBlock, Tournament
 from wotd_env.arena.workers import Worker
 from wotd_env.extras import needed_for
 

@@ -6,13 +6,11 @@ action minus the equity of this action. Regrets can be summed: with two players,
 equity of the start, minus the policy's mean regret per game, plus the opponent's mean regret per game.
 """
 
-from __future__ import annotations
-
-from wotd_env.analysis.advice import Advisor
 from wotd_env.analysis.equity import (
     BLUNDER,
     ERROR,
     KINDS,
+    Advisor,
     Analysis,
     analyze,
     classify,

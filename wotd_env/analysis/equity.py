@@ -1,19 +1,24 @@
-"""Equity of states and actions, regret of decisions, definition of errors and blunders."""
+"""Equity of states and actions from the best available source, regret of decisions, errors and blunders."""
 
 from __future__ import annotations
 
+import threading
+from collections.abc import Iterator
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from wotd_env import models
 from wotd_env.core.actions import Action
 from wotd_env.core.game import Game
 from wotd_env.core.rules import ELEMENTS, REROLLS, Phase, Power, Rules
 from wotd_env.core.state import States
-from wotd_env.planning.planner import plan
-from wotd_env.solver import Table
-from wotd_env.solver.table import check_table
+from wotd_env.planning.planner import Value, plan
+from wotd_env.planning.values import hand_made
+from wotd_env.policies.td import Td
+from wotd_env.solver import Table, TableError, cache_file, load
+from wotd_env.solver.table import check_solvable, check_table, describe_missing
 
 KINDS = ("first hold", "second hold", "move", "swap", "extra turn", "tiger hold")
 """Kinds of decisions. A `"swap"` is a move decision in which calling the dragon is legal. A `"tiger hold"` is the hold
@@ -97,3 +102,92 @@ def kinds(game: Game, state: States) -> NDArray[np.int64]:
     conditions = [hold & (left == REROLLS), hold & (left > 0), move & ~swap, move, ~hold, hold]
     kind: NDArray[np.int64] = np.array(conditions).argmax(0)
     return kind
+
+
+class Advisor:
+    """Computes equities for the seat to act, with the best source that is available for the rules.
+
+    The best source is the exact solution, if its table is in the cache folder (`wotd solve` creates the table).
+    Otherwise the planner searches the current turn exactly, and a value function estimates the position after the
+    turn. The value function is the bundled learned one for these rules or, if no learned one is bundled, the hand-made
+    one. If the table turns out to be damaged, the advisor uses the next source. Several threads may share an advisor.
+
+    Args:
+        game: the rules.
+        table: the only source to use; by default the advisor looks for the best source.
+
+    Attributes:
+        source: the source of the equities in words.
+        exact: True if the source is the exact solution and `max_turns` is at least the default. It is False with a
+            `table` of three players, because the equities are then guarantees: lower bounds of the expected reward.
+        skipped: the reason why each better source is not used; the reasons may contain file paths of this machine.
+
+    Raises:
+        TypeError: if the table is not a Table.
+        ValueError: if the table is for another game.
+    """
+
+    def __init__(self, game: Game, table: Table | None = None) -> None:
+        self.game = game
+        self.skipped: tuple[str, ...] = ()
+        self._opening = threading.Lock()
+        if table is None:
+            self._sources = self._available()
+        else:
+            check_table(table).check_rules(game.rules)
+            self._sources = iter([_from_table(game, table)])
+        self.source, self.exact, self._value = next(self._sources)
+
+    def analyze(self, state: States) -> Analysis:
+        """Return the equities of states, STATE (N,), in any phase; see `wotd_env.analysis.analyze`.
+
+        Raises:
+            ValueError: if a state is invalid under the rules.
+            TableError: if the given table is damaged.
+        """
+        while True:
+            value = self._value
+            try:
+                actions, equity = plan(self.game, state, value)
+                return Analysis(equity, actions, actions.argmax(1))
+            except TableError as error:  # a table checks a block when the block is first read
+                with self._opening:
+                    if self._value is value:  # otherwise another thread has changed the source
+                        self.skipped += (str(error),)
+                        if (other := next(self._sources, None)) is None:
+                            raise
+                        self.source, self.exact, self._value = other
+
+    def _available(self) -> Iterator[Source]:
+        """Yield the available sources, best first."""
+        for source in (_solution, _learned):
+            try:
+                yield source(self.game)
+            except (ValueError, OSError, ImportError) as error:
+                self.skipped += (str(error),)
+        yield "the hand-made value, every turn planned exactly", False, hand_made
+
+
+Source = tuple[str, bool, Value]  # description of a source, whether it is exact, and its value function
+
+
+def _solution(game: Game) -> Source:
+    check_solvable(game.rules)
+    file = cache_file(game.rules)
+    if not file.exists():
+        raise FileNotFoundError(describe_missing(game.rules, file))
+    return _from_table(game, load(file))
+
+
+def _from_table(game: Game, table: Table) -> Source:
+    exact = game.rules.max_turns >= Rules.max_turns  # the solution has no turn limit
+    unlimited = "" if exact else " of the game without a turn limit"
+    if game.rules.players == 3:
+        return f"the guarantee of each seat{unlimited}, {table.file.name}", False, table.for_seats
+    return f"the exact solution{unlimited}, {table.file.name}", exact, table.for_seats
+
+
+def _learned(game: Game) -> Source:
+    policy, name = Td(), models.name_of("td", game.rules)
+    policy.check_rules(game.rules)
+    return f"the learned value {name}, every turn planned exactly", False, policy.value

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from wotd_env.analysis.equity import BLUNDER, ERROR, Analysis, analyze, kinds, kinds_of, regret_of
+from wotd_env.analysis.equity import BLUNDER, ERROR, analyze, kinds, kinds_of, regret_of
 from wotd_env.core.arguments import check_integer
 from wotd_env.core.game import Game
 from wotd_env.core.rules import NUMBERED, PATHS, Rules
@@ -29,7 +29,6 @@ STAGES = 10  #: number of equal stages of a game, measured by the progress of bo
 WORST = 20  #: largest number of blunders in `Grades.worst`
 
 BLOCK = 4096  # games played side by side
-MOST_GAMES = 10_000_000  # each game takes about 100 bytes of memory
 
 
 class Grade(NamedTuple):
@@ -121,7 +120,6 @@ def grade(
     *,
     opponent: str | Policy | None = None,
     progress: Callable[[int, int], None] = lambda done, total: None,
-    max_turns: int = 1000,
 ) -> Grades:
     """Play games with a policy and grade each of its decisions.
 
@@ -132,7 +130,6 @@ def grade(
         seed: game i has the seed `seed + i`.
         opponent: the opponent; by default the policy plays itself, and the decisions of both seats are graded.
         progress: called after each block of games with the number of finished games and the number of all games.
-        max_turns: games are truncated after that many turns.
 
     Raises:
         TypeError: if the table is not a Table.
@@ -142,83 +139,68 @@ def grade(
     """
     check_solvable(check_table(table).rules)
     players = [make_policy(player) for player in (policy, opponent) if player is not None]
-    games = check_integer("games", games, 1, MOST_GAMES)
+    games = check_integer("games", games, 1, 10_000_000)  # each game takes about 100 bytes of memory
     seed = check_integer("seed", seed, 0, 2**64 - games)
-    game = Game(replace(table.rules, start=0, max_turns=max_turns))
-    for player in players:
-        check_plays(player, game.rules)
-    tally = _Tally(game, games, seed, seats=3 - len(players))
+    tally = _Tally(table, players, games, seed)
     for first in range(0, games, BLOCK):
         block = range(first, min(first + BLOCK, games))
-        _play_block(table, players, block, tally)
+        tally.play(block)
         progress(block.stop, games)
     return tally.grades()
 
 
-def _play_block(table: Table, players: Sequence[Policy], block: range, tally: _Tally) -> None:
-    """Play a block of games side by side, and grade the decisions of `players[0]`.
-
-    Seat 0 starts every game. With two players, `players[0]` has seat i % 2 in game i. A single player has both seats.
-    """
-    game = tally.game
-    state = game.reset(len(block), seed=tally.seed + block.start)
-    rng = np.random.default_rng([tally.seed, block.start])
-    rows, numbers = np.arange(len(block)), np.array(block)
-    seat = numbers % len(players)
-    seats = (np.arange(2) + seat[:, None]) % len(players)
-    history: list[NDArray[np.int16]] = []
-
-    def moves(number: int) -> tuple[int, ...]:
-        return tuple(int(actions[number - block.start]) for actions in history)
-
-    for actions in play_policies(game, state, seats, players, rng):
-        judged = np.flatnonzero((actions >= 0) & (seats[rows, state["player"]] == 0))
-        if judged.size:
-            analysis = analyze(game, state[judged], table)
-            tally.add(state[judged], actions[judged], analysis, numbers[judged], moves)
-        history.append(actions.astype(np.int16))
-    tally.results[numbers] = game.rewards(state)[rows, seat]
-
-
 class _Tally:
-    """Sums of regrets by game and kind of decision. Game 0 has the seed `seed`; `seats` seats of a game are graded."""
+    """Sums of the regrets of `players[0]` by game and kind of decision. Game i has the seed `seed + i`.
 
-    def __init__(self, game: Game, games: int, seed: int, seats: int) -> None:
-        self.kinds = kinds_of(game.rules)
-        shape = (games, len(self.kinds))
-        self.game, self.seed, self.seats = game, seed, seats
-        self.results, self.decisions, self.regret = np.zeros(games), np.zeros(shape), np.zeros(shape)
+    With two players, `players[0]` has seat i % 2 in game i. A single player has both seats.
+    """
+
+    def __init__(self, table: Table, players: Sequence[Policy], games: int, seed: int) -> None:
+        self.game = Game(replace(table.rules, start=0))
+        for player in players:
+            check_plays(player, self.game.rules)
+        self.table, self.players, self.seed = table, players, seed
+        self.kinds = kinds_of(self.game.rules)
+        self.results = np.zeros(games)
+        self.decisions, self.regret = np.zeros((2, games, len(self.kinds)))
         self.errors, self.blunders = np.zeros((2, len(self.kinds)))
         self.stage_decisions, self.stage_regret = np.zeros((2, STAGES))
         self.worst: list[Blunder] = []
 
-    def add(
-        self,
-        state: States,
-        actions: NDArray[np.int64],
-        analysis: Analysis,
-        games: NDArray[np.int64],
-        moves: Callable[[int], tuple[int, ...]],
-    ) -> None:
-        """Add one decision from each game number in `games`; `moves(number)` returns the game's earlier actions."""
-        regret = regret_of(analysis, actions)
-        kind = kinds(self.game, state)
-        np.add.at(self.decisions, (games, kind), 1)
-        np.add.at(self.regret, (games, kind), regret)
-        self.errors += np.bincount(kind[regret >= ERROR], minlength=len(self.kinds))
-        self.blunders += np.bincount(kind[regret >= BLUNDER], minlength=len(self.kinds))
-        rules, progress = self.game.rules, state["pieces"].sum(axis=(1, 2), dtype=np.int64)
-        most = PATHS * (2 * (rules.spaces + NUMBERED) - 1)  # - 1: two pieces cannot share the last space
-        stage = progress * STAGES // (most + 1)
-        self.stage_decisions += np.bincount(stage, minlength=STAGES)
-        self.stage_regret += np.bincount(stage, regret, STAGES)
-        bar = self.worst[-1].regret if len(self.worst) == WORST else 0
-        for i in np.argsort(-regret, kind="stable")[:WORST].tolist():
-            if regret[i] > bar and regret[i] >= BLUNDER:
-                one, action, best = state[i : i + 1].copy(), int(actions[i]), int(analysis.best[i])
-                number, loss = int(games[i]), float(regret[i])
-                self.worst.append(Blunder(loss, one, action, best, rules, self.seed + number, moves(number)))
-        self.worst = sorted(self.worst, key=lambda blunder: -blunder.regret)[:WORST]
+    def play(self, block: range) -> None:
+        """Play a block of games side by side, and add the decisions of `players[0]`. Seat 0 starts every game."""
+        game = self.game
+        state = game.reset(len(block), seed=self.seed + block.start)
+        rng = np.random.default_rng([self.seed, block.start])
+        rows, kinds_count = np.arange(len(block)), len(self.kinds)
+        seat = np.array(block) % len(self.players)
+        seats = (np.arange(2) + seat[:, None]) % len(self.players)
+        most = PATHS * (2 * (game.rules.spaces + NUMBERED) - 1)  # - 1: two pieces cannot share the last space
+        history: list[NDArray[np.int16]] = []
+        for actions in play_policies(game, state, seats, self.players, rng):
+            judged = np.flatnonzero((actions >= 0) & (seats[rows, state["player"]] == 0))
+            decided, numbers = state[judged], block.start + judged
+            analysis = analyze(game, decided, self.table)
+            regret, kind = regret_of(analysis, actions[judged]), kinds(game, decided)
+            np.add.at(self.decisions, (numbers, kind), 1)
+            np.add.at(self.regret, (numbers, kind), regret)
+            self.errors += np.bincount(kind[regret >= ERROR], minlength=kinds_count)
+            self.blunders += np.bincount(kind[regret >= BLUNDER], minlength=kinds_count)
+            stage = decided["pieces"].sum(axis=(1, 2), dtype=np.int64) * STAGES // (most + 1)
+            self.stage_decisions += np.bincount(stage, minlength=STAGES)
+            self.stage_regret += np.bincount(stage, regret, STAGES)
+            bar = self.worst[-1].regret if len(self.worst) == WORST else 0
+            for i in np.argsort(-regret, kind="stable")[:WORST].tolist():
+                if regret[i] > bar and regret[i] >= BLUNDER:
+                    one, taken, best = decided[i : i + 1].copy(), actions[judged[i]], analysis.best[i]
+                    moves = tuple(int(each[judged[i]]) for each in history)
+                    game_seed = self.seed + int(numbers[i])
+                    self.worst.append(
+                        Blunder(float(regret[i]), one, int(taken), int(best), game.rules, game_seed, moves)
+                    )
+            self.worst = sorted(self.worst, key=lambda blunder: -blunder.regret)[:WORST]
+            history.append(actions.astype(np.int16))
+        self.results[block.start : block.stop] = game.rewards(state)[rows, seat]
 
     def grades(self) -> Grades:
         kinds = [self._grade(kind, slice(k, k + 1)) for k, kind in enumerate(self.kinds)]
@@ -236,15 +218,15 @@ class _Tally:
 
     def _grade(self, name: str, columns: slice) -> Grade:
         decisions, regret = self.decisions[:, columns].sum(1), self.regret[:, columns].sum(1)
-        count = decisions.sum()
+        count, seats = decisions.sum(), 3 - len(self.players)  # seats: the graded ones of a game
         each = max(count, 1)
         return Grade(
             kind=name,
             decisions=int(count),
             regret=float(regret.sum() / each),
             regret_error=margin_of_ratio(regret, decisions) if count else 0.0,
-            per_game=float(regret.mean() / self.seats),
-            per_game_error=margin_of_error(regret / self.seats),
+            per_game=float(regret.mean() / seats),
+            per_game_error=margin_of_error(regret / seats),
             errors=float(self.errors[columns].sum() / each),
             blunders=float(self.blunders[columns].sum() / each),
         )

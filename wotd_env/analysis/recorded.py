@@ -7,8 +7,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from wotd_env.analysis.advice import Advisor
-from wotd_env.analysis.equity import BLUNDER, ERROR, KINDS, Analysis, classify, kinds, regret_of
+from wotd_env.analysis.equity import BLUNDER, ERROR, KINDS, Advisor, Analysis, classify, kinds, regret_of
 from wotd_env.core.game import Game
 from wotd_env.core.rules import REROLLS, Phase
 from wotd_env.core.state import States
@@ -81,8 +80,26 @@ def review(recorded: RecordedGame, advisor: Advisor | None = None) -> Review:
     after = recorded.states[rolled]
     # One call, so that all equities come from the same source.
     equity, actions, best = advisor.analyze(np.concatenate([recorded.states[asked], before, after]))
-    count = len(asked)
-    notes = _notes(game, recorded, asked, Analysis(equity[:count], actions[:count], best[:count]))
+    count, states, chosen = len(asked), decided[asked], recorded.actions[asked]
+    regret = regret_of(Analysis(equity[:count], actions[:count], best[:count]), chosen)
+    kind, notes = kinds(game, states), []
+    for i, action in enumerate(chosen.tolist()):
+        state, better = states[i : i + 1], int(best[i])
+        notes.append(
+            Note(
+                number=int(asked[i]),
+                turn=int(state["turn"][0]),
+                seat=int(state["player"][0]),
+                kind=KINDS[int(kind[i])],
+                dice=show_dice(state["dice"][0]),
+                action=action,
+                equity=float(equity[i]),
+                regret=float(regret[i]),
+                best=better,
+                words=game.describe_action(state, action),
+                best_words=game.describe_action(state, better),
+            )
+        )
     was, became = equity[count:].reshape(2, len(rolled))
     luck = np.zeros(len(recorded.states), np.float32)
     luck[rolled] = became - was
@@ -113,28 +130,3 @@ def _rolls(game: Game, recorded: RecordedGame) -> tuple[NDArray[np.int64], State
         first["phase"], first["dice"] = Phase.CHANCE, -1
     rolled = np.flatnonzero((before["phase"] == Phase.CHANCE) & (recorded.states["phase"] != Phase.CHANCE))
     return rolled, before[rolled]
-
-
-def _notes(game: Game, recorded: RecordedGame, asked: NDArray[np.int64], analysis: Analysis) -> list[Note]:
-    """Return notes on the decisions with the indices `asked` (M,); `analysis` is about their positions."""
-    states, actions = recorded.states[asked], recorded.actions[asked]
-    regret, kind = regret_of(analysis, actions), kinds(game, states)
-    notes = []
-    for i, action in enumerate(actions.tolist()):
-        state, best = states[i : i + 1], int(analysis.best[i])
-        notes.append(
-            Note(
-                number=int(asked[i]),
-                turn=int(state["turn"][0]),
-                seat=int(state["player"][0]),
-                kind=KINDS[int(kind[i])],
-                dice=show_dice(state["dice"][0]),
-                action=action,
-                equity=float(analysis.equity[i]),
-                regret=float(regret[i]),
-                best=best,
-                words=game.describe_action(state, action),
-                best_words=game.describe_action(state, best),
-            )
-        )
-    return notes

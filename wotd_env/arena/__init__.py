@@ -8,20 +8,11 @@ same results with any number of processes. The command `wotd arena` also runs to
 """
 
 from wotd_env.arena.asking import BrokenPolicyError
-from wotd_env.arena.blocks import Forfeit, replay, results_dtype
-from wotd_env.arena.estimates import Estimate
-from wotd_env.arena.results import Results, Row
+from wotd_env.arena.results import Estimate, Results, Row
 from wotd_env.arena.run import run
-from wotd_env.arena.tournament import Tournament
+from wotd_env.arena.tournament import Forfeit, Tournament, replay, results_dtype
 
 __all__ = [
-    "BrokenPolicyError",
-    "Estimate",
-    "Forfeit",
-    "Results",
-    "Row",
-    "Tournament",
-    "replay",
-    "results_dtype",
+    "BrokenPolicyError", "Estimate", "Forfeit", "Results", "Row", "Tournament", "replay", "results_dtype",
     "run",
-]
+]  # fmt: skip

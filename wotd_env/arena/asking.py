@@ -27,7 +27,7 @@ class Blamed:
     """Wraps a policy; errors in its actions name the policy."""
 
     def __init__(self, name: str, policy: Policy) -> None:
-        self._name, self._policy = name, policy
+        self.name, self._policy = name, policy
 
     def check_rules(self, rules: Rules) -> None:
         """Check that the policy plays games with these rules, see `wotd_env.policy.check_plays`."""
@@ -36,7 +36,7 @@ class Blamed:
     def act(self, game: Game, state: States, rng: np.random.Generator) -> NDArray[np.int64]:
         """Return the actions of the policy; raise BrokenPolicyError or IllegalActionError if it fails."""
         before = state.copy()  # the policy may change `state`
-        failed = f"policy {self._name!r} failed"
+        failed = f"policy {self.name!r} failed"
         try:
             actions = self._policy.act(game, state, rng)
         except Exception as error:
@@ -103,14 +103,11 @@ class Asker:
         return actions, failures
 
 
-_CALLERS = __file__, ask.__code__.co_filename
-"""The files whose stack frames are between the arena and a policy."""
-
-
 def own_traceback(error: Exception | None) -> str:
     """Return the part of an error's traceback inside the policy; empty if the policy did not raise the error."""
+    callers = __file__, ask.__code__.co_filename  # their stack frames are between the arena and a policy
     frame = error.__traceback__ if error else None
-    while frame is not None and frame.tb_frame.f_code.co_filename in _CALLERS:
+    while frame is not None and frame.tb_frame.f_code.co_filename in callers:
         frame = frame.tb_next
     if error is None or frame is None:
         return ""

@@ -10,12 +10,11 @@ from pathlib import Path
 
 import numpy as np
 
-from wotd_env.arena.blocks import GameResults, PlayedBlock
 from wotd_env.arena.fingerprints import digests
 from wotd_env.arena.results import Results, share_error, span
 from wotd_env.arena.store import Store
-from wotd_env.arena.tournament import Matchup, Tournament
-from wotd_env.arena.workers import Here, Pool, Processes, make_policies
+from wotd_env.arena.tournament import GameResults, Matchup, PlayedBlock, Tournament
+from wotd_env.arena.workers import Here, Pool, Processes, Worker, make_policies
 from wotd_env.core.arguments import check_integer
 from wotd_env.policies import check_policy
 from wotd_env.policy import Policy, check_plays
@@ -72,7 +71,7 @@ def run(
     for policy in made.values():
         check_plays(policy, tournament.rules)
     if pool is None and workers:
-        pool = Processes(tournament, workers, time_limit, given, trust)
+        pool = Processes([Worker(tournament, time_limit, given, trust) for _ in range(workers)])
     elif pool is None:
         pool = Here(tournament, made, trust)
 
@@ -80,7 +79,11 @@ def run(
     known = digests(tournament, made, given, trust) if file is not None else None
     with Store(tournament, file, known, fresh) as store, pool:
         for part in parts:
-            part.take_stored(store)
+            for i, played, date in store.stored(part.matchup):
+                if i in part.missing:
+                    part.missing.remove(i)
+                    part.dates[i] = date
+                    part.add(i, played)
         done, total = _count(parts)
         if done:
             dates = span(date for part in parts for date in part.dates.values())
@@ -143,14 +146,6 @@ class _Part:
         self.total = tournament.duplicates * len(matchup)
         self._tournament, self._stopped = tournament, False
         self._early: dict[int, PlayedBlock] = {}  # finished blocks after a gap
-
-    def take_stored(self, store: Store) -> None:
-        """Add the stored blocks that this matchup needs."""
-        for i, played, date in store.stored(self.matchup):
-            if not (self._stopped or i in self.dates):
-                self.missing.remove(i)
-                self.dates[i] = date
-                self.add(i, played)
 
     def add(self, i: int, played: PlayedBlock) -> None:
         """Add a block. The stopping rule takes blocks in order of their numbers, in whatever order they finish."""

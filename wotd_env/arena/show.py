@@ -1,4 +1,4 @@
-"""Show results as tables in the terminal, as JSON, CSV or Parquet files, or as a picture."""
+"""Show results as tables in the terminal, as JSON or CSV files, or as a picture."""
 
 from __future__ import annotations
 
@@ -7,16 +7,13 @@ import itertools
 import json
 from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
+from rich.table import Column, Table
 
-from wotd_env.arena.estimates import Estimate, percent
-from wotd_env.arena.results import Results, Row, span
+from wotd_env.arena.results import Results, Row, percent, signed, span
 from wotd_env.files import save_figure
-
-if TYPE_CHECKING:
-    from rich.table import Table
 
 
 class Shown(NamedTuple):
@@ -34,15 +31,12 @@ def as_text(results: Results, digits: int = 1) -> list[Shown]:
     """
     n, names = results.tournament.rules.players, list(results.ratings)
 
-    def number(estimate: Estimate, decimals: int) -> str:
-        return f"{estimate.value:+.{decimals}f} ±{estimate.error:.{decimals}f}"
-
     columns: dict[str, Callable[[Row], str]] = {
-        "rating": lambda row: number(results.ratings[row.policy], 0),
+        "rating": lambda row: signed(results.ratings[row.policy], 0),
         "win share": lambda row: percent(row.share, digits),
         "luck-adjusted": lambda row: percent(row.adjusted, digits),
         "mean rank": lambda row: f"{row.rank.value:.3f} ±{row.rank.error:.3f}",
-        "points ahead": lambda row: number(row.difference, 2),
+        "points ahead": lambda row: signed(row.difference, 2),
         "ties": lambda row: percent(row.ties, digits),
         "forfeits": lambda row: f"{row.forfeits:,}",
     }
@@ -74,11 +68,8 @@ def as_text(results: Results, digits: int = 1) -> list[Shown]:
 
 def as_table(shown: Shown) -> Table:
     """Return a table for `rich`; all columns but the first are right-aligned."""
-    from rich.table import Column, Table
-
-    first, *others = shown.columns
-    numbers = (Column(name, justify="right") for name in others)
-    table = Table(first, *numbers, title=shown.title, title_justify="left")
+    numbers = (Column(name, justify="right") for name in shown.columns[1:])
+    table = Table(shown.columns[0], *numbers, title=shown.title, title_justify="left")
     for row in shown.rows:
         table.add_row(*row)
     return table
@@ -95,11 +86,11 @@ def tables(results: Results) -> list[Table]:
     return [first, *others]
 
 
-FORMATS = (".json", ".csv", ".parquet")  # the file suffixes that `write` supports
+FORMATS = (".json", ".csv")  # the file suffixes that `write` supports
 
 
 def write(results: Results, file: str | Path) -> None:
-    """Write results to a file: as .json everything except the games, as .csv or .parquet only the rows."""
+    """Write results to a file: as .json everything except the games, as .csv only the rows."""
     file, rows = Path(file), results.to_rows()
     if file.suffix == ".json":
         file.write_text(json.dumps(results.to_dict(), indent=1) + "\n")
@@ -108,11 +99,6 @@ def write(results: Results, file: str | Path) -> None:
             writer = csv.DictWriter(out, list(rows[0]))
             writer.writeheader()
             writer.writerows(rows)
-    elif file.suffix == ".parquet":
-        import pyarrow
-        from pyarrow import parquet
-
-        parquet.write_table(pyarrow.Table.from_pylist(rows), file)
     else:
         raise ValueError(f"the file of results must end in {', '.join(FORMATS)}, got {file}")
 

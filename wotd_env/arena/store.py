@@ -22,21 +22,16 @@ from pathlib import Path
 import numpy as np
 
 import wotd_env
-from wotd_env.arena import blocks
-from wotd_env.arena.blocks import Forfeit, PlayedBlock, results_dtype
-from wotd_env.arena.tournament import BLOCK, Block, Matchup, Tournament
+from wotd_env.arena.tournament import BLOCK, Block, Forfeit, Matchup, PlayedBlock, Tournament, results_dtype
 from wotd_env.core.compilation import source_digest
 
 _APPLICATION = 0x776F7464  # "wotd" in ASCII, marks tournament files
 _VERSION = 2
-_SCHEMA = (
-    """
+_SCHEMA = """
 CREATE TABLE IF NOT EXISTS setting (
     id INTEGER PRIMARY KEY,
     description TEXT NOT NULL UNIQUE   -- JSON: rules, seed, luck, version, engine
-)
-""",
-    """
+);
 CREATE TABLE IF NOT EXISTS block (
     setting INTEGER NOT NULL REFERENCES setting (id),
     policies TEXT NOT NULL,            -- JSON: [name, digest] of each place in the matchup
@@ -48,19 +43,7 @@ CREATE TABLE IF NOT EXISTS block (
     checksum BLOB NOT NULL,            -- of all other columns
     PRIMARY KEY (setting, policies, first, size)
 )
-""",
-)
-
-_SYSTEM = {
-    sqlite3.SQLITE_BUSY,
-    sqlite3.SQLITE_CANTOPEN,
-    sqlite3.SQLITE_FULL,
-    sqlite3.SQLITE_IOERR,
-    sqlite3.SQLITE_NOMEM,
-    sqlite3.SQLITE_PERM,
-    sqlite3.SQLITE_READONLY,
-}
-"""SQLite error codes with other causes than a damaged file, for example a full disk."""
+"""
 
 _log = logging.getLogger("wotd_env")
 
@@ -68,11 +51,8 @@ _log = logging.getLogger("wotd_env")
 class Store(AbstractContextManager["Store"]):
     """The stored blocks of a tournament. A file that is damaged or is not a tournament file raises ValueError.
 
-    Args:
-        tournament: the tournament.
-        file: the file, created if it does not exist; None keeps the blocks in memory.
-        digests: digest of each policy, see `wotd_env.arena.fingerprints`; needed only with a file.
-        fresh: ignore the blocks in the file; the first saved block replaces all stored blocks of the tournament.
+    The file is created if it does not exist; without a file, the blocks are in memory and no `digests` are needed. With
+    `fresh`, blocks in the file are ignored, and the first saved block replaces all stored blocks of the tournament.
     """
 
     def __init__(
@@ -90,7 +70,7 @@ class Store(AbstractContextManager["Store"]):
             "seed": tournament.seed,
             "luck": [tournament.luck, self._digests.get(tournament.luck)] if tournament.luck else None,
             "version": wotd_env.__version__,
-            "engine": source_digest(Path(blocks.__file__)),
+            "engine": source_digest(Path(__file__).with_name("tournament.py")),
         }
         self._description = json.dumps(description)
         if file is not None and not Path(file).parent.is_dir():
@@ -101,24 +81,20 @@ class Store(AbstractContextManager["Store"]):
         self._connection.text_factory = lambda text: text.decode(errors="replace")
         try:
             with self._explained("read"):
-                self._check()
+                # Count the tables before reading the PRAGMAs: another process may write both in one transaction.
+                (tables,) = self._connection.execute("SELECT count(*) FROM sqlite_master").fetchone()
+                (application,) = self._connection.execute("PRAGMA application_id").fetchone()
+                (version,) = self._connection.execute("PRAGMA user_version").fetchone()
+                if tables and application != _APPLICATION:
+                    raise ValueError(f"{self._file} is not a tournament file: it is another database")
+                if tables and version != _VERSION:
+                    raise ValueError(
+                        f"{self._file} has format {version}, this version reads {_VERSION}; use another file"
+                    )
+                self._empty = not tables
         except BaseException:
             self._connection.close()
             raise
-
-    def _check(self) -> None:
-        """Check that the file is a tournament file in the format of this version."""
-        # Count the tables before reading the PRAGMAs: another process may write both in one transaction.
-        (tables,) = self._connection.execute("SELECT count(*) FROM sqlite_master").fetchone()
-        (application,) = self._connection.execute("PRAGMA application_id").fetchone()
-        (version,) = self._connection.execute("PRAGMA user_version").fetchone()
-        if tables and application != _APPLICATION:
-            raise ValueError(f"{self._file} is not a tournament file: it is another database")
-        if tables and version != _VERSION:
-            raise ValueError(
-                f"{self._file} has format {version}, this version of wotd-env reads {_VERSION}; use another file"
-            )
-        self._empty = not tables
 
     @contextmanager
     def _explained(self, done: str) -> Iterator[None]:
@@ -127,7 +103,9 @@ class Store(AbstractContextManager["Store"]):
             yield
         except (sqlite3.Error, UnicodeDecodeError) as error:  # SQLite's messages may quote damaged text
             code = getattr(error, "sqlite_errorcode", sqlite3.SQLITE_CORRUPT) & 0xFF  # the primary error code
-            if code in _SYSTEM:
+            if (
+                isinstance(error, sqlite3.OperationalError) and code != sqlite3.SQLITE_ERROR
+            ):  # such as a full disk
                 raise sqlite3.OperationalError(
                     f"the tournament file {self._file} cannot be {done}: {error}. Written blocks are kept"
                 ) from error
@@ -171,7 +149,7 @@ class Store(AbstractContextManager["Store"]):
         """Prepare the file before the first block is played."""
         with self._explained("written"), self._connection as connection:
             connection.execute("BEGIN IMMEDIATE")
-            for statement in _SCHEMA:
+            for statement in _SCHEMA.split(";"):
                 connection.execute(statement)
             connection.execute(f"PRAGMA application_id = {_APPLICATION}")
             connection.execute(f"PRAGMA user_version = {_VERSION}")  # writes even to a prepared file

@@ -6,29 +6,38 @@
 
 The tournament's seed, the matchup and the block determine everything random. The results therefore do not depend on the
 number of workers, the order of work, or interruptions.
+
+The luck of a roll is the equity after the roll minus the mean equity over all outcomes of the roll. The luck of a game
+has mean zero for every policy and every estimate of equity, however rough. With better estimates, luck explains more of
+the result. Luck is used as a control variate: it narrows intervals without bias. Any policy with a method `equity` can
+measure luck, see `wotd_env.policy.HasEquity`.
 """
 
 from __future__ import annotations
 
 import json
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import combinations, combinations_with_replacement, permutations
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
+from wotd_env.arena.asking import FORFEITED, Asker, BrokenPolicyError, Failure, own_traceback
+from wotd_env.core import engine
 from wotd_env.core.arguments import check_integer
-from wotd_env.core.rules import Rules
+from wotd_env.core.compilation import kernel
+from wotd_env.core.config import Configs
+from wotd_env.core.game import Game
+from wotd_env.core.rules import Phase, Rules
+from wotd_env.core.state import Records, States
+from wotd_env.policies import make_policy
+from wotd_env.policy import HasEquity, Policy, play_out
 
 BLOCK = 256
 """Duplicates in a block. The number is fixed, because a policy's random numbers depend on the size of its batches."""
-
-MAX_SEED = 2**63 - 1
-
-MAX_GAMES = 20_000_000  # for all matchups together; the results of all games are in memory
 
 Matchup = tuple[str, ...]  # the policies that meet, sorted
 
@@ -56,7 +65,7 @@ class Tournament:
         seed: determines all dice and all random choices of policies, 0 to 2**63 - 1.
         until: stop a matchup as soon as half the width of the 95 % interval of every policy's win share is at most this
             value; `games` is then the maximum.
-        luck: name of a policy that measures the luck of the dice, see `wotd_env.arena.luck`; None measures no luck.
+        luck: name of a policy that measures the luck of the dice, see `HasEquity`; None measures no luck.
     """
 
     policies: tuple[str, ...]
@@ -80,8 +89,8 @@ class Tournament:
         k, seats = len(self.policies), self.rules.players
         matchups = math.comb(k, seats) if k >= seats else math.comb(seats - 1, k - 1)
         why = f"with {matchups:,} matchups" if matchups > 1 else ""
-        set_field(self, "games", check_integer("games", self.games, 1, MAX_GAMES // matchups, why))
-        set_field(self, "seed", check_integer("seed", self.seed, 0, MAX_SEED))
+        set_field(self, "games", check_integer("games", self.games, 1, 20_000_000 // matchups, why))
+        set_field(self, "seed", check_integer("seed", self.seed, 0, 2**63 - 1))
         if self.until is not None and not 0 < self.until < 0.5:
             raise ValueError(f"until must be between 0 and 0.5, got {self.until!r}")
 
@@ -137,3 +146,202 @@ def seatings(duplicates: Sequence[int] | NDArray[np.int64], seats: int) -> NDArr
     rotations = (np.arange(seats)[:, None] + np.arange(seats)) % seats
     rotated: NDArray[np.int8] = order[:, rotations]
     return rotated
+
+
+class Forfeit(NamedTuple):
+    """A game that a policy forfeited. `game_seed` and `moves` are the arguments of `replay`."""
+
+    policy: str
+    seats: tuple[str, ...]
+    """The policy in each seat."""
+    seat: int
+    duplicate: int
+    game_seed: int
+    moves: tuple[int, ...]
+    """All actions of all seats before the forfeit."""
+    reason: str
+    traceback: str = ""
+    """Traceback of the policy's first exception in the block; empty for later exceptions and for illegal actions."""
+
+    def __str__(self) -> str:
+        return (
+            f"{self.policy} in seat {self.seat} of {', '.join(self.seats)}: {self.reason} "
+            f"(game seed {self.game_seed}, after {len(self.moves)} actions)"
+        )
+
+
+Equity = Callable[[Game, States], NDArray[np.floating[Any]]]
+GameResults = NDArray[np.void]  # results of G games, `results_dtype` (G,)
+
+
+class PlayedBlock(NamedTuple):
+    """The results of a block."""
+
+    games: GameResults  # (size * n,), in order of duplicates
+    forfeits: list[Forfeit]
+
+
+def results_dtype(players: int) -> np.dtype[np.void]:
+    """Return the dtype of a game's result."""
+    return np.dtype(
+        [
+            ("duplicate", "i8"),
+            ("turns", "u2"),
+            ("truncated", "u1"),
+            ("forfeit", "i1"),  # the seat that forfeited, or -1
+            ("place", "i1", (players,)),  # [seat], index in the matchup of the policy in this seat
+            ("points", "i1", (players,)),  # [seat]
+            ("rank", "f4", (players,)),  # [seat], 1 is best; tied seats share the mean of their ranks
+            ("share", "f4", (players,)),  # [seat], share of the win: 1/w for each of w winners, 0 for losers
+            ("luck", "f4", (players,)),  # [seat], in units of `share`; 0 if not measured
+        ]
+    )
+
+
+def replay(rules: Rules, game_seed: int, moves: tuple[int, ...]) -> States:
+    """Start a game with `game_seed`, play the actions `moves` of all seats, and return the position, STATE (1,)."""
+    game = Game(rules)
+    state = game.reset(1, seed=game_seed)
+    for action in moves:
+        game.step(state, [action])
+    return state
+
+
+def play_block(
+    tournament: Tournament,
+    policies: Mapping[str, Policy],
+    block: Block,
+    *,
+    equity: Equity | None = None,
+    fatal_calls: Mapping[int, str] | None = None,
+    on_call: Callable[[int], None] = lambda call: None,
+    untried: frozenset[str] = frozenset(),
+) -> PlayedBlock:
+    """Play all games of a block side by side. Without `equity`, no luck is measured.
+
+    If a policy raises, it is asked again for each game separately. A policy forfeits a game if it raises again, or if
+    it returns an illegal action. A forfeited game ends at once: the forfeiting seat is last, and all other seats share
+    the win. A policy forfeits all games of a fatal call, see `Asker`. Policies in `untried` make their first decision
+    in this block; BrokenPolicyError is raised if such a policy fails in every game of its first call.
+    """
+    rules, matchup, n = tournament.rules, block.matchup, tournament.rules.players
+    game = Game(rules)
+    duplicates = block.first + np.repeat(np.arange(block.size), n)
+    places = seatings(np.arange(block.first, block.first + block.size), n).reshape(-1, n)
+    first_seed = game_seed(tournament.seed, matchup, block.first)
+    state = np.repeat(game.reset(block.size, seed=first_seed), n)
+
+    names = sorted(set(matchup))
+    sits = np.array([names.index(name) for name in matchup])[places]
+    generators = [generator(tournament.seed, block, name) for name in names]
+    asker = Asker(game, [policies[name] for name in names], generators, fatal_calls or {}, on_call)
+    failures: dict[int, Failure] = {}  # index of the game -> failure, earliest first
+
+    def choose(policy: int, games: NDArray[np.int64]) -> NDArray[np.int64]:
+        """Ask a policy; end the games that it forfeits."""
+        nonlocal untried
+        actions, failed = asker(policy, state[games])
+        if names[policy] in untried and len(failed) == len(games):
+            reason = f"policy {names[policy]!r} failed in its first decision: {failed[0].reason}"
+            raise BrokenPolicyError(reason + own_traceback(failed[0].error))
+        untried -= {names[policy]}
+        failures.update((int(games[i]), failure) for i, failure in failed.items())
+        state["phase"][games[list(failed)]] = Phase.OVER
+        return actions
+
+    log = np.array([actions.astype(np.int16) for actions in play_out(game, state, sits, choose)]).T
+
+    results = np.zeros(len(state), results_dtype(n))
+    results["duplicate"], results["place"] = duplicates, places
+    results["turns"], results["truncated"] = state["turn"], state["truncated"]
+    results["points"] = game.scores(state)
+    results["forfeit"] = -1
+    results["forfeit"][list(failures)] = state["player"][list(failures)]
+    _settle(game, state, results)
+    if equity is not None:
+        results["luck"] = luck(rules, equity, first_seed, places.shape, log)
+    forfeits: dict[int, Forfeit] = {}
+    traced: set[str] = set()  # policies whose first exception has been reported with its traceback
+    for i, failure in failures.items():
+        seats, seat = tuple(names[policy] for policy in sits[i]), int(state["player"][i])
+        traceback = "" if seats[seat] in traced else own_traceback(failure.error).strip()
+        if failure.error:
+            traced.add(seats[seat])
+        forfeits[i] = Forfeit(
+            policy=seats[seat],
+            seats=seats,
+            seat=seat,
+            duplicate=int(duplicates[i]),
+            game_seed=game_seed(tournament.seed, matchup, int(duplicates[i])),
+            moves=tuple(log[i][log[i] != FORFEITED].tolist()),
+            reason=failure.reason,
+            traceback=traceback,
+        )
+    return PlayedBlock(results, [forfeits[i] for i in sorted(forfeits)])
+
+
+def _settle(game: Game, state: States, results: GameResults) -> None:
+    """Write ranks and shares of the win (R10); in a truncated game all seats are tied (R16)."""
+    n = game.rules.players
+    standing = np.empty((len(state), n), np.int64)
+    _standings(state, game.config, standing)
+    standing[state["truncated"] == 1] = 0
+    share = (1 + game.rewards(state) * (n - 1)) / n
+    forfeited = np.flatnonzero(results["forfeit"] >= 0)
+    standing[forfeited] = np.arange(n) != results["forfeit"][forfeited, None]
+    share[forfeited] = standing[forfeited] / (n - 1)
+    better = (standing[:, None, :] > standing[:, :, None]).sum(2)
+    equal = (standing[:, None, :] == standing[:, :, None]).sum(2) - 1
+    results["rank"] = 1 + better + equal / 2
+    results["share"] = share
+
+
+@kernel
+def _standings(states: Records, config: Configs, out: Any) -> None:
+    for i in range(states.shape[0]):
+        for seat in range(config[0].players):
+            out[i, seat] = engine.standing(states[i], config[0], seat)
+
+
+def make_equity(policy: str, trust: bool = False) -> Equity:
+    """Return the method `equity` of the policy with this name."""
+    made = make_policy(policy, trust=trust)
+    if not isinstance(made, HasEquity):
+        raise ValueError(f"luck must name a policy with a method equity(game, state), got {policy!r}")
+    return made.equity
+
+
+def luck(
+    rules: Rules, equity: Equity, seed: int, shape: tuple[int, ...], moves: NDArray[np.int16]
+) -> NDArray[np.float64]:
+    """Play the games of a block again, and return the luck of every seat in shares of the win, float64 [game, seat].
+
+    Luck of one seat counts against the other seats in equal parts. `seed` is the seed of the first duplicate, `shape`
+    the numbers of games and seats. `moves`, [game, step], has the actions; -1 if the game had no decision at the step.
+    """
+    games, seats = shape
+    game = Game(rules, skip_forced=False)  # so that every roll is visible
+    state = np.repeat(game.reset(games // seats, seed=seed, roll=False), seats)
+    order = np.argsort(moves == -1, axis=1, kind="stable")  # the actions of each game before the gaps
+    actions = np.pad(np.take_along_axis(moves, order, 1), ((0, 0), (0, 1)), constant_values=-1)
+    taken = np.zeros(games, np.int64)
+    total = np.zeros(shape)
+    while True:
+        due = np.flatnonzero(state["phase"] == Phase.CHANCE)
+        if due.size:
+            rolled = state[due]
+            game.roll(rolled)
+            change = equity(game, rolled) - equity(game, state[due])
+            total[due] -= change[:, None] / (seats - 1)
+            total[due, rolled["player"]] += change * seats / (seats - 1)
+            state[due] = rolled
+        legal = game.legal_actions(state)
+        forced = (state["phase"] == Phase.MOVE) & (legal.sum(1) == 1)
+        chosen = np.where(forced, legal.argmax(1), actions[np.arange(games), taken])
+        going = np.flatnonzero((state["phase"] != Phase.OVER) & (chosen != -1))  # a forfeited game stops
+        if not going.size:
+            return total * (seats - 1) / seats  # converts rewards to shares of the win
+        taken[going] += ~forced[going]
+        moved = state[going]
+        game.decide(moved, chosen[going], validate=False)
+        state[going] = moved

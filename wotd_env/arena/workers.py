@@ -11,7 +11,7 @@ import queue
 import signal
 import threading
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import AbstractContextManager
 from functools import partial
@@ -19,13 +19,10 @@ from multiprocessing.connection import Connection, wait
 from multiprocessing.process import BaseProcess
 from typing import Any, Protocol
 
-from wotd_env.arena.blocks import PlayedBlock, play_block
-from wotd_env.arena.luck import make_equity
-from wotd_env.arena.tournament import Block, Tournament
+from wotd_env.arena.tournament import Block, PlayedBlock, Tournament, make_equity, play_block
 from wotd_env.policies import make_policy
 from wotd_env.policy import Policy
 
-_POLL = 0.05  # seconds between two checks of the current call of a worker
 _STARTING = -1  # value of `Worker._current_call` until the process runs `_serve`
 _DEATHS = 3  # a block fails after this many deaths of its worker outside any policy
 
@@ -70,37 +67,14 @@ class Here(AbstractContextManager["Here"]):
 
 
 class Processes(AbstractContextManager["Processes"]):
-    """Plays blocks in several worker processes.
+    """Plays blocks on several workers at once."""
 
-    Args:
-        workers: number of processes.
-        time_limit: seconds that a policy may take for one call.
-        policies: name -> policy, for policies that are not made from their names. These policies must be picklable.
-        trust: read policy files even if they can run code, see `make_policy`.
-    """
-
-    def __init__(
-        self,
-        tournament: Tournament,
-        workers: int,
-        time_limit: float,
-        policies: Mapping[str, Policy] | None = None,
-        trust: bool = False,
-    ) -> None:
-        for name, policy in (policies or {}).items():
-            try:
-                pickle.dumps(policy)
-            except Exception as error:  # pickling a user's class can raise any exception
-                cure = "Play with workers=0, or give it by its name as 'module:object'"
-                raise ValueError(
-                    f"policy {name!r} cannot be sent to a worker process: {error}. {cure}"
-                ) from error
-        self.size = workers
-        self._workers = [Worker(tournament, time_limit, policies, trust) for _ in range(workers)]
+    def __init__(self, workers: Sequence[Worker]) -> None:
+        self.size, self._workers = len(workers), workers
         self._idle: queue.SimpleQueue[Worker] = queue.SimpleQueue()
-        for worker in self._workers:
+        for worker in workers:
             self._idle.put(worker)
-        self._threads = ThreadPoolExecutor(workers, thread_name_prefix="arena")
+        self._threads = ThreadPoolExecutor(self.size, thread_name_prefix="arena")
 
     def __exit__(self, *error: object) -> None:
         for worker in self._workers:
@@ -124,6 +98,11 @@ class Worker:
 
     The process records the number of each policy call before the call. A call that takes too long, or ends the
     process twice, is fatal: the block is played again without this call, and the policy forfeits the games of the call.
+
+    Args:
+        time_limit: seconds that a policy may take for one call.
+        policies: name -> policy, for policies that are not made from their names. These policies must be picklable.
+        trust: read policy files even if they can run code, see `make_policy`.
     """
 
     def __init__(
@@ -133,6 +112,12 @@ class Worker:
         policies: Mapping[str, Policy] | None = None,
         trust: bool = False,
     ) -> None:
+        for name, policy in (policies or {}).items():
+            try:
+                pickle.dumps(policy)
+            except Exception as error:  # pickling a user's class can raise any exception
+                failed = f"policy {name!r} cannot be sent to a worker process: {error}"
+                raise ValueError(f"{failed}. Play with workers=0, or name it as 'module:object'") from error
         self._time_limit = time_limit
         self._arguments = tournament, dict(policies or {}), trust
         self._context = multiprocessing.get_context("spawn")
@@ -141,7 +126,7 @@ class Worker:
         self._closed = False
 
     def play_block(self, block: Block, untried: frozenset[str] = frozenset()) -> PlayedBlock:
-        """Play a block, see `wotd_env.arena.blocks.play_block`. Raise an error that no policy caused."""
+        """Play a block, see `wotd_env.arena.tournament.play_block`. Raise an error that no policy caused."""
         fatal_calls: dict[int, str] = {}
         deaths: list[int] = []
         while True:
@@ -175,7 +160,7 @@ class Worker:
         watched, since = 0, time.monotonic()
         try:
             pipe.send((block, {"fatal_calls": fatal_calls, "untried": untried}))
-            while not pipe.poll(_POLL):
+            while not pipe.poll(0.05):
                 call = self._current_call.value
                 if call != watched:
                     watched, since = call, time.monotonic()

@@ -7,12 +7,9 @@
 The command `wotd benchmark` also measures agents. docs/results/benchmark.md describes the protocol and the columns.
 """
 
-from wotd_env.benchmark.croissant import croissant
-from wotd_env.benchmark.drawing import ROSTER, draw
-from wotd_env.benchmark.measuring import REFERENCES, measure
-from wotd_env.benchmark.positions import SPLITS, STAGES, Positions, bundled, load, stages
-from wotd_env.benchmark.results import Result, compare
-from wotd_env.benchmark.rollouts import roll_out
+from wotd_env.benchmark.drawing import ROSTER, draw, roll_out
+from wotd_env.benchmark.measuring import REFERENCES, Result, compare, measure
+from wotd_env.benchmark.positions import SPLITS, STAGES, Positions, bundled, croissant, load, stages
 
 __all__ = [
     "REFERENCES", "ROSTER", "SPLITS", "STAGES", "Positions", "Result", "bundled", "compare", "croissant",

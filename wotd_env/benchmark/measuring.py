@@ -2,38 +2,240 @@
 
 from __future__ import annotations
 
+import json
 import math
 import os
 import platform
 import time
-from collections.abc import Callable
-from dataclasses import replace
+from collections.abc import Callable, Iterable, Mapping
+from contextlib import suppress
+from dataclasses import asdict, dataclass, replace
 from importlib.metadata import version
+from pathlib import Path
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 import wotd_env
-from wotd_env.analysis import grade
+from wotd_env.analysis import KINDS, grade
 from wotd_env.arena import Row, Tournament, run
 from wotd_env.arena.asking import Blamed
-from wotd_env.arena.estimates import Estimate
 from wotd_env.arena.fingerprints import policy_digest
-from wotd_env.benchmark.positions import Positions, bundled, describe_board, has_errors, load
-from wotd_env.benchmark.results import Result, mean_regret
-from wotd_env.core.arguments import check_choice, check_integer
+from wotd_env.arena.results import Estimate, percent, signed
+from wotd_env.arena.show import Shown
+from wotd_env.benchmark.positions import STAGES, Positions, bundled, describe_board, has_errors, load
+from wotd_env.core.arguments import check_integer
 from wotd_env.core.game import Game
-from wotd_env.core.rules import MAX_PLAYERS, POWER_MODES, Rules
+from wotd_env.core.rules import MAX_PLAYERS, Rules
+from wotd_env.intervals import margin_of_ratio
 from wotd_env.policies import make_policy, plays
 from wotd_env.policies.oracle import Oracle
 from wotd_env.policy import Policy, ask, check_plays
 from wotd_env.recording.writing import name_of
-from wotd_env.solver import Table
 
 REFERENCES = ("greedy", "planner", "td")  #: the opponents of every agent on boards that they play
 GAMES = 1000  # games for each win rate
-
 BATCH = 1024  # positions in one call of the agent
+ALL = "all"  # key for the mean over all kinds or all stages
+REGRET = "Mean regret of a decision, in thousandths of equity"
+
+FORMAT = 1
+
+Regrets = dict[str, dict[str, Estimate]]  # kind -> stage -> mean regret
+
+
+@dataclass(frozen=True)
+class Result:
+    """The measurements of an agent on one board."""
+
+    agent: str  #: name of the agent
+    agent_digest: str  #: digest of the agent's sources and files, see `wotd_env.arena.fingerprints`
+    rules: Rules  #: rules of the positions; `win_shares` has games of 2 to 5 players on this board
+    size: int | None  #: graded positions of each kind and stage; None if all are graded
+    positions_digest: str  #: digest of the graded positions, see `Positions.digest`
+    actions: tuple[int, ...]  #: the agent's action in each position
+    regret: Regrets  #: kind or `"all"` -> stage or `"all"` -> mean regret of a decision, in equity
+    against_perfect: Estimate | None  #: win share against perfect play; None without a solved table
+    win_shares: dict[int, dict[str, Estimate]]  #: number of players -> opponent -> win share
+    decisions_per_second: float  #: speed of the agent on one thread, with batches of games
+    games: int  #: number of games per win share
+    seed: int  #: seed of the games
+    forfeits: int  #: number of games that the agent lost because of an error
+    versions: dict[str, str]  #: package -> version
+    hardware: str  #: description of the machine
+
+    def to_json(self) -> str:
+        """Return the result as JSON."""
+        values = vars(self) | {
+            "rules": asdict(self.rules),
+            "regret": {kind: _plain(by_stage) for kind, by_stage in self.regret.items()},
+            "against_perfect": self.against_perfect and self.against_perfect._asdict(),
+            "win_shares": {players: _plain(shares) for players, shares in self.win_shares.items()},
+            "actions": " ".join(map(str, self.actions)),  # one line
+        }
+        return json.dumps({"format": FORMAT, **values}, indent=1, allow_nan=False) + "\n"
+
+    @classmethod
+    def read(cls, file: str | Path) -> Result:
+        """Read a result file.
+
+        Raises:
+            OSError: if the file cannot be read.
+            ValueError: if it is not a result file.
+        """
+        try:
+            values = json.loads(Path(file).read_text())
+            if (found := values.pop("format")) != FORMAT:
+                raise ValueError(f"it has format {found}, this version reads {FORMAT}")
+            perfect = values["against_perfect"]
+            values |= {
+                "rules": Rules.from_dict(values["rules"]),
+                "actions": tuple(map(int, values["actions"].split())),
+                "regret": {kind: _estimates(by_stage) for kind, by_stage in values["regret"].items()},
+                "against_perfect": perfect and Estimate(**perfect),
+                "win_shares": {int(n): _estimates(shares) for n, shares in values["win_shares"].items()},
+            }
+            return cls(**values)
+        except (ValueError, TypeError, LookupError, AttributeError, RecursionError) as error:
+            raise ValueError(f"{file} must be a result file of wotd benchmark, got: {error!r}") from error
+
+    def positions(self) -> Positions:
+        """Return the graded positions.
+
+        Raises:
+            ValueError: if the bundled positions are not the graded positions, or an action is illegal.
+        """
+        positions = load(rules=self.rules)
+        if self.size is not None:
+            positions = positions.first(self.size)
+        if positions.digest() != self.positions_digest:
+            raise ValueError(
+                f"the result of {self.agent} is for other positions than the bundled ones: measure it again"
+            )
+        Game(self.rules).check(positions.state, self.actions)
+        return positions
+
+
+def mean_regret(positions: Positions, regret: NDArray[np.float64], low: float = 0.0) -> Regrets:
+    """Return the mean regret of a decision by kind and stage. Groups from fewer than two games are left out.
+
+    Decisions of one game may be dependent, so the intervals treat each game as one observation. No interval extends
+    below `low`.
+    """
+    everything = {ALL: np.ones(len(regret), np.bool_)}
+    of_kind = everything | {name: positions.kind == i for i, name in enumerate(KINDS)}
+    of_stage = everything | {name: positions.stage == i for i, name in enumerate(STAGES)}
+    means: Regrets = {}
+    for kind, here in of_kind.items():
+        for stage, now in of_stage.items():
+            rows = here & now
+            games, game = np.unique(positions.game[rows], return_inverse=True)
+            if len(games) > 1:
+                sums, counts = np.bincount(game, regret[rows]).astype(np.float64), np.bincount(game)
+                mean, error = float(regret[rows].mean()), margin_of_ratio(sums, counts)
+                means.setdefault(kind, {})[stage] = Estimate(mean, max(low, mean - error), mean + error)
+    return means
+
+
+def tables(result: Result) -> list[Shown]:
+    """Return the tables of a result as text."""
+    regrets = [
+        [kind, *(_regret(by_stage.get(stage)) for stage in (ALL, *STAGES))]
+        for kind, by_stage in result.regret.items()
+    ]
+    shares = []
+    if result.against_perfect:
+        shares.append(["perfect play", percent(result.against_perfect), *[""] * (len(result.win_shares) - 1)])
+    for name in dict.fromkeys(name for each in result.win_shares.values() for name in each):
+        shares.append([name, *(percent(each.get(name)) for each in result.win_shares.values())])
+    players = [f"{players} players" for players in result.win_shares] or ["2 players"]
+    speed = f"{result.decisions_per_second:,.0f} decisions/s"
+    title = f"{result.agent} on {describe_board(result.rules)}, {speed}"
+    return [
+        Shown(f"{title}\n{REGRET}", ["decision", ALL, *STAGES], regrets),
+        Shown("Win share by opponent", ["opponent", *players], shares),
+    ]
+
+
+def compare(one: Result, other: Result) -> Shown:
+    """Return a table that compares two results, with intervals for their differences.
+
+    Regrets are compared position by position, so their differences have narrow intervals. Win shares of the two results
+    are treated as independent.
+
+    Raises:
+        ValueError: if the results are for different positions.
+    """
+    if one.positions_digest != other.positions_digest:
+        raise ValueError(
+            f"results must be for the same positions, got {len(one.actions)} on {describe_board(one.rules)} "
+            f"and {len(other.actions)} on {describe_board(other.rules)}: measure both with equal options"
+        )
+    positions = one.positions()
+    regrets = [positions.regret(np.array(each.actions)) for each in (one, other)]
+    mine, its = (mean_regret(positions, regret) for regret in regrets)
+    paired, rows = mean_regret(positions, regrets[0] - regrets[1], -math.inf), []
+    for kind, stage in [*((kind, ALL) for kind in paired), *((ALL, s) for s in STAGES if s in paired[ALL])]:
+        cells = (_regret(of[kind][stage]) for of in (mine, its))
+        rows.append([kind if stage == ALL else stage, *cells, signed(paired[kind][stage], 2, 1000)])
+    theirs = dict(_shares(other))
+    for name, share in _shares(one):
+        if name in theirs:
+            value, error = share.value - theirs[name].value, math.hypot(share.error, theirs[name].error)
+            difference = signed(Estimate(value, value - error, value + error), 1, 100)
+            rows.append([name, percent(share), percent(theirs[name]), f"{difference} %"])
+    speeds = (f"{each.decisions_per_second:,.0f}" for each in (one, other))
+    rows.append(["decisions/s", *speeds, ""])
+    title = f"{one.agent} and {other.agent} on {describe_board(one.rules)}\n{REGRET}"
+    return Shown(title, ["measure", one.agent, other.agent, "difference"], rows)
+
+
+def as_markdown(shown: Iterable[Shown]) -> str:
+    """Return tables as Markdown."""
+    texts = []
+    for table in shown:
+        rule = ["---", *["---:"] * (len(table.columns) - 1)]
+        lines = [f"| {' | '.join(cells)} |" for cells in (table.columns, rule, *table.rows)]
+        texts.append(f"{table.title}\n\n" + "\n".join(lines))
+    return "\n\n".join(texts)
+
+
+def as_latex(shown: Iterable[Shown]) -> str:
+    """Return tables as LaTeX that needs the package booktabs."""
+    texts = []
+    for table in shown:
+        head, *body = (" & ".join(map(_latex, cells)) + r" \\" for cells in (table.columns, *table.rows))
+        title, columns = table.title.replace("\n", ". "), "l" + "r" * (len(table.columns) - 1)
+        begin = [f"% {title}", rf"\begin{{tabular}}{{{columns}}}", r"\toprule", head, r"\midrule"]
+        texts.append("\n".join([*begin, *body, r"\bottomrule", r"\end{tabular}"]))
+    return "\n\n".join(texts)
+
+
+def _latex(cell: str) -> str:
+    for special in "\\{}&%$#_":
+        cell = cell.replace(special, r"\textbackslash " if special == "\\" else f"\\{special}")
+    return cell.replace("±", r"$\pm$")
+
+
+def _plain(estimates: Mapping[str, Estimate]) -> dict[str, dict[str, float]]:
+    return {name: estimate._asdict() for name, estimate in estimates.items()}
+
+
+def _estimates(values: Any) -> dict[str, Estimate]:
+    return {name: Estimate(**estimate) for name, estimate in values.items()}
+
+
+def _shares(result: Result) -> Iterable[tuple[str, Estimate]]:
+    if result.against_perfect:
+        yield "win share, perfect play", result.against_perfect
+    for players, shares in result.win_shares.items():
+        for name, share in shares.items():
+            yield f"win share, {name}, {players} players", share
+
+
+def _regret(mean: Estimate | None) -> str:
+    return "" if mean is None else f"{1000 * mean.value:.2f} ±{1000 * (mean.high - mean.value):.2f}"
 
 
 def measure(
@@ -79,7 +281,10 @@ def measure(
         positions = positions.first(check_integer("size", size, 2))
     actions, speed = act(blamed, positions, seed)
 
-    table = _table(rules)
+    table = None
+    if not has_errors(rules):
+        with suppress(FileNotFoundError):  # no table in the cache folder, and solving would take minutes
+            table = Oracle().table(Game(rules))
     meetings = [
         (board, reference)
         for board in (replace(rules, players=players) for players in range(2, MAX_PLAYERS + 1))
@@ -140,8 +345,6 @@ def meet(name: str, policy: Policy, reference: str, rules: Rules, games: int, se
 
 
 def _longest_board(name: str, policy: Policy, players: int, powers: str) -> Rules:
-    check_integer("players", players, 2, MAX_PLAYERS)
-    check_choice("powers", powers, POWER_MODES)
     have = "; ".join(map(describe_board, bundled()))
     boards = [rules for rules in bundled() if (rules.players, rules.powers) == (players, powers)]
     if not boards:
@@ -152,17 +355,3 @@ def _longest_board(name: str, policy: Policy, players: int, powers: str) -> Rule
         if plays(policy, rules):
             return rules
     raise ValueError(f"{name} plays on none of the boards with bundled positions, which have {have}")
-
-
-def _table(rules: Rules) -> Table | None:
-    """Return the solution of a board.
-
-    Return None for more than two players. Return None also if the table is not in the cache folder and solving the
-    board would take minutes.
-    """
-    if has_errors(rules):
-        return None
-    try:
-        return Oracle().table(Game(rules))
-    except FileNotFoundError:
-        return None

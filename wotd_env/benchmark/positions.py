@@ -1,9 +1,10 @@
-"""Positions: decisions with the equities of their actions, and the Parquet files that contain them."""
+"""Positions: decisions with the equities of their actions, the Parquet files that contain them, and metadata."""
 
 from __future__ import annotations
 
 import hashlib
 import json
+from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -18,7 +19,7 @@ from wotd_env.core.arguments import check_choice
 from wotd_env.core.rules import Rules
 from wotd_env.core.state import States
 from wotd_env.extras import needed_for
-from wotd_env.recording import columns
+from wotd_env.recording import reading
 
 with needed_for("a file of positions", "arena"):
     import pyarrow as pa
@@ -122,7 +123,7 @@ def load(split: str = "test", rules: Rules | None = None, *, file: str | Path | 
     check_choice("split", split, SPLITS)
     wanted = Rules() if rules is None else rules
     if file is None:
-        file = FOLDER / file_name(wanted, split)
+        file = FOLDER / f"{wanted.players}-{wanted.powers}-{wanted.spaces}-{split}.parquet"
         if not file.exists() or read_about(file)[0] != wanted:
             boards = "; ".join(map(describe_board, bundled()))
             options = f"--players {wanted.players} --spaces {wanted.spaces} --powers {wanted.powers}"
@@ -134,16 +135,18 @@ def load(split: str = "test", rules: Rules | None = None, *, file: str | Path | 
     if (found_split, rules or found) != (split, found):
         what = f"{found_split} positions for {found}, not {split} positions for {wanted}"
         raise ValueError(f"{file} has {what}")
-    with columns.errors_name(file, _UNREADABLE):
-        positions = _from_columns(found, split, parquet.read_table(file))
+    with reading.errors_name(file, _UNREADABLE):
+        column = reading.as_arrays(parquet.read_table(file))
+        state, mask, game = column["state"], column["mask"], column["game"].to_numpy().copy()
+        equity = reading.as_values(column["equity"], mask, np.nan)
+        error = reading.as_values(column["error"], mask, np.nan) if has_errors(found) else 0 * equity
+        kind, stage = (
+            reading.as_indices(column[name], of) for name, of in (("kind", KINDS), ("stage", STAGES))
+        )
+        positions = Positions(found, split, state, mask, equity, error, kind, stage, game)
         if positions.digest() != digest:
             raise ValueError("its values do not match its digest")
     return positions
-
-
-def file_name(rules: Rules, split: str) -> str:
-    """Return the name of a file of positions."""
-    return f"{rules.players}-{rules.powers}-{rules.spaces}-{split}.parquet"
 
 
 def write(positions: Positions, file: Path, drawn: dict[str, Any]) -> None:
@@ -155,12 +158,12 @@ def write(positions: Positions, file: Path, drawn: dict[str, Any]) -> None:
         "game": positions.game,
         "kind": pa.DictionaryArray.from_arrays(positions.kind.astype(np.int8), KINDS),
         "stage": pa.DictionaryArray.from_arrays(positions.stage.astype(np.int8), STAGES),
-        **columns.state_columns(positions.state, mask),
-        "equity": columns.legal_values(positions.equity, mask),
+        **reading.state_columns(positions.state, mask),
+        "equity": reading.legal_values(positions.equity, mask),
     }
     if has_errors(rules):
-        content["error"] = columns.legal_values(positions.error, mask)
-    metadata = {columns.KEY: json.dumps(about).encode()}
+        content["error"] = reading.legal_values(positions.error, mask)
+    metadata = {reading.KEY: json.dumps(about).encode()}
     table = pa.Table.from_pydict(content, schema=schema(rules).with_metadata(metadata))
     with files.replacing(file) as part:
         parquet.write_table(table, part, compression="zstd", compression_level=19)
@@ -169,29 +172,104 @@ def write(positions: Positions, file: Path, drawn: dict[str, Any]) -> None:
 def schema(rules: Rules) -> pa.Schema:
     """Return the Arrow schema of a file of positions, without metadata."""
     name = pa.dictionary(pa.int8(), pa.string())
-    shared = {each: columns.schema(rules).field(each).type for each in ("state", "mask", "equity")}
+    shared = {each: reading.schema(rules).field(each).type for each in ("state", "mask", "equity")}
     types = {"game": pa.int64(), "kind": name, "stage": name, **shared}
     if has_errors(rules):
         types["error"] = types["equity"]
     return pa.schema([pa.field(name, kind, nullable=False) for name, kind in types.items()])
 
 
-def _from_columns(rules: Rules, split: str, table: pa.Table) -> Positions:
-    column = columns.as_arrays(table)
-    state, mask, game = column["state"], column["mask"], column["game"].to_numpy().copy()
-    equity = columns.as_values(column["equity"], mask, np.nan)
-    error = columns.as_values(column["error"], mask, np.nan) if has_errors(rules) else 0 * equity
-    kind, stage = columns.as_indices(column["kind"], KINDS), columns.as_indices(column["stage"], STAGES)
-    return Positions(rules, split, state, mask, equity, error, kind, stage, game)
-
-
 def read_about(file: Path) -> tuple[Rules, str, str]:
     """Return the rules, the split and the digest in the metadata of a file of positions."""
-    with columns.errors_name(file, _UNREADABLE), parquet.ParquetFile(file) as opened:
-        about = json.loads(opened.schema_arrow.metadata[columns.KEY])
+    with reading.errors_name(file, _UNREADABLE), parquet.ParquetFile(file) as opened:
+        about = json.loads(opened.schema_arrow.metadata[reading.KEY])
         if about["format"] != FORMAT:
             raise ValueError(f"it has format {about['format']}, this version reads {FORMAT}")
         rules = Rules.from_dict(about["rules"])
         if not opened.schema_arrow.equals(schema(rules)):
             raise ValueError("it has other columns")
         return rules, about["split"], about["digest"]
+
+
+CONTEXT = {
+    "@language": "en",
+    "@vocab": "https://schema.org/",
+    "sc": "https://schema.org/",
+    "cr": "http://mlcommons.org/croissant/",
+    "rai": "http://mlcommons.org/croissant/RAI/",
+    "dct": "http://purl.org/dc/terms/",
+    "conformsTo": "dct:conformsTo",
+    "dataType": {"@id": "cr:dataType", "@type": "@vocab"},
+    **{name: f"cr:{name}" for name in ("arrayShape", "column", "extract", "field", "fileObject", "isArray")},
+    **{name: f"cr:{name}" for name in ("isLiveDataset", "recordSet", "source")},
+}
+COLUMNS = {
+    "game": ("sc:Integer", "number and seed of the game"),
+    "kind": ("sc:Text", "kind of the decision"),
+    "stage": ("sc:Text", "third of the game"),
+    "state": ("sc:Text", "the position, a record of 64 bytes"),
+    "mask": ("sc:Integer", "1 for legal actions"),
+    "equity": ("sc:Float", "expected reward of each legal action, in order; exact with two players"),
+    "error": ("sc:Float", "standard error of each equity, only with more than two players"),
+}
+
+
+def croissant(files: Sequence[str | Path], url: str, published: str) -> dict[str, Any]:
+    """Return the Croissant 1.1 metadata of files of positions, for `json.dumps`.
+
+    Args:
+        files: files that `draw` wrote and that are published beside the metadata.
+        url: page of the data set.
+        published: date of publication, such as `"2026-11-25"`.
+
+    Raises:
+        FileNotFoundError, ValueError: if a file is missing or not a file of positions.
+    """
+    objects, record_sets = [], []
+    for path in map(Path, files):
+        file, name, (rules, split, _) = path.name, path.stem, read_about(path)
+        objects.append(
+            {
+                "@type": "cr:FileObject",
+                "@id": file,
+                "name": file,
+                "description": f"{split} positions of {rules}",
+                "contentUrl": file,
+                "contentSize": f"{path.stat().st_size} B",
+                "encodingFormat": "application/x-parquet",
+                "sha256": hashlib.sha256(path.read_bytes()).hexdigest(),
+            }
+        )
+        fields = [
+            {
+                "@type": "cr:Field",
+                "@id": f"{name}/{column}",
+                "name": column,
+                "description": words,
+                "dataType": kind,
+                "source": {"fileObject": {"@id": file}, "extract": {"column": column}},
+                **({"isArray": True, "arrayShape": "-1"} if column in ("mask", "equity", "error") else {}),
+            }
+            for column, (kind, words) in COLUMNS.items()
+            if column in schema(rules).names
+        ]
+        record_sets.append({"@type": "cr:RecordSet", "@id": name, "name": name, "field": fields})
+    return {
+        "@context": CONTEXT,
+        "@type": "sc:Dataset",
+        "conformsTo": ["http://mlcommons.org/croissant/1.1", "http://mlcommons.org/croissant/RAI/1.0"],
+        "name": "wotd-positions",
+        "description": "Decisions of the dice game Way of the Dragon, with the equity of every legal action.",
+        "license": "https://spdx.org/licenses/MIT.html",
+        "url": url,
+        "creator": {"@type": "sc:Organization", "name": "the wotd-env authors"},
+        "datePublished": published,
+        "version": wotd_env.__version__,
+        "isLiveDataset": False,
+        "rai:dataCollection": "Simulated games of policies of many strengths; exact or rolled-out equities.",
+        "rai:dataLimitations": "Kinds and stages are balanced, so frequencies differ from those of real games.",
+        "rai:dataBiases": "Positions come from games of programs, not of people.",
+        "rai:personalSensitiveInformation": "None.",
+        "distribution": objects,
+        "recordSet": record_sets,
+    }

@@ -7,23 +7,17 @@ import math
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Any
 
 import typer
 from rich.console import Console
 
 from wotd_env import files
-from wotd_env.cli.common import PICTURES, check_writable, explained, ready_policies, say
-from wotd_env.cli.options import Quiet, Seed, Trust, given_options, option, rules_options
-from wotd_env.cli.progress import progress_bar
+from wotd_env.cli.common import PICTURES, check_writable, explained, progress_bar, ready_policies, say
+from wotd_env.cli.options import QUIET, SEED, TRUST, option, refuse, rules_options
 from wotd_env.core.arguments import check_integer
 from wotd_env.core.rules import Phase, Rules
 from wotd_env.policies import POLICIES
-
-if TYPE_CHECKING:
-    from rich.table import Table
-
-    from wotd_env.analysis import Grades
 
 
 @explained()
@@ -34,21 +28,18 @@ if TYPE_CHECKING:
 def command(
     context: typer.Context,
     rules: dict[str, Any],
-    what: Annotated[
-        list[str], typer.Argument(help="Policies to grade, or one recorded game (.txt), or one position.")
-    ],
-    table: Annotated[
-        Path | None,
-        option("The table of `wotd solve`.", "in the cache folder; created in seconds if it is small"),
-    ] = None,
-    games: Annotated[int, option("Games that each policy plays.")] = 10_000,
-    seed: Seed = 0,
-    against: Annotated[str | None, option("The opponent.", "the policy itself")] = None,
-    blunders: Annotated[int, option("Number of the worst decisions to list, 0 to 20.")] = 5,
-    out: Annotated[Path | None, option("Write the grades, .json.")] = None,
-    plot: Annotated[Path | None, option("Draw regret by kind and stage: .png, .svg or .pdf.")] = None,
-    trust: Trust = False,
-    quiet: Quiet = False,
+    what: list[str] = typer.Argument(help="Policies to grade, or one recorded game (.txt), or one position."),
+    table: Path | None = option(
+        None, "The table of `wotd solve`.", shown="in the cache folder; created in seconds if it is small"
+    ),
+    games: int = option(10_000, "Games that each policy plays."),
+    seed: int = SEED,
+    against: str | None = option(None, "The opponent.", shown="the policy itself"),
+    blunders: int = option(5, "Number of the worst decisions to list, 0 to 20."),
+    out: Path | None = option(None, "Write the grades, .json."),
+    plot: Path | None = option(None, "Draw regret by kind and stage: .png, .svg or .pdf."),
+    trust: bool = TRUST,
+    quiet: bool = QUIET,
 ) -> None:
     """Grade decisions of games of two players against the exact solution.
 
@@ -57,25 +48,25 @@ def command(
     """
     from wotd_env import analysis, solver
     from wotd_env.arena.asking import Blamed
+    from wotd_env.arena.show import Shown, as_table
     from wotd_env.core.game import Game
     from wotd_env.policies.oracle import Oracle
 
-    alone = [name for name in what if name.endswith(".txt") or (" " in name and not _is_policy(name))]
-    if alone:
+    # A file or folder in the name of a policy can contain spaces too.
+    spaced = [name for name in what if " " in name and name.partition(":")[0] not in POLICIES]
+    if any(name.endswith(".txt") for name in what) or not all(Path(name).is_dir() for name in spaced):
         if len(what) > 1:
             raise ValueError(f"give policies, or one recorded game or position, got {', '.join(what)}")
         kind = "recorded game" if what[0].endswith(".txt") else "position"
-        for name in given_options(context, sorted(set(context.params) - {"what", "table", "quiet"})):
-            raise ValueError(f"--{name} is for grading policies, and {what[0]} is a {kind}")
+        names = sorted(set(context.params) - {"what", "table", "quiet"})
+        refuse(context, names, f"is for grading policies, and {what[0]} is a {kind}")
         for line in _lines(what[0], table):
             typer.echo(line)
         return
 
     check_integer("--blunders", blunders, 0, analysis.WORST)
-    if out:
-        check_writable(out, ".json")
-    if plot:
-        check_writable(plot, *PICTURES)
+    check_writable(out, ".json")
+    check_writable(plot, *PICTURES)
     if table:
         solution = solver.load(table)
         solution.check_rules(replace(solution.rules, **rules))
@@ -92,7 +83,22 @@ def command(
             )
     console = Console(markup=False)
     for name, graded in grades.items():
-        console.print(_grades(name, graded, against))
+        played = f"{graded.games:,} games against {against or 'itself'} on {graded.spaces} plain spaces"
+        result = f"{graded.result:+.4f} ±{graded.result_error:.4f}"
+        title = f"{name}: {played}\nmean result of {name if against else 'the starting player'}: {result}"
+        columns = ["decision", "decisions", "regret", "regret per game", "errors", "blunders"]
+        rows = [
+            [
+                grade.kind,
+                f"{grade.decisions:,}",
+                f"{grade.regret:.6f} ±{grade.regret_error:.6f}",
+                f"{grade.per_game:.4f} ±{grade.per_game_error:.4f}",
+                f"{grade.errors:.1%}",
+                f"{grade.blunders:.1%}",
+            ]
+            for grade in graded.kinds
+        ]
+        console.print(as_table(Shown(title, columns, rows)))
         for blunder in graded.worst[:blunders]:
             typer.echo(f"  {blunder}")
     say(analysis.define_errors(2))
@@ -100,13 +106,7 @@ def command(
         content = json.dumps({name: grades[name].as_dict() for name in grades}, indent=1) + "\n"
         files.write(out, content.encode())
     if plot:
-        with files.replacing(plot) as part:
-            analysis.picture(grades, part)
-
-
-def _is_policy(name: str) -> bool:
-    """Return whether a text with spaces is a policy with spaces in its file name, or the folder of a training run."""
-    return name.partition(":")[0] in POLICIES or Path(name).is_dir()
+        analysis.picture(grades, plot)
 
 
 def _lines(what: str, table: Path | None) -> Iterator[str]:
@@ -133,25 +133,3 @@ def _lines(what: str, table: Path | None) -> Iterator[str]:
         if state["phase"][0] in (Phase.KEEP, Phase.MOVE, Phase.EXTRA) and math.isfinite(values[action]):
             word = notation.action_text(game, state, action)
             yield f"{values[action]:+.3f}  {word:<16} {game.describe_action(state, action)}"
-
-
-def _grades(name: str, grades: Grades, against: str | None) -> Table:
-    """Return the grades of a policy as a table. Without `against`, the policy played against itself."""
-    from wotd_env.arena.show import Shown, as_table
-
-    games = f"{grades.games:,} games against {against or 'itself'} on {grades.spaces} plain spaces"
-    result = f"{grades.result:+.4f} ±{grades.result_error:.4f}"
-    title = f"{name}: {games}\nmean result of {name if against else 'the starting player'}: {result}"
-    columns = ["decision", "decisions", "regret", "regret per game", "errors", "blunders"]
-    rows = [
-        [
-            grade.kind,
-            f"{grade.decisions:,}",
-            f"{grade.regret:.6f} ±{grade.regret_error:.6f}",
-            f"{grade.per_game:.4f} ±{grade.per_game_error:.4f}",
-            f"{grade.errors:.1%}",
-            f"{grade.blunders:.1%}",
-        ]
-        for grade in grades.kinds
-    ]
-    return as_table(Shown(title, columns, rows))

@@ -10,7 +10,7 @@ from collections.abc import Callable, Sequence
 from functools import partial
 from itertools import cycle
 from time import perf_counter
-from typing import Annotated, Any
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,15 +18,13 @@ from rich.box import SIMPLE_HEAD
 from rich.console import Console
 from rich.table import Table
 
-from wotd_env.cli.common import HOUR, check_range, explained
+from wotd_env.cli.common import check_seconds, explained
 from wotd_env.cli.options import option, rules_options
 from wotd_env.core.arguments import check_integer
 from wotd_env.core.rules import Rules
 
 Chunk = Callable[[], tuple[int, float]]
-"""A function that plays and returns two numbers: the decisions that it took, and the wall-clock seconds spent
-inside the environment, without the time for choosing actions.
-"""
+"""A function that plays, and returns the number of its decisions and the wall-clock seconds inside the environment."""
 
 Choose = Callable[[NDArray[Any]], int]  # returns a legal action for an action mask
 CHUNK = 1 << 16  # decisions of a chunk with batched steps
@@ -36,16 +34,15 @@ SEED = 0
 @explained()
 @rules_options("players", "powers")
 def command(
-    batch: Annotated[int, option("Games in a batch, for the batched interfaces.")] = 8192,
-    threads: Annotated[int, option("Threads, for the batched interfaces.")] = 1,
-    seconds: Annotated[float, option("Wall-clock seconds per measurement.")] = 1.0,
-    *,
     rules: dict[str, Any],
+    batch: int = option(8192, "Games in a batch, for the batched interfaces."),
+    threads: int = option(1, "Threads, for the batched interfaces."),
+    seconds: float = option(1.0, "Wall-clock seconds per measurement."),
 ) -> None:
     """Measure the decisions per second of each interface on this machine, by wall clock."""
     check_integer("batch", batch, 1, 1_000_000)
     check_integer("threads", threads, 1, 1024)
-    check_range("seconds", seconds, 0.01, HOUR)
+    check_seconds("seconds", seconds, 0.01)
     Rules(**rules)
     console = Console()
     table = Table("interface", "games", "decisions/s", "environment only", box=SIMPLE_HEAD)

@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Any
 
 import typer
 from rich.console import Console
 
 from wotd_env import files, models
-from wotd_env.cli.common import FORFEITS, check_writable, explained, ready_policies
-from wotd_env.cli.options import Quiet, Seed, Trust, flag, given_options, option, rules_options
-from wotd_env.cli.progress import progress_bar
+from wotd_env.cli.common import FORFEITS, check_writable, explained, progress_bar, ready_policies
+from wotd_env.cli.options import QUIET, SEED, TRUST, option, refuse, rules_options
 from wotd_env.core.arguments import check_choice
 from wotd_env.core.rules import Rules
 
@@ -30,39 +29,36 @@ _FORMATS = ("table", "markdown", "latex", "json")
 def command(
     context: typer.Context,
     rules: dict[str, Any],
-    what: Annotated[list[str], typer.Argument(help="The agent; with --compare, two result files.")],
-    compare: Annotated[bool, flag("--compare", "Show two result files with their differences.")] = False,
-    games: Annotated[int, option("Games for each win share.")] = 1000,
-    size: Annotated[
-        int | None, option("Positions of each kind and stage to grade, fewer for slow agents.", "all")
-    ] = None,
-    seed: Seed = 0,
-    out: Annotated[Path | None, option("Write the result, .json.")] = None,
-    format: Annotated[str, option(f"Format of the output: {', '.join(_FORMATS)}.")] = "table",
-    trust: Trust = False,
-    quiet: Quiet = False,
+    what: list[str] = typer.Argument(help="The agent; with --compare, two result files."),
+    compare: bool = option(False, "Show two result files with their differences.", "--compare"),
+    games: int = option(1000, "Games for each win share."),
+    size: int | None = option(None, "Positions of each kind and stage to grade.", shown="all"),
+    seed: int = SEED,
+    out: Path | None = option(None, "Write the result, .json."),
+    format: str = option("table", f"Format of the output: {', '.join(_FORMATS)}."),
+    trust: bool = TRUST,
+    quiet: bool = QUIET,
 ) -> None:
     """Measure an agent: regret in fixed positions, win shares against perfect play and references, and speed.
 
     Regret is the equity that a decision loses compared with the best one. ± is a 95 % interval.
     """
     from wotd_env import benchmark
-    from wotd_env.benchmark import results
+    from wotd_env.benchmark.measuring import tables
 
     check_choice("--format", format, _FORMATS)
     if compare:
         if len(what) != 2:
             raise ValueError(f"--compare needs two result files, got {len(what)}")
-        for name in given_options(context, sorted(set(context.params) - {"what", "compare", "format"})):
-            raise ValueError(f"--{name} cannot be combined with --compare, which measures nothing")
+        names = sorted(set(context.params) - {"what", "compare", "format"})
+        refuse(context, names, "cannot be combined with --compare, which measures nothing")
         if format == "json":
             raise ValueError("--compare has the formats table, markdown and latex, got json")
         _show([benchmark.compare(*map(benchmark.Result.read, what))], format)
         return
     if len(what) != 1:
         raise ValueError(f"give one agent, got {', '.join(what)}; --compare compares two result files")
-    if out:
-        check_writable(out, ".json")
+    check_writable(out, ".json")
     board = models.rules_of(Rules(**rules)) if "spaces" in rules else None
     kind = {} if board else rules  # without --spaces: a filter for the bundled positions
     ready_policies(what, trust, board)
@@ -75,7 +71,7 @@ def command(
     if format == "json":
         typer.echo(result.to_json(), nl=False)
     else:
-        _show(results.tables(result), format)
+        _show(tables(result), format)
     if result.forfeits:
         typer.echo(f"{result.forfeits} games were forfeited; `wotd arena` shows the reason", err=True)
         raise typer.Exit(FORFEITS)
@@ -83,7 +79,7 @@ def command(
 
 def _show(shown: list[Any], format: str) -> None:
     from wotd_env.arena.show import as_table
-    from wotd_env.benchmark.results import as_latex, as_markdown
+    from wotd_env.benchmark.measuring import as_latex, as_markdown
 
     if format == "table":
         console = Console(markup=False)

@@ -1,23 +1,26 @@
-"""Exit codes, error messages, and functions that make policies and check outputs before long work."""
+"""Exit codes, error messages, the progress bar, and checks of policies and outputs before long work."""
 
 from __future__ import annotations
 
-import os
-import re
 import shutil
 import sqlite3
 import sys
 import tempfile
 import textwrap
-from collections.abc import Iterator
+import time
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, NoReturn
 
 import typer
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+from rich.table import Column
+
+from wotd_env.core.rules import Rules
 
 if TYPE_CHECKING:
-    from wotd_env.core.rules import Rules
     from wotd_env.policy import Policy
 
 FAILED, WRONG_USE, FORFEITS, INTERRUPTED = 1, 2, 3, 130
@@ -25,8 +28,6 @@ FAILED, WRONG_USE, FORFEITS, INTERRUPTED = 1, 2, 3, 130
 
 PERSON = "me"
 """Player's name for a person at the keyboard; `me:Anna` also gives the person a name."""
-
-HOUR = 3600  # seconds
 
 PICTURES = (".png", ".svg", ".pdf")
 """Allowed file name endings of pictures."""
@@ -39,19 +40,12 @@ def fail(code: int, message: object) -> NoReturn:
 
 
 def say(text: str, *, err: bool = False) -> None:
-    """Print text. In a terminal, wrap long lines between words, and indent the continuation to the last column."""
+    """Print text. In a terminal, wrap long lines between words."""
     if (sys.stderr if err else sys.stdout).isatty():
         width = shutil.get_terminal_size().columns
-        text = "\n".join(line if len(line) <= width else _wrapped(line, width) for line in text.split("\n"))
+        wrapper = textwrap.TextWrapper(width, break_long_words=False, break_on_hyphens=False)
+        text = "\n".join(map(wrapper.fill, text.split("\n")))
     typer.echo(text, err=err)
-
-
-def _wrapped(line: str, width: int) -> str:
-    columns = re.match(r"(.*\s\s)?", line)  # at least two spaces separate columns
-    indent = " " * min(columns.end() if columns else 0, width // 2)
-    return textwrap.fill(
-        line, width, subsequent_indent=indent, break_long_words=False, break_on_hyphens=False
-    )
 
 
 @contextmanager
@@ -101,23 +95,21 @@ def ready_policies(names: list[str], trust: bool, rules: Rules | None = None) ->
     return made
 
 
-def check_writable(file: Path, *endings: str) -> None:
-    """Check that a file has one of the endings and can be written, without creating or changing a file."""
+def check_writable(file: Path | None, *endings: str) -> None:
+    """Check that an output file has one of the endings and can be written. The check changes no file."""
+    if file is None:
+        return
     if file.suffix not in endings:
         raise ValueError(f"the output file must end in {', '.join(endings)}, got {file}")
     try:
         target = file.resolve()  # follows symbolic links
-        if not target.parent.exists():
-            raise FileNotFoundError(f"cannot write {file.name}: no folder {file.parent}")
         if not target.parent.is_dir():
-            raise NotADirectoryError(f"cannot write {file.name}: {file.parent} is not a folder")
+            raise NotADirectoryError(0, f"no folder {file.parent}")
         if target.exists() and not target.is_file():
-            raise IsADirectoryError(f"{file} exists and is not a regular file")
+            raise FileExistsError(0, "it exists and is not a regular file")
         with target.open("ab") if target.exists() else tempfile.TemporaryFile(dir=target.parent):
             pass
     except OSError as error:
-        if error.errno is None:  # one of the errors raised above
-            raise
         raise type(error)(f"{file} cannot be written: {error.strerror}") from None
 
 
@@ -126,12 +118,33 @@ def is_person(name: str) -> bool:
     return name.partition(":")[0] == PERSON
 
 
-def check_range(name: str, value: float, least: float, most: float) -> None:
-    """Check that the value of an option is in a range and not NaN."""
-    if not least <= value <= most:
-        raise ValueError(f"{name} must be from {least} to {most}, got {value}")
+def check_seconds(name: str, value: float, least: float = 0) -> None:
+    """Check that the value of an option is from `least` to 3600 seconds and not NaN."""
+    if not least <= value <= 3600:
+        raise ValueError(f"{name} must be from {least} to 3600, got {value}")
 
 
-def cores() -> int:
-    """Return the number of cores that this process may use."""
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+@contextmanager
+def progress_bar(unit: str, quiet: bool = False) -> Iterator[Callable[[int, int], None]]:
+    """Show a progress bar; yield the function f(done, total) that updates the bar."""
+    columns = (
+        BarColumn(None, table_column=Column(min_width=8, ratio=1)),
+        MofNCompleteColumn(table_column=Column(no_wrap=True)),
+        TextColumn("{task.description}{task.fields[rate]}, {task.fields[word]}", markup=False),
+        TimeRemainingColumn(elapsed_when_finished=True, table_column=Column(no_wrap=True)),
+    )
+    with Progress(*columns, console=Console(stderr=True), disable=quiet, expand=True) as bar:
+        short = unit if len(unit) <= 24 else f"{unit[:23]}…"  # keeps the bar within 80 columns
+        task = bar.add_task(short, total=None, rate="", word="left")
+        first: list[float] = []  # `done` and time at the first call; the rate leaves out earlier work
+
+        def move(done: int, total: int) -> None:
+            now = time.monotonic()
+            if not first:
+                first[:] = done, now
+            rate = (done - first[0]) / (now - first[1]) if done > first[0] and now > first[1] else 0
+            shown = f", {rate:,.0f}/s" if rate >= 1 else ""
+            word = "took" if done >= total else "left"  # describes the time in the last column
+            bar.update(task, completed=done, total=total, rate=shown, word=word)
+
+        yield move

@@ -5,14 +5,13 @@ from __future__ import annotations
 import contextlib
 import logging
 import tempfile
-from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
 
 import wotd_env
-from wotd_env.cli.common import cores, explained
-from wotd_env.cli.progress import progress_bar
+from wotd_env.cli.common import explained, progress_bar
+from wotd_env.cli.options import CORES
 
 
 def command() -> None:
@@ -27,17 +26,13 @@ def command() -> None:
     with (
         explained(),
         progress_bar("parts") as progress,
-        ProcessPoolExecutor(cores(), get_context("spawn")) as pool,
+        # The workers hide the messages about compiling.
+        ProcessPoolExecutor(CORES, get_context("spawn"), logging.disable, (logging.WARNING,)) as pool,
     ):
         progress(0, len(_PARTS))
-        for done, job in enumerate(as_completed([pool.submit(_use, part) for part in _PARTS]), 1):
+        for done, job in enumerate(as_completed([pool.submit(part) for part in _PARTS]), 1):
             job.result()
             progress(done, len(_PARTS))
-
-
-def _use(part: Callable[[], None]) -> None:
-    logging.getLogger("wotd_env").setLevel(logging.ERROR)  # hides the messages about compiling
-    part()
 
 
 def _games() -> None:

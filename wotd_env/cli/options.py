@@ -4,38 +4,34 @@ from __future__ import annotations
 
 import functools
 import inspect
+import os
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import Field, fields
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Any
 
 import typer
 
 from wotd_env.core.rules import POWER_MODES, Rules
-
-if TYPE_CHECKING:
-    from wotd_env.core.state import States
+from wotd_env.core.state import States
 
 
-def option(words: str, default: str | bool = True) -> Any:
-    """Return an option with a help text. If the command computes the default, `default` describes it in words."""
-    return typer.Option(help=words, show_default=default)
+def option(default: Any, words: str, *flag: str, shown: str | bool = True, panel: str | None = None) -> Any:
+    """Return an option with a help text; with `flag`, its name, it takes no value.
+
+    If the command computes the default, `shown` describes it in words. `panel` is the heading in the help.
+    """
+    return typer.Option(default, *flag, help=words, show_default=shown, rich_help_panel=panel)
 
 
-def flag(name: str, words: str) -> Any:
-    """Return an option that takes no value and is off by default."""
-    return typer.Option(name, help=words)
+CORES = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+"""The number of cores that this process may use."""
 
-
-Seed = Annotated[int, option("Seed of all dice and of all random policies.")]
-Position = Annotated[
-    str | None, option("Start from this position, a line as `wotd watch` prints it; it contains the rules.")
-]
-Policies = Annotated[list[str], typer.Argument(help="One policy for each seat, or one for all seats.")]
-Delay = Annotated[float, option("Pause after each turn, in seconds.")]
-Quiet = Annotated[bool, flag("--quiet", "Hide the progress bar.")]
-Trust = Annotated[
-    bool, flag("--trust", "Allow policy files that can run code when they are loaded, such as sb3:FILE.")
-]
+SEED = option(0, "Seed of all dice and of all random policies.")
+POSITION = option(None, "Start from this position, a line as `wotd watch` prints it; it contains the rules.")
+POLICIES = typer.Argument(help="One policy for each seat, or one for all seats.")
+DELAY = option(0.0, "Pause after each turn, in seconds.")
+QUIET = option(False, "Hide the progress bar.", "--quiet")
+TRUST = option(False, "Allow policy files that can run code, such as sb3:FILE.", "--trust")
 
 _RULES: dict[str, tuple[Any, str]] = {
     "players": (int, "Seats, 2 to 5."),
@@ -66,9 +62,8 @@ def rules_options(*names: str, **settled: str) -> Callable[[Callable[..., None]]
     def decorate(command: Callable[..., None]) -> Callable[..., None]:
         @functools.wraps(command)
         def with_options(**given: Any) -> None:
-            values = {name: given.pop(name) for name in options}
-            rules = {name: _read(name, value) for name, value in values.items()}
-            command(**given, rules={name: rules[name] for name in rules if rules[name] is not None})
+            rules = {name: _read(name, given.pop(name)) for name in options}
+            command(**given, rules={name: value for name, value in rules.items() if value is not None})
 
         signature = inspect.signature(command, eval_str=True)
         own = [parameter for name, parameter in signature.parameters.items() if name != "rules"]
@@ -81,11 +76,12 @@ def rules_options(*names: str, **settled: str) -> Callable[[Callable[..., None]]
     return decorate
 
 
-def check_no_rules(context: typer.Context, rules: dict[str, Any], option: str) -> None:
-    """Raise ValueError if an option of the rules is given together with `option`, which contains the rules."""
-    for name in given_options(context, rules):
-        given = f"--{name.replace('_', '-')}"
-        raise ValueError(f"{given} cannot be combined with {option}, which contains the rules")
+def refuse(context: typer.Context, names: Iterable[str], why: str) -> None:
+    """Raise ValueError if one of the options `names` is given on the command line; `why` completes the message."""
+    for name in names:
+        source = context.get_parameter_source(name)
+        if source and source.name == "COMMANDLINE":
+            raise ValueError(f"--{name.replace('_', '-')} {why}")
 
 
 def start_of(
@@ -97,29 +93,20 @@ def start_of(
         return Rules(**rules), None
     from wotd_env import Game, notation
 
-    check_no_rules(context, rules, "--position")
+    refuse(context, rules, "cannot be combined with --position, which contains the rules")
     game_rules, state = notation.parse_position(position)
     if not state["rng"][0]:  # the text of a position can lack a random stream
         state["rng"] = Game(game_rules).reset(1, seed=seed)["rng"]
     return game_rules, state
 
 
-def given_options(context: typer.Context, names: Iterable[str]) -> list[str]:
-    """Return the `names` of the options that are given on the command line."""
-    sources = {name: context.get_parameter_source(name) for name in names}
-    return [name for name, source in sources.items() if source and source.name == "COMMANDLINE"]
-
-
 def _option(field: Field[Any], settled: str | None) -> inspect.Parameter:
     kind, words = _RULES[field.name]
     names = [f"--{field.name.replace('_', '-')}"] if kind is bool else []
-    shown = typer.Option(*names, help=words, rich_help_panel="Rules", show_default=settled or True)
-    return inspect.Parameter(
-        field.name,
-        inspect.Parameter.KEYWORD_ONLY,
-        default=None if settled else field.default,
-        annotation=Annotated[kind | None if settled else kind, shown],
-    )
+    default = None if settled else field.default
+    shown = option(default, words, *names, shown=settled or True, panel="Rules")
+    annotation = kind | None if settled else kind
+    return inspect.Parameter(field.name, inspect.Parameter.KEYWORD_ONLY, default=shown, annotation=annotation)
 
 
 def _read(name: str, value: Any) -> Any:

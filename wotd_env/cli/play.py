@@ -7,40 +7,33 @@ import json
 import secrets
 from itertools import count
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Any
 
 import typer
 
 from wotd_env.cli.common import PERSON, check_writable, explained, is_person, ready_policies
-from wotd_env.cli.options import Position, Trust, check_no_rules, option, rules_options, start_of
+from wotd_env.cli.options import POSITION, TRUST, option, refuse, rules_options, start_of
 
 if TYPE_CHECKING:
     from wotd_env.notation import RecordedGame
-
-LONGEST = 500
-"""Maximum number of characters of a player's name as JSON, because the notation limits the length of a line."""
 
 
 @rules_options(players="one for each seat, at least 2")
 def command(
     context: typer.Context,
-    seats: Annotated[
-        list[str] | None,
-        typer.Argument(
-            help="The player of each seat: me, me:NAME, or a policy. A single policy plays all other seats.",
-            show_default="me planner",
-        ),
-    ] = None,
-    resume: Annotated[Path | None, option("Continue the game in this .txt file.")] = None,
-    file: Annotated[
-        Path | None,
-        option("The .txt file to save the game to.", "game.txt, or game-2.txt and so on if it exists"),
-    ] = None,
-    seed: Annotated[int | None, option("Seed of all dice and of all random policies.", "random")] = None,
-    position: Position = None,
-    trust: Trust = False,
-    *,
     rules: dict[str, Any],
+    seats: list[str] | None = typer.Argument(
+        None,
+        help="The player of each seat: me, me:NAME, or a policy. A single policy plays all other seats.",
+        show_default="me planner",
+    ),
+    resume: Path | None = option(None, "Continue the game in this .txt file."),
+    file: Path | None = option(
+        None, "The .txt file to save the game to.", shown="game.txt, or game-2.txt and so on if it exists"
+    ),
+    seed: int | None = option(None, "Seed of all dice and of all random policies.", shown="random"),
+    position: str | None = POSITION,
+    trust: bool = TRUST,
 ) -> None:
     """Play against policies, or with other people at one keyboard.
 
@@ -52,10 +45,8 @@ def command(
 
     with explained():
         if resume:
-            check_no_rules(context, rules, "--resume")
-            for option, value in (("--file", file), ("--seed", seed), ("--position", position)):
-                if value is not None:
-                    raise ValueError(f"{option} starts a new game and cannot be combined with --resume")
+            names = [*rules, "file", "seed", "position"]
+            refuse(context, names, "cannot be combined with --resume, which continues a game")
             recorded = _resumed(resume, seats, trust)
         else:
             drawn = secrets.randbits(63) if seed is None else int(check_seed(seed))
@@ -105,9 +96,9 @@ def _seated(seats: list[str] | None, players: int) -> tuple[str, ...]:
         person, policy = (names[0], "planner") if is_person(names[0]) else (PERSON, names[0])
         names = [person, *[policy] * (players - 1)]
     for name in names:
-        if (length := len(json.dumps(name))) > LONGEST:
+        if (length := len(json.dumps(name))) > 500:  # the notation limits the length of a line
             got = f"{name[:20]}... of {length}"
-            raise ValueError(f"a seat name must have at most {LONGEST} characters, got {got}")
+            raise ValueError(f"a seat name must have at most 500 characters, got {got}")
     if len(names) != players:
         got = f"{len(names)}: {', '.join(names)}"
         raise ValueError(f"give a player for each of the {players} seats, got {got}")

@@ -16,15 +16,14 @@ from wotd_env.core.rules import Rules
 
 @explained()
 @rules_options()
-def command(*, rules: dict[str, Any]) -> None:
+def command(rules: dict[str, Any]) -> None:
     """List the bundled policies, their strength, and the strongest one for the rules.
 
     Ratings are Elo points with 95 % intervals, for the basic game of two players.
     """
     from wotd_env.policies import POLICIES, strongest
 
-    ladder = files("wotd_env.arena") / "ladder.json"
-    ratings = json.loads(ladder.read_text())["ratings"] if ladder.is_file() else {}
+    ratings = json.loads((files("wotd_env.arena") / "ladder.json").read_text())["ratings"]
     table = Table("policy", "plays", Column("rating", justify="right"), box=None)
     for name, known in POLICIES.items():
         rating = ratings.get(name)

@@ -3,18 +3,13 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Any
 
 import typer
 
-from wotd_env.cli.common import check_writable, explained
-from wotd_env.cli.options import Quiet, option, rules_options
-from wotd_env.cli.progress import progress_bar
+from wotd_env.cli.common import check_writable, explained, progress_bar
+from wotd_env.cli.options import QUIET, option, rules_options
 from wotd_env.core.rules import Rules
-
-if TYPE_CHECKING:  # importing these modules takes time
-    from wotd_env.planning.learned import LearnedValue
-    from wotd_env.solver import Table
 
 
 @explained()
@@ -23,12 +18,12 @@ if TYPE_CHECKING:  # importing these modules takes time
 )
 def command(
     rules: dict[str, Any],
-    split: Annotated[str, option("The games to draw from: train, validation or test.")] = "test",
-    size: Annotated[int, option("Positions of each kind and stage; rare kinds have fewer.")] = 800,
-    seed: Annotated[int, option("Seed of the games; 0 draws the published positions.")] = 0,
-    table: Annotated[Path | None, option("The table of `wotd solve`.", "in the cache folder")] = None,
-    out: Annotated[Path, option("The .parquet file to write.")] = Path("positions.parquet"),
-    quiet: Quiet = False,
+    split: str = option("test", "The games to draw from: train, validation or test."),
+    size: int = option(800, "Positions of each kind and stage; rare kinds have fewer."),
+    seed: int = option(0, "Seed of the games; 0 draws the published positions."),
+    table: Path | None = option(None, "The table of `wotd solve`.", shown="in the cache folder"),
+    out: Path = option(Path("positions.parquet"), "The .parquet file to write."),
+    quiet: bool = QUIET,
 ) -> None:
     """Draw positions with the equity of every legal action, from games of policies of many strengths.
 
@@ -37,8 +32,10 @@ def command(
     """
     from wotd_env import Game, benchmark
     from wotd_env.benchmark.positions import has_errors
+    from wotd_env.planning.learned import LearnedValue
     from wotd_env.policies.oracle import Oracle
     from wotd_env.policies.td import Td
+    from wotd_env.solver import Table
 
     check_writable(out, ".parquet")
     wanted = Rules(**rules)

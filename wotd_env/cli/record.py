@@ -3,37 +3,30 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Any
 
 import typer
 
-from wotd_env.cli.common import check_writable, explained, ready_policies
-from wotd_env.cli.options import Policies, Quiet, Seed, Trust, option, rules_options
-from wotd_env.cli.progress import progress_bar
+from wotd_env.cli.common import check_writable, explained, progress_bar, ready_policies
+from wotd_env.cli.options import POLICIES, QUIET, SEED, TRUST, option, rules_options
 from wotd_env.core.observation import ENCODINGS
 from wotd_env.core.rules import Rules
 
 
 @rules_options(players="one for each policy, at least 2")
 def command(
-    policies: Policies,
-    games: Annotated[int, option("Number of games.")] = 1000,
-    out: Annotated[Path, option("The .parquet file to write.")] = Path("games.parquet"),
-    table: Annotated[
-        Path | None, option("Also record equities and regret from this table of `wotd solve`.")
-    ] = None,
-    minari: Annotated[
-        str | None, option("Also write the view of the first policy as a Minari dataset with this id.")
-    ] = None,
-    encoding: Annotated[
-        str | None,
-        option("Observations of the Minari dataset: one_hot, compact, tokens or features.", "one_hot"),
-    ] = None,
-    seed: Seed = 0,
-    trust: Trust = False,
-    quiet: Quiet = False,
-    *,
     rules: dict[str, Any],
+    policies: list[str] = POLICIES,
+    games: int = option(1000, "Number of games."),
+    out: Path = option(Path("games.parquet"), "The .parquet file to write."),
+    table: Path | None = option(None, "Also record equities and regret from this table of `wotd solve`."),
+    minari: str | None = option(None, "Also write the first policy's view as a Minari dataset with this id."),
+    encoding: str | None = option(
+        None, "Observations of the Minari dataset: one_hot, compact, tokens or features.", shown="one_hot"
+    ),
+    seed: int = SEED,
+    trust: bool = TRUST,
+    quiet: bool = QUIET,
 ) -> None:
     """Record games between policies as a Parquet file with a row for every decision.
 

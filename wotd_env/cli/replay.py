@@ -3,25 +3,21 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
 
 import typer
 
-from wotd_env.cli.common import HOUR, check_range, check_writable, explained
-from wotd_env.cli.options import Delay, Quiet, option
-from wotd_env.cli.progress import progress_bar
+from wotd_env.cli.common import check_seconds, check_writable, explained, progress_bar
+from wotd_env.cli.options import DELAY, QUIET, option
 from wotd_env.cli.watch import show_game
 
 
 @explained()
 def command(
-    file: Annotated[Path, typer.Argument(help="A recorded game (.txt) or a file of games (.parquet).")],
-    game: Annotated[int | None, option("Number of the game in a .parquet file, from 0.", "all")] = None,
-    delay: Delay = 0.0,
-    out: Annotated[
-        Path | None, option("Write the game to this file instead of showing it: .txt, .html, .gif or .mp4.")
-    ] = None,
-    quiet: Quiet = False,
+    file: Path = typer.Argument(help="A recorded game (.txt) or a file of games (.parquet)."),
+    game: int | None = option(None, "Number of the game in a .parquet file, from 0.", shown="all"),
+    delay: float = DELAY,
+    out: Path | None = option(None, "Write the game instead of showing it: .txt, .html, .gif or .mp4."),
+    quiet: bool = QUIET,
 ) -> None:
     """Show a recorded game move by move, or verify all games of a file.
 
@@ -31,9 +27,8 @@ def command(
     from wotd_env.rendering import replay_game
     from wotd_env.rendering.replay import FORMATS
 
-    check_range("delay", delay, 0, HOUR)
-    if out:
-        check_writable(out, ".txt", *FORMATS)
+    check_seconds("delay", delay)
+    check_writable(out, ".txt", *FORMATS)
     if file.suffix == ".parquet":
         from wotd_env import recording
 

@@ -6,12 +6,11 @@ import contextlib
 import re
 import socket
 from pathlib import Path
-from typing import Annotated
 
 import typer
 
 from wotd_env.cli.common import check_writable, explained, ready_policies
-from wotd_env.cli.options import Trust, option
+from wotd_env.cli.options import TRUST, option
 from wotd_env.extras import needed_for
 
 _HOST = r"[\w-]+(\.[\w-]+)*"  # a host name as browsers send it, but without scheme and port
@@ -19,20 +18,13 @@ _HOST = r"[\w-]+(\.[\w-]+)*"  # a host name as browsers send it, but without sch
 
 @explained()
 def command(
-    host: Annotated[str, option("Address to listen on; 0.0.0.0 serves the whole network.")] = "127.0.0.1",
-    port: Annotated[int, option("Port; 0 takes a free one.")] = 8000,
-    file: Annotated[Path | None, option("File of the tables.", "in the user's data folder")] = None,
-    policy: Annotated[
-        list[str] | None, option("Another agent, as NAME=POLICY, such as mine=onnx:model.onnx.")
-    ] = None,
-    name: Annotated[
-        list[str] | None, option("An allowed host name, besides IP addresses and localhost.")
-    ] = None,
-    export: Annotated[
-        Path | None,
-        option("Write the games of people against agents to this .parquet file instead of serving."),
-    ] = None,
-    trust: Trust = False,
+    host: str = option("127.0.0.1", "Address to listen on; 0.0.0.0 serves the whole network."),
+    port: int = option(8000, "Port; 0 takes a free one."),
+    file: Path | None = option(None, "File of the tables.", shown="in the user's data folder"),
+    policy: list[str] | None = option(None, "Another agent, as NAME=POLICY, such as mine=onnx:model.onnx."),
+    name: list[str] | None = option(None, "An allowed host name, besides IP addresses and localhost."),
+    export: Path | None = option(None, "Write the games of people to this .parquet file instead of serving."),
+    trust: bool = TRUST,
 ) -> None:
     """Serve tables for people and agents, to play at in the browser.
 
@@ -44,12 +36,19 @@ def command(
 
         from wotd_env.web.app import make_app
         from wotd_env.web.connections import config_of, set_up_log
+    from wotd_env.web.export import export as write_export
     from wotd_env.web.limits import Limits, ip_of
     from wotd_env.web.store import Store
 
     file = file or user_data_path("wotd-env", ensure_exists=True) / "tables.sqlite"
     if export:
-        return _export(file, export)
+        check_writable(export, ".parquet")
+        if not file.exists():
+            raise FileNotFoundError(f"there is no file of tables {file}; --file names another one")
+        with contextlib.closing(Store(file)) as store:
+            games, people, decisions = write_export(store, export)
+        typer.echo(f"{export}: {games:,} games of {people:,} people, {decisions:,} decisions")
+        return
     named: dict[str, str] = {}
     for text in policy or ():
         agent, _, spec = text.partition("=")
@@ -86,18 +85,6 @@ def command(
     finally:
         store.close()
     typer.echo("Stopped. All games continue when it is started again.")
-
-
-def _export(file: Path, target: Path) -> None:
-    from wotd_env.web.export import export
-    from wotd_env.web.store import Store
-
-    check_writable(target, ".parquet")
-    if not file.exists():
-        raise FileNotFoundError(f"there is no file of tables {file}; --file names another one")
-    with contextlib.closing(Store(file)) as store:
-        games, people, decisions = export(store, target)
-    typer.echo(f"{target}: {games:,} games of {people:,} people, {decisions:,} decisions")
 
 
 def _listen(host: str, port: int) -> socket.socket:

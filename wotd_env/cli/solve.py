@@ -3,33 +3,23 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Any
 
 import typer
 
-from wotd_env.cli.common import FAILED, cores, explained, fail
-from wotd_env.cli.options import Quiet, option, rules_options
-from wotd_env.cli.progress import progress_bar
+from wotd_env.cli.common import FAILED, explained, fail, progress_bar
+from wotd_env.cli.options import CORES, QUIET, option, rules_options
 from wotd_env.core.rules import Rules
-
-_RESIDUAL = 1e-6
-"""The largest Bellman error of a correct table is below this bound."""
 
 
 @rules_options("players", "spaces", "powers", "immunity", "colors", spaces="solves nothing")
 def command(
     rules: dict[str, Any],
-    out: Annotated[
-        Path | None, option("The table to write.", "in the cache folder, where `oracle` finds it")
-    ] = None,
-    verify: Annotated[
-        Path | None, option("Compute the largest Bellman error over all positions of this table.")
-    ] = None,
-    compact: Annotated[
-        Path | None, option("Convert this table to 16 bits per value, half the size; needs --out.")
-    ] = None,
-    threads: Annotated[int | None, option("Number of threads.", "one per core")] = None,
-    quiet: Quiet = False,
+    out: Path | None = option(None, "The table to write.", shown="in the cache folder, for `oracle`"),
+    verify: Path | None = option(None, "Compute the largest Bellman error over all positions of this table."),
+    compact: Path | None = option(None, "Convert this table to 16 bits per value; needs --out."),
+    threads: int = option(CORES, "Number of threads.", shown="one per core"),
+    quiet: bool = QUIET,
 ) -> None:
     """Solve a game of two players exactly, or verify or compress a solution.
 
@@ -48,8 +38,9 @@ def command(
             )
         if verify and out:
             raise ValueError("--verify writes nothing: leave out --out")
+        if compact and not out:
+            raise ValueError("--compact needs --out, the table to write")
         wanted = solver.as_rules(Rules(**rules)) if spaces is not None else None
-        threads = cores() if threads is None else threads
         exists = False
         if wanted:
             out = out or solver.cache_file(wanted)
@@ -61,13 +52,9 @@ def command(
             if verify:
                 residual = solver.verify(verify, threads, progress)
                 table = solver.load(verify)
-            elif compact:
-                if out is None:
-                    raise ValueError("--compact needs --out, the table to write")
+            elif compact and out:
                 table = solver.compact(compact, out, progress)
-            else:
-                assert wanted is not None
-                assert out is not None
+            elif wanted and out:
                 table = solver.solve(wanted, out, threads, progress)
         starts = ", ".join(f"{value:.7f}{name and f' ({name})'}" for name, value in table.starts.items())
         typer.echo(f"{table.file}: {table.spaces} plain spaces, value of the start {starts}")
@@ -75,6 +62,5 @@ def command(
             typer.echo(f"largest difference from {compact}: {table.header['compact_error']:.2g}")
         if verify:
             typer.echo(f"largest Bellman error: {residual:.2g}")
-            if residual >= _RESIDUAL:
-                what = f"its error must be below {_RESIDUAL:g}; solve the board again"
-                fail(FAILED, f"the table is not a solution: {what}")
+            if residual >= 1e-6:
+                fail(FAILED, "this is not a solution, whose error is below 1e-06; solve the board again")

@@ -14,19 +14,10 @@ The text of an unfinished game:
 """
 
 from wotd_env.core.position import parse_position, position
-from wotd_env.notation.games import RecordedGame, record_game, write_game
-from wotd_env.notation.parsing import parse_game, read_game
+from wotd_env.notation.games import RecordedGame, parse_game, read_game, record_game, write_game
 from wotd_env.notation.words import action_text, legal_words, parse_action
 
 __all__ = [
-    "RecordedGame",
-    "action_text",
-    "legal_words",
-    "parse_action",
-    "parse_game",
-    "parse_position",
-    "position",
-    "read_game",
-    "record_game",
-    "write_game",
-]
+    "RecordedGame", "action_text", "legal_words", "parse_action", "parse_game", "parse_position", "position",
+    "read_game", "record_game", "write_game",
+]  # fmt: skip

@@ -6,8 +6,7 @@
 docs/how-to/record.md describes the columns.
 """
 
-from wotd_env.recording.columns import Decisions
-from wotd_env.recording.reading import blocks, game_of, load, verify
+from wotd_env.recording.reading import Decisions, blocks, game_of, load, verify
 from wotd_env.recording.writing import record
 
 __all__ = ["Decisions", "blocks", "game_of", "load", "record", "verify"]

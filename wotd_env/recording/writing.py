@@ -1,4 +1,4 @@
-"""Write a file of games. The folder FILE.parts keeps finished blocks, so that a repeated call continues."""
+"""Play games and write them to a file. The folder FILE.parts keeps finished blocks; a repeated call continues."""
 
 from __future__ import annotations
 
@@ -9,32 +9,31 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict
 from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+from filelock import FileLock, Timeout
+from numpy.typing import NDArray
+from pyarrow import parquet
 
 import wotd_env
 from wotd_env import files
-from wotd_env.analysis.equity import analyze
+from wotd_env.analysis.equity import Analysis, analyze, regret_of
 from wotd_env.arena.asking import Blamed
 from wotd_env.arena.fingerprints import policy_digest
 from wotd_env.core.arguments import check_integer
 from wotd_env.core.compilation import source_digest
-from wotd_env.core.game import Game
+from wotd_env.core.game import Game, final_rewards
 from wotd_env.core.rules import Rules
-from wotd_env.extras import needed_for
+from wotd_env.core.state import States, take
 from wotd_env.policies import make_policy
-from wotd_env.policy import Policy, check_plays
-from wotd_env.recording.columns import FORMAT, KEY, schema
-from wotd_env.recording.playing import Recording, play_block
+from wotd_env.policy import Policy, check_plays, play_policies
+from wotd_env.recording.reading import FORMAT, KEY, legal_values, schema, seating, state_columns
 from wotd_env.solver import Table
-
-with needed_for("a Parquet file of games", "arena"):
-    import pyarrow as pa
-    from filelock import FileLock, Timeout
-    from pyarrow import parquet
 
 BLOCK = 256
 """Number of games in a batch. It is a constant, because the random draws of policies depend on it."""
-
-MOST_GAMES = 100_000_000
 
 
 def record(
@@ -74,16 +73,13 @@ def record(
         OSError: if the file cannot be written. Finished blocks are kept.
     """
     rules = Rules() if rules is None else rules
-    games = check_integer("games", games, 1, MOST_GAMES)
+    games = check_integer("games", games, 1, 100_000_000)
     seed = check_integer("seed", seed, 0, 2**64 - games)
     if len(policies) not in (1, rules.players):
         raise ValueError(
             f"policies must be one for each of the {rules.players} seats, or one for all, got {len(policies)}"
         )
-    names = [name_of(policy) for policy in policies]
-    players = [
-        Blamed(name, make_policy(policy, trust=trust)) for name, policy in zip(names, policies, strict=True)
-    ]
+    players = [Blamed(name_of(policy), make_policy(policy, trust=trust)) for policy in policies]
     for player in players:
         check_plays(player, rules)
     game = Game(rules)
@@ -94,7 +90,7 @@ def record(
         "version": wotd_env.__version__,
         "rules": asdict(rules),
         "seed": seed,
-        "policies": names,
+        "policies": [player.name for player in players],
     }
     depends_on = about | {
         "code": source_digest(Path(__file__)),
@@ -102,7 +98,6 @@ def record(
         "digests": [policy_digest(each) if isinstance(each, str) else uuid.uuid4().hex for each in policies],
         "table": table.header["sha256"] if table else None,
     }
-    recording = Recording(game, players, names, seed, table)
     target = Path(file).absolute()
     with _parts_folder(target) as parts:
         decisions = 0
@@ -114,7 +109,7 @@ def record(
             written.append(parts / f"{first:09}.parquet")
             rows = _rows_of(written[-1], key)
             if rows is None:
-                played = play_block(recording, first, count)
+                played = play_block(game, players, table, seed, first, count)
                 write_groups(written[-1], played.schema.with_metadata({KEY: key}), [played])
                 rows = len(played)
             decisions += rows
@@ -129,6 +124,67 @@ def record(
 def name_of(policy: str | Policy) -> str:
     """Return the name of a policy. For a policy object, return the import path of its class."""
     return policy if isinstance(policy, str) else f"{type(policy).__module__}:{type(policy).__qualname__}"
+
+
+def play_block(
+    game: Game, players: Sequence[Blamed], table: Table | None, seed: int, first: int, count: int
+) -> pa.Table:
+    """Play the games `first` to `first + count - 1` in one batch; return their decisions, sorted by game.
+
+    All policies draw their random numbers from one generator, which is created for this block.
+    """
+    numbers = np.arange(first, first + count)
+    state = game.reset(count, seed=seed + first)
+    seats = seating(numbers, game.rules.players, len(players))
+    rng = np.random.default_rng([seed, first])
+    played, states, actions = [], [], []
+    for chosen in play_policies(game, state, seats, players, rng):
+        live = np.flatnonzero(chosen >= 0)
+        played.append(live)
+        states.append(take(state, live))
+        actions.append(chosen[live])
+    row_game = np.concatenate(played)
+    order = np.argsort(row_game, kind="stable")
+    row_game, action = row_game[order], np.concatenate(actions)[order]
+    asked = take(np.concatenate(states), order)
+    seat = asked["player"].astype(np.int64)
+    starts = np.searchsorted(row_game, row_game)  # for each row, the first row of its game
+    analysis = None if table is None else analyze(game, asked, table)
+    names = [player.name for player in players]
+    unique = sorted(set(names))
+    codes = np.array([unique.index(name) for name in names], np.int8)
+    columns = {
+        "game": numbers[row_game],
+        "decision": np.arange(len(order)) - starts,
+        "seed": np.uint64(seed) + numbers[row_game].astype(np.uint64),
+        "policy": pa.DictionaryArray.from_arrays(pa.array(codes[seats[row_game, seat]]), unique),
+        "reward": final_rewards(game, state)[row_game, seat],
+        **decision_columns(game, asked, action, analysis),
+    }
+    return pa.Table.from_pydict(columns, schema=schema(game.rules))
+
+
+def decision_columns(
+    game: Game, state: States, action: NDArray[np.int64], analysis: Analysis | None
+) -> dict[str, Any]:
+    """Return the columns that depend only on the states, STATE (M,), the chosen actions, (M,), and the analysis.
+
+    If `analysis` is None, `equity` and `regret` are null.
+    """
+    mask = game.legal_actions(state, validate=False)
+    if analysis is None:
+        equity, regret = pa.nulls(len(state), pa.list_(pa.float32())), pa.nulls(len(state), pa.float32())
+    else:
+        equity, regret = legal_values(analysis.actions, mask), pa.array(regret_of(analysis, action))
+    return {
+        "turn": state["turn"],
+        "seat": state["player"],
+        "phase": state["phase"],
+        **state_columns(state, mask),
+        "action": action,
+        "equity": equity,
+        "regret": regret,
+    }
 
 
 @contextmanager

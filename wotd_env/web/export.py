@@ -14,9 +14,8 @@ import pyarrow as pa
 
 import wotd_env
 from wotd_env.core.rules import Rules
-from wotd_env.recording.columns import KEY, schema
-from wotd_env.recording.playing import decision_columns
-from wotd_env.recording.writing import BLOCK, write_groups
+from wotd_env.recording.reading import KEY, schema
+from wotd_env.recording.writing import BLOCK, decision_columns, write_groups
 from wotd_env.web.agents import advisor_of
 from wotd_env.web.limits import Refused
 from wotd_env.web.people import Outcome, finished, outcome, summarize
