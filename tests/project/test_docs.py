@@ -91,6 +91,7 @@ def test_documented_commands_exist():
             assert Path(program).name in {
                 "cp",
                 "rm",
+                "export",
                 "python3",
                 "python",
                 "pip",
