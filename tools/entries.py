@@ -132,7 +132,8 @@ def measure(name: str, budget: int | None = None, seed: int | None = None) -> No
             )
         files.write(path, result.to_json().encode())
         regret = 1000 * result.regret[ALL][ALL].value
-        print(f"{path.name}: {minutes:.2f} minutes of training, mean regret {regret:.2f}", flush=True)
+        lost = f"mean regret {regret:.2f} thousandths of equity"
+        print(f"{path.name}: {minutes:.2f} minutes of training, {lost}", flush=True)
 
 
 def faults(name: str) -> Iterator[str]:

@@ -241,7 +241,7 @@ def test_a_recorded_game_is_reviewed(table):
     assert [note.regret for note in notes] == pytest.approx(lost)
     worst = max(notes, key=lambda note: note.regret)
     assert worst.regret > analysis.BLUNDER
-    assert f"{worst.words} ({worst.equity:+.3f})  blunder: " in str(worst)
+    assert f"equity {worst.equity:+.3f}: {worst.words}\n  blunder: regret " in str(worst)
     assert str(worst).endswith(f", best: {worst.best_words}")
     moves = [note for note in notes if 32 <= note.action < 37]
     assert moves

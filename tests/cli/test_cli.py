@@ -189,7 +189,7 @@ def test_a_recorded_game_can_be_analyzed(table):
     assert definition == analysis.define_errors(2)
     assert first == f"game.txt: 0 plain spaces, graded by {table}"
     asked = Game(recorded.rules).legal_actions(recorded.states[:-1]).sum(1) > 1
-    assert len(rest) == asked.sum()
+    assert sum(line.startswith("turn ") for line in rest) == asked.sum()
 
 
 def test_a_position_can_be_analyzed(table):
@@ -244,7 +244,7 @@ def test_solve_and_verify_print_the_value_and_the_residual(table):
     assert float(value) == pytest.approx(0.2735635, abs=1e-6)
     assert len(value.partition(".")[2]) == 7
     loud = wotd("solve", "--spaces", 0, "--out", table)
-    assert loud.stderr == f"{table} exists; nothing is solved\n"
+    assert loud.stderr == f"{table} is solved already\n"
     result = wotd("solve", "--verify", table, "--quiet")
     assert result.exit_code == 0, result.output
     assert float(result.stdout.split()[-1]) < 1e-6

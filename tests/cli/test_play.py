@@ -218,7 +218,7 @@ def test_a_whole_game_is_played_recorded_and_reviewed(tmp_path):
     assert "Roll-off for the start" in result.output
     assert "The game is over in turn" in result.output
     assert "luck-adjusted" in result.output
-    assert "blunder: -" in result.output
+    assert "blunder: regret " in result.output
 
 
 def test_files_are_numbered_and_never_overwritten(tmp_path):

@@ -31,9 +31,10 @@ class Note(NamedTuple):
     best_words: str  #: the best action in words
 
     def __str__(self) -> str:
-        text = f"turn {self.turn + 1}, seat {self.seat}, {self.dice}: {self.words} ({self.equity:+.3f})"
+        where = f"turn {self.turn + 1}, seat {self.seat}, {self.dice}, equity {self.equity:+.3f}"
         mark = classify(self.regret)
-        return f"{text}  {mark}: -{self.regret:.3f}, best: {self.best_words}" if mark else text
+        graded = f"\n  {mark}: regret {self.regret:.3f}, best: {self.best_words}" if mark else ""
+        return f"{where}: {self.words}{graded}"
 
 
 class SeatReview(NamedTuple):

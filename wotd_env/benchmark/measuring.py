@@ -188,7 +188,7 @@ def compare(one: Result, other: Result) -> Shown:
     speeds = (f"{each.decisions_per_second:,.0f}" for each in (one, other))
     rows.append(["decisions/s", *speeds, ""])
     title = f"{one.agent} and {other.agent} on {describe_board(one.rules)}\n{REGRET}"
-    return Shown(title, ["measure", one.agent, other.agent, "difference"], rows)
+    return Shown(title, ["measure", one.agent, other.agent, "first minus second"], rows)
 
 
 def as_markdown(shown: Iterable[Shown]) -> str:

@@ -18,25 +18,31 @@ from wotd_env.core.rules import Rules
 def command(
     rules: dict[str, Any],
     policies: list[str] = typer.Argument(help="Two or more to compare; a single one plays itself."),
-    games: int = option(10_000, "Games of each matchup: for two players, of each pair of policies."),
+    games: int = option(10_000, "Games per matchup; with two players, a matchup is a pair of policies."),
     seed: int = SEED,
-    until: float | None = option(None, "Stop a matchup once all its win shares have at most this error."),
-    luck: str | None = option(None, "Also show shares adjusted for luck by the equities of this policy."),
+    until: float | None = option(
+        None, "Stop a matchup when each win share is known to ± this, such as 0.005 (95 % interval)."
+    ),
+    luck: str | None = option(
+        None, "Also show luck-adjusted win shares, from the equities of this policy, such as planner."
+    ),
     file: Path = option(Path("arena.sqlite"), "The file of the games; the same command continues them."),
     fresh: bool = option(False, "Play everything again and replace the games in the file.", "--fresh"),
     trust: bool = TRUST,
     workers: int = option(CORES, "Number of processes.", shown="one per core"),
-    ray: str | None = option(None, "Play on a Ray cluster instead: its address, or auto."),
+    ray: str | None = option(None, "Play on the Ray cluster with this address, or auto."),
     time_limit: float = option(60.0, "Seconds for a batch of decisions; a slower policy forfeits its games."),
-    out: list[Path] | None = option(None, "Write the results too: .json or .csv; can be repeated."),
+    out: list[Path] | None = option(
+        None, "Also write the results to this file, .json or .csv; can be repeated."
+    ),
     plot: Path | None = option(None, "Draw ratings and pairings: .png, .svg or .pdf."),
     quiet: bool = QUIET,
 ) -> None:
     """Play a tournament between policies.
 
     With at least as many policies as seats, every choice of policies is a matchup. With fewer policies than seats,
-    some take several seats: every combination with all policies is a matchup. Every game is played from all seats
-    with the same dice. The same seed gives the same results, on any number of workers.
+    some policies take several seats: every combination that contains all policies is a matchup. Every game is
+    played from all seats with the same dice. The same seed gives the same results, on any number of workers.
 
     A policy is a name (see `wotd policies`), a file (onnx:FILE), or your own MODULE:OBJECT.
     """

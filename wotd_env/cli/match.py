@@ -11,6 +11,7 @@ import os
 import re
 import secrets
 import sys
+import textwrap
 from collections import Counter
 from collections.abc import Iterable, Mapping
 from pathlib import Path
@@ -38,7 +39,7 @@ MOST = 10
 
 HELP = """\
 Choose a move by its number, by its short word, or in words:
-  3              the third move of the list
+  3              the third move of the list (dice are kept with k)
   w3, pass       a short word from the second column of the list
   fire           part of a description, if it fits only one move
 Choose the dice to keep:
@@ -47,7 +48,8 @@ Choose the dice to keep:
   u              undo the last change
   Enter          roll the dice that are not kept
   keep water fire, re-roll earth, wwf
-                 choose and roll at once, by the names or letters of the dice
+                 choose and roll at once, by the names or letters of the dice;
+                 one name or letter is one die
   stop           keep all dice
   none           re-roll all dice
 Other commands:
@@ -400,6 +402,6 @@ class Match:
             notes = [note for note in result.notes if note.seat == seat and note.regret >= ERROR]
             worst = sorted(sorted(notes, key=lambda note: -note.regret)[:MOST])
             if worst and is_person(self._recorded.players[seat]):
-                lines = "\n".join(f"  {note}" for note in worst)
+                lines = textwrap.indent("\n".join(map(str, worst)), "  ")
                 say(f"\n{name}, the decisions with the largest regret:\n{lines}")
         say(f"\nThe game is saved in {self._file}; show it with: wotd replay {self._file}")

@@ -40,7 +40,7 @@ _RULES: dict[str, tuple[Any, str]] = {
     "immunity": (bool, "Pieces on the path of their own color cannot be swapped."),
     "dead_pieces": (int, "Number of dead pieces, which block spaces; they have unused colors."),
     "colors": (str | None, "Colors of the seats, such as water,fire; or random."),
-    "start": (str, "Starting player: dragons (most dragons rolled), loser (of the last game), or a seat."),
+    "start": (str, "Starting player: dragons (rolls most dragons), loser (of the previous game), or a seat."),
     "max_turns": (int, "Turns until a game is truncated; then nobody wins."),
 }
 """Field of `Rules` -> type and help text of its option."""

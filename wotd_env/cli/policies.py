@@ -24,7 +24,7 @@ def command(rules: dict[str, Any]) -> None:
     from wotd_env.policies import POLICIES, strongest
 
     ratings = json.loads((files("wotd_env.arena") / "ladder.json").read_text())["ratings"]
-    table = Table("policy", "plays", Column("rating", justify="right"), box=None)
+    table = Table("policy", "plays", Column("rating, Elo", justify="right"), box=None)
     for name, known in POLICIES.items():
         rating = ratings.get(name)
         error = (rating["high"] - rating["low"]) / 2 if rating else 0
@@ -35,4 +35,5 @@ def command(rules: dict[str, Any]) -> None:
     )
     console = Console()
     console.print(table)
-    console.print(f"\nThe strongest policy for these rules is {strongest(Rules(**rules))}.")
+    console.print("\nRatings are for the basic game of two players; policies without one took no part.")
+    console.print(f"The strongest policy for these rules is {strongest(Rules(**rules))}.")

@@ -20,7 +20,9 @@ def command(
     games: int = option(1000, "Number of games."),
     out: Path = option(Path("games.parquet"), "The .parquet file to write."),
     table: Path | None = option(None, "Also record equities and regret from this table of `wotd solve`."),
-    minari: str | None = option(None, "Also write the first policy's view as a Minari dataset with this id."),
+    minari: str | None = option(
+        None, "Also write a Minari dataset with this id: the games as seen by the first policy."
+    ),
     encoding: str | None = option(
         None, "Observations of the Minari dataset: one_hot, compact, tokens or features.", shown="one_hot"
     ),

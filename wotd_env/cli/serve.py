@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import errno
 import re
 import socket
 from pathlib import Path
@@ -96,7 +97,8 @@ def _listen(host: str, port: int) -> socket.socket:
         listening.bind((host, port))
         listening.listen(512)
     except OSError as error:
-        raise OSError(f"cannot listen at {host}, port {port}: {error.strerror or error}") from None
+        cure = "; --port 0 takes a free port" if error.errno == errno.EADDRINUSE else ""
+        raise OSError(f"cannot listen at {host}, port {port}: {error.strerror or error}{cure}") from None
     except OverflowError:
         raise ValueError(f"port must be from 0 to 65535, got {port}") from None
     return listening

@@ -46,7 +46,7 @@ def command(
             out = out or solver.cache_file(wanted)
             exists = out.exists()
             if not quiet:
-                what = "exists; nothing is solved" if exists else f"needs {describe_needs(wanted)}"
+                what = "is solved already" if exists else f"needs {describe_needs(wanted)}"
                 typer.echo(f"{out} {what}", err=True)
         with progress_bar("positions", quiet or exists) as progress:
             if verify:

@@ -144,7 +144,7 @@ class _NoCache(NullCache):
 def _announce(how_often: str) -> None:
     _warn(
         f"compiling kernels, {how_often}: this takes up to 20 s of one core; "
-        "`wotd compile` compiles all kernels, in about 75 s of processor time"
+        "`wotd compile` compiles all kernels of the package, in about 75 s of processor time"
     )
 
 
