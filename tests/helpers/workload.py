@@ -134,10 +134,10 @@ def environments(digest: Digest, threads: int) -> None:
 def guarantees(digest: Digest, threads: int) -> None:
     """Solve three players on paths of two numbered spaces, which takes a second."""
     with mock.patch.object(positions, "NUMBERED", 2):
-        board = positions.three_board_of.__wrapped__(0)
+        board = positions.board_of.__wrapped__(0, players=3)
     rules = Rules(players=3, spaces=0)
     with (
-        mock.patch.object(storage, "three_board_of", return_value=board),
+        mock.patch.object(storage, "board_of", return_value=board),
         tempfile.TemporaryDirectory() as folder,
     ):
         table = solver.solve(rules, Path(folder, "0.wotd"), threads=threads)

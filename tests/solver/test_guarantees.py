@@ -18,10 +18,10 @@ from wotd_env.core.dice import KEEPS
 from wotd_env.planning.turn import LANES, NOTHING
 from wotd_env.solver import backward, guarantees, positions, storage
 from wotd_env.solver.families import Chunk
-from wotd_env.solver.guarantees import Guarantees, new_family
-from wotd_env.solver.positions import SEATS, three_board_of
+from wotd_env.solver.guarantees import SEATS, Guarantees, new_family
+from wotd_env.solver.positions import board_of
 
-BOARD = three_board_of(0)
+BOARD = board_of(0, players=3)
 LATE = 48  # the first of the layers that are solved here
 RULES = Rules(players=3, spaces=0)
 
@@ -176,11 +176,11 @@ def test_a_turn_equals_one_of_the_engine_in_all_layers():
 
 
 @pytest.fixture
-def mini(monkeypatch: pytest.MonkeyPatch) -> positions.ThreeBoard:
+def mini(monkeypatch: pytest.MonkeyPatch) -> positions.Board:
     """Shrink the board to two numbered spaces, to solve whole tables in a second."""
     monkeypatch.setattr(positions, "NUMBERED", 2)
-    board = three_board_of.__wrapped__(0)
-    monkeypatch.setattr(storage, "three_board_of", lambda spaces: board)
+    board = board_of.__wrapped__(0, players=3)
+    monkeypatch.setattr(storage, "board_of", lambda *rules: board)
     return board
 
 

@@ -111,9 +111,9 @@ def _solver() -> None:
 def _guarantees() -> None:
     from wotd_env.solver import guarantees, table
     from wotd_env.solver.families import Chunk
-    from wotd_env.solver.positions import three_board_of
+    from wotd_env.solver.positions import board_of
 
-    board = three_board_of(0)
+    board = board_of(0, players=3)
     last, base, family = len(board.sizes) - 1, np.zeros(len(board.sizes), np.int64), guarantees.new_family()
     values, chunk = np.zeros((3, int(board.sizes[last])), np.float32), Chunk(last, 0, 1)
     group = guarantees.Guarantees(board, base, (values[0], values[1], values[2]))
@@ -121,14 +121,11 @@ def _guarantees() -> None:
     values.flags.writeable = False  # values from a table file are read-only
     group = guarantees.Guarantees(board, base, (values[0], values[1], values[2]))
     guarantees.check_guarantees(group, family, chunk)
-    state, out, blocks = (
-        wotd_env.Game(players=3).new(0),
-        np.empty((0, 3), np.float32),
-        np.empty((0, 3), np.int64),
-    )
+    state, sections = wotd_env.Game(players=3).new(0), np.empty(0, np.int64)
+    out, blocks = np.empty((0, 3), np.float32), np.empty((0, 3), np.int64)
     for each in (values, values.astype(np.int16)):
         each.flags.writeable = False
-        table.look_up_guarantees(table.Lookup(board, base, base, 1, each), state, out, blocks)
+        table.look_up(table.Lookup(board, base, base, 1, each), sections, state, out, blocks)
 
 
 def _tournaments() -> None:

@@ -20,14 +20,15 @@ from wotd_env.core.actions import Action
 from wotd_env.core.compilation import kernel
 from wotd_env.core.dice import FACES, HOLD_KEEP, KEEPS, NUM_KEEPS, NUM_ROLLS, THROW_ROLL
 from wotd_env.core.game import Game
-from wotd_env.core.rules import DICE, PATHS, Phase, Rules
+from wotd_env.core.rules import DICE, PATHS, Phase
 from wotd_env.core.state import States
 from wotd_env.planning.turn import LANES, MORE, NOTHING, STOPS, Rows, best, best_keep, expect, new_rows
 from wotd_env.policy import Policy, ask
 from wotd_env.solver import positions, turns
-from wotd_env.solver.positions import NONE, Board
+from wotd_env.solver.positions import Board
+from wotd_env.solver.powers import PowerBlock
 from wotd_env.solver.table import Progress, Table, check_solvable, check_table
-from wotd_env.solver.turns import ENDS, NEVER, PROGRESS, End
+from wotd_env.solver.turns import ENDS, NEVER, PROGRESS
 
 ROLL_CHANCES = np.bincount(THROW_ROLL[-(FACES**DICE) :], minlength=NUM_ROLLS) / FACES**DICE
 """float64 (252,): the probabilities of the rolls of five dice."""
@@ -85,7 +86,7 @@ def evaluate(
     first = int(positions.sort_codes(board, codes))
     start = int(positions.index_of(board, base, np.uint64(first), codes))
     reachable = _reachable(board, base, first, start)
-    asker, reached = _Asker(policy, board), sum(len(layer.indices) for layer in reachable)
+    asker, reached = _Asker(policy, table), sum(len(layer.indices) for layer in reachable)
 
     # Each array has the values for the player to move. The policy against perfect play: `against` if the policy is
     # to move, `oracle` if perfect play is. The policy against itself: `itself`. The policy against the best
@@ -205,11 +206,9 @@ def _iterate(indices: NDArray[np.int64], *players: _Player) -> None:
 class _Asker:
     """Asks a policy for all decisions of a turn."""
 
-    def __init__(self, policy: Policy, board: Board) -> None:
-        self._policy = policy
-        self._board = board
-        self._game = Game(Rules(spaces=board.spaces), skip_forced=False)
-        self._rng = np.random.default_rng(0)
+    def __init__(self, policy: Policy, table: Table) -> None:
+        self._policy, self._pieces = policy, table.board.pieces
+        self._game, self._rng = Game(table.rules, skip_forced=False), np.random.default_rng(0)
         first_hold = np.repeat(self._game.reset(1, starting_player=0, roll=False), NUM_ROLLS)
         self._game.roll(first_hold, KEEPS[:NUM_ROLLS])
         move = first_hold.copy()
@@ -239,8 +238,8 @@ class _Asker:
         Return the states after the policy's actions, and the actions, (n, 252).
         """
         state = np.tile(decision, len(codes))
-        for seat, spaces in enumerate((self._board.mine, self._board.theirs)):
-            state["pieces"][:, seat] = np.repeat(spaces[codes], NUM_ROLLS, axis=0)
+        pieces = self._pieces[codes].transpose(0, 2, 1)
+        state["pieces"][:, :2] = np.repeat(pieces, NUM_ROLLS, axis=0)
         actions = ask(self._policy, self._game, state, self._rng)
         self._game.decide(state, actions)
         return state, actions.reshape(len(codes), NUM_ROLLS)
@@ -269,16 +268,9 @@ def write_ends(board: Board, base: Any, total: Any, codes: Any, after: Any, resu
         positions.write_mirror(board, codes[i], mirrors[i], partners[i])
         over[i] = turns.is_over(board, codes[i])
         result[i] = turns.final_result(board, codes[i]) if over[i] else np.nan
-    turns.write_indices(board, base, total, turns.Positions(codes, mirrors, partners, over), after)
-    for i in range(n):
-        if not over[i]:
-            after[np.uint64(End.PASS), i] = positions.index_of(board, base, total, mirrors[i])
-            for path in range(PATHS):
-                code = board.swapped[codes[i, path]]
-                if code != NONE:
-                    flipped = np.uint64(board.flip[code])
-                    rank = positions.rank_with(board, total, mirrors[i], partners[i, path], flipped)
-                    after[np.uint64(End.SWAP_ON + path), i] = base[total] + rank
+    unused = np.empty((3, ENDS, n), np.int64)
+    power = PowerBlock(unused[0], unused[1], unused[2])
+    turns.write_indices(board, base, total, turns.Positions(codes, mirrors, partners, over), after, power)
 
 
 @kernel
@@ -301,19 +293,14 @@ def chances_of(holds: Any, ends: Any) -> NDArray[np.float64]:
                     stops[roll] += rolls[roll]
                 else:
                     keeps[keep] += rolls[roll]
-            roll_keeps(keeps)
+            # Roll the missing dice, one die at a time: move all probability in `keeps` to the rolls.
+            for keep in range(NUM_KEEPS - 1, NUM_ROLLS - 1, -1):
+                for face in range(FACES):
+                    keeps[MORE[keep - NUM_ROLLS, face]] += keeps[keep] / FACES
             rolls[:] = keeps[:NUM_ROLLS]
         for roll in range(NUM_ROLLS):
             chances[i, ends[i, roll]] += stops[roll] + rolls[roll]
     return chances
-
-
-@kernel
-def roll_keeps(keeps: Any) -> None:
-    """Roll the missing dice of all keeps, one die at a time: move all probability in `keeps`, (462,), to the rolls."""
-    for i in range(NUM_KEEPS - 1, NUM_ROLLS - 1, -1):
-        for face in range(FACES):
-            keeps[MORE[i - NUM_ROLLS, face]] += keeps[i] / FACES
 
 
 @kernel

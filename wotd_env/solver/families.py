@@ -1,4 +1,4 @@
-"""Compute the values of families (see `positions`) side by side.
+"""Arrange the positions of families (see `positions`) side by side.
 
 Up to sixteen positions are computed at once, each in a *lane*, together with their mirrors. Moves make progress, so the
 values after moves come from later layers and are looked up once. Passes and swaps stay in the family, so the values
@@ -15,21 +15,22 @@ from numpy.typing import NDArray
 from wotd_env.core.compilation import inlined, kernel
 from wotd_env.core.dice import NUM_KEEPS, NUM_ROLLS
 from wotd_env.core.rules import PATHS
-from wotd_env.planning.turn import LANES, Rows, new_rows
+from wotd_env.planning.turn import LANES, new_rows
 from wotd_env.solver import turns
 from wotd_env.solver.positions import NONE, Board, write_multiset
-from wotd_env.solver.turns import ENDS, NEVER, PROGRESS, End
+from wotd_env.solver.turns import ENDS, NEVER, PROGRESS
 
 NO_SWAP = 2 * LANES  # index in `Block.value[owner].ravel()` that stands for an impossible swap
 
 # A block has these rows: the rows of a turn, one row for each roll after the re-roll with the tiger, and the value of
 # an impossible end. Then follow, for each owner (see `powers`) and half (see `Block`), the ends without a power (KEPT),
-# the ends with the power used (USED), and the ends with a jump (JUMPED).
+# the ends with the power used (USED), the ends with a jump (JUMPED), and passes and swaps with rebirth (REBORN).
 TIGER = NUM_KEEPS
 IMPOSSIBLE = TIGER + NUM_ROLLS
 FIRST_END = IMPOSSIBLE + 1
-USED, JUMPED = ENDS, 2 * ENDS
-STRIDE = JUMPED + PROGRESS
+USED, JUMPED, REBORN = ENDS, 2 * ENDS, 2 * ENDS + PROGRESS
+STAYS = ENDS - PROGRESS  # number of ends that make no progress: a pass, and a swap on each path
+STRIDE = REBORN + STAYS
 
 
 class Block(NamedTuple):
@@ -137,7 +138,7 @@ def fill_lanes(board: Board, block: Block, total: Any, first: Any, last: Any) ->
                         after = member - stride[g] if is_second else member + stride[g]
                         seen = members - np.uint64(1) - after
                         where = lanes + seen if seen < pairs else LANES + lanes + after
-                        block.swapped[half, path, lane] = NO_SWAP if board.swapped[code] == NONE else where
+                        block.swapped[half, path, lane] = NO_SWAP if board.swapped[code, 0] == NONE else where
                     else:
                         block.swapped[half, path, lane] = NO_SWAP
                     block.codes[half, lane, path] = code
@@ -158,35 +159,3 @@ def positions_in(block: Block, half: Any, lanes: Any) -> turns.Positions:
 def first_end(owner: Any, half: Any) -> Any:
     """Return the first row of the ends for an owner and half, uint64."""
     return np.uint64(FIRST_END + (2 * owner + half) * STRIDE)
-
-
-@kernel
-def fill_ends(board: Board, base: Any, values: Any, block: Block, total: Any, lanes: Any) -> None:
-    """Write the values of the ends that make progress, from later layers, in the basic game."""
-    rows, indices = block.rows, block.indices
-    for half in range(2):
-        turns.write_indices(board, base, np.uint64(total), positions_in(block, half, lanes), indices)
-        for end in range(PROGRESS):
-            row, again = first_end(0, half) + np.uint64(end), turns.AGAIN[end]
-            # Impossible ends are handled without a branch, because the processor would mispredict it.
-            for lane in range(lanes):
-                index = indices[end, lane]
-                value = values[np.uint64(max(index, 0))]
-                value = value if again else -value
-                rows[row, lane] = NEVER if index < 0 else value
-
-
-@kernel
-def value_half(rows: Rows, value: Any, swapped: Any, half: Any) -> None:
-    """Write the values of the turns of one half to row NOTHING.
-
-    Passes and swaps have the values of the latest iteration.
-    """
-    everyone = value.ravel()
-    first = first_end(0, half)
-    for lane in range(LANES):  # R5
-        rows[first + np.uint64(End.PASS), lane] = -value[1 - half, lane]
-    for path in range(PATHS):  # R6
-        for lane in range(LANES):
-            rows[first + np.uint64(End.SWAP_ON + path), lane] = -everyone[swapped[half, path, lane]]
-    turns.value_turns(rows, first)

@@ -24,18 +24,19 @@ from wotd_env.planning.turn import LANES, NOTHING, Rows, new_rows
 from wotd_env.solver import positions, turns
 from wotd_env.solver.families import Chunk
 from wotd_env.solver.iteration import MOST_ROUNDS
-from wotd_env.solver.positions import NONE, PAIRS, SEATS, Codes, ThreeBoard
+from wotd_env.solver.positions import NONE, Board, Codes
 from wotd_env.solver.turns import ENDS, NEVER, PROGRESS, End
 
 MOST_MEMBERS = 6**PATHS
 """The largest number of positions in a family: on each of the five paths, three pieces can have six orders."""
+SEATS = PAIRS = 3  # the numbers of players, and of pairs of players whose pieces a swap can exchange (R6)
 FIRST = NUM_KEEPS  # the first of the rows in `Family.rows` that have the values of ends
 
 
 class Guarantees(NamedTuple):
     """The guarantees of the three seats in every position of a board."""
 
-    board: ThreeBoard
+    board: Board  # for three players
     base: NDArray[np.int64]  # (T,): the index of the first value of each layer
     values: tuple[NDArray[np.float32], NDArray[np.float32], NDArray[np.float32]]  # by seat, from the mover
 
@@ -61,7 +62,7 @@ def new_family() -> Family:
         ranks=np.zeros(MOST_MEMBERS, np.int64),
         over=np.zeros(MOST_MEMBERS, np.bool_),
         passed=np.zeros(MOST_MEMBERS, np.int32),
-        swapped=np.zeros((MOST_MEMBERS, PATHS, len(PAIRS)), np.int32),
+        swapped=np.zeros((MOST_MEMBERS, PATHS, PAIRS), np.int32),
         ends=np.zeros((SEATS, MOST_MEMBERS // LANES, PROGRESS, LANES), np.float32),
         value=np.zeros((SEATS, MOST_MEMBERS), np.float32),
     )
@@ -74,7 +75,7 @@ def seen_next(seat: Any) -> Any:
 
 
 @kernel
-def write_members(board: ThreeBoard, total: Any, number: Any, family: Family) -> Any:
+def write_members(board: Board, total: Any, number: Any, family: Family) -> Any:
     """Write the codes and ranks of all members of family `number` of layer `total`; return the number of members."""
     shapes = np.zeros(PATHS, np.uint64)
     positions.write_multiset(board.shapes_below, board.shape_progress, total, number, shapes)
@@ -126,18 +127,16 @@ def fill_family(layers: Guarantees, total: Any, family: Family, members: Any) ->
     mirrors, partners = np.zeros((1, PATHS), np.uint64), np.zeros((1, PATHS), np.uint64)
     turned, partner = mirrors[0], partners[0]
     indices = np.zeros((PROGRESS, 1), np.int64)
-    rewards = np.zeros(SEATS, np.float32)
     for member in range(members):
         block, lane = member // LANES, member % LANES
         codes = family.codes[member]
         if family.over[member]:
-            write_rewards(board, codes, rewards)
             for seat in range(SEATS):
-                family.value[seat, member] = rewards[seat]
+                family.value[seat, member] = reward(board, codes, seat)
             continue
         positions.write_mirror(board, codes, turned, partner)
         one = family.codes[member : member + 1], mirrors, partners, family.over[member : member + 1]
-        turns.write_indices(board, base, layer, turns.Positions(*one), indices)
+        turns.write_indices(board, base, layer, turns.Positions(*one), indices, None)
         for end in range(PROGRESS):
             index = indices[end, 0]
             for seat in range(SEATS):
@@ -149,7 +148,7 @@ def fill_family(layers: Guarantees, total: Any, family: Family, members: Any) ->
         ordered = turned[0], turned[1], turned[2], turned[3], turned[4]
         family.passed[member] = find_member(family, members, positions.rank_of(board, layer, ordered))
         for path in range(PATHS):
-            for pair in range(len(PAIRS)):
+            for pair in range(PAIRS):
                 code = np.uint64(board.swapped[codes[path], pair])
                 after = np.int64(-1)
                 if code != NONE:
@@ -162,20 +161,19 @@ def fill_family(layers: Guarantees, total: Any, family: Family, members: Any) ->
 
 
 @kernel
-def write_rewards(board: ThreeBoard, codes: Codes, rewards: Any) -> None:
-    """Write the rewards of the three seats in an ended game to `rewards`, (3,) (R10)."""
-    best, winners = -1, 0
-    for seat in range(SEATS):
+def reward(board: Board, codes: Codes, seat: Any) -> Any:
+    """Return the reward of a seat in an ended game (R10)."""
+    own, best, winners = -1, -1, 0
+    for other in range(SEATS):
         standing = 0
         for path in range(PATHS):
-            standing += board.standing[codes[path], seat]
-        rewards[seat] = standing
+            standing += board.standing[codes[path], other]
+        if other == seat:
+            own = standing
         if standing > best:
             best, winners = standing, 0
         winners += standing == best
-    for seat in range(SEATS):
-        wins = rewards[seat] == best
-        rewards[seat] = (SEATS / winners - 1) / (SEATS - 1) if wins else -1 / (SEATS - 1)
+    return (SEATS / winners - 1) / (SEATS - 1) if own == best else -1 / (SEATS - 1)
 
 
 @kernel
@@ -194,7 +192,7 @@ def value_block(family: Family, seat: Any, first: Any) -> None:
         rows[FIRST + End.PASS, lane] = -value if seat else value
         for path in range(PATHS):  # R6
             most = np.float32(NEVER)
-            for pair in range(len(PAIRS)):
+            for pair in range(PAIRS):
                 swapped = family.swapped[member, path, pair]
                 if swapped >= 0:
                     value = after[swapped]

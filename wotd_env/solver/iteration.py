@@ -59,25 +59,22 @@ def _fill(group: Group, block: Block, power: PowerBlock | None, chunk: Chunk, fa
     """Fill a block from `family` on: its lanes and the rows of ends. Return the next family and the number of lanes."""
     total = np.uint64(chunk.total)
     family, lanes = families.fill_lanes(group.board, block, total, family, chunk.last)
-    if power is None:
-        families.fill_ends(group.board, group.base, group.values[0], block, total, lanes)
-    else:
-        for half in range(2):
-            positions = families.positions_in(block, half, lanes)
-            powers.write_all_indices(group.board, group.base, total, positions, block.indices, power)
-            for owner in range(group.owners):
-                powers.fill_power_ends(block, power, group.sources[owner], owner, half, lanes)
+    for half in range(2):
+        positions = families.positions_in(block, half, lanes)
+        turns.write_indices(group.board, group.base, total, positions, block.indices, power)
+        for owner in range(group.owners):
+            powers.fill_ends(block, power, group.sources[owner], owner, half, lanes)
     return family, lanes
 
 
 @inlined
 def _value(group: Group, block: Block, power: PowerBlock | None, owner: Any, half: Any) -> None:
     """Write the values before the first roll to row NOTHING, for one owner and one half of the block."""
+    first, value = families.first_end(owner, half), block.value[group.owners - 1 - owner]
     if power is None:
-        families.value_half(block.rows, block.value[0], block.swapped, half)
+        powers.value_half(block.rows, value, block.swapped, half, first, None)
     else:
-        other = group.owners - 1 - owner
-        powers.value_power_half(block, power, group.sources[owner], owner, other, half)
+        powers.value_half(block.rows, value, block.swapped, half, first, group.sources[owner].powers)
 
 
 @kernel

@@ -1,10 +1,10 @@
-"""Compute the values of turns in the game with powers (R11 to R13), for families of positions.
+"""Compute the values of turns for families of positions, in the basic game and with powers (R11 to R13).
 
-A position consists of a position of the basic game and the powers that each player still holds. A *section* has the
-values of all positions for given powers of the player to move and of the other player. A used power never returns, so
-the sections with fewer powers are solved first. If the players hold different powers, two sections differ only in the
-player to move. These sections are solved together, because passes and swaps lead from one to the other. The *owner*,
-0 or 1, selects one of the two sections.
+With powers, a position consists of a position of the basic game and the powers that each player still holds. A
+*section* has the values of all positions for given powers of the player to move and of the other player. A used power
+never returns, so the sections with fewer powers are solved first. If the players hold different powers, two sections
+differ only in the player to move. These sections are solved together, because passes and swaps lead from one to the
+other. The *owner*, 0 or 1, selects one of the two sections.
 
 As in `families`, values after moves are looked up once, and values after passes and swaps are iterated. Every turn has
 three kinds of ends: ends without a power (KEPT), ends with a used power (USED), and ends with a jump, the effect of
@@ -24,11 +24,8 @@ from wotd_env.core.dice import COUNTS, EQUILIBRIUM, MISSING, NUM_ROLLS
 from wotd_env.core.rules import DICE, DRAGON, PATHS, REROLLS, Power
 from wotd_env.planning.turn import LANES, Rows, emit_largest, expect, largest, reroll, row_operation
 from wotd_env.solver import turns
-from wotd_env.solver.families import IMPOSSIBLE, JUMPED, TIGER, USED, Block, first_end
-from wotd_env.solver.positions import NONE, Board, index_of, rank_with, sort_codes
+from wotd_env.solver.families import IMPOSSIBLE, JUMPED, REBORN, STAYS, TIGER, USED, Block, first_end
 from wotd_env.solver.turns import ENDS, FIVE_DRAGONS, FOUR_DRAGONS, MOVES, NEVER, NUM_MOVES, PROGRESS, End
-
-STAYS = ENDS - PROGRESS  # number of ends that make no progress: a pass, and a swap on each path
 
 
 class Sources(NamedTuple):
@@ -44,7 +41,6 @@ class Sources(NamedTuple):
 class PowerBlock(NamedTuple):
     """The memory that one thread needs for powers, in addition to its `Block`."""
 
-    stays: NDArray[np.floating[Any]]  # by owner and half: values of passes and swaps with rebirth
     again: NDArray[np.int64]  # (ENDS, LANES): as `Block.indices`, if the same player moves again
     jumped: NDArray[np.int64]  # (PROGRESS, LANES): as `Block.indices`, after moves with jumps
     jumped_again: NDArray[np.int64]  # (PROGRESS, LANES): as `jumped`, if the same player moves again
@@ -52,8 +48,7 @@ class PowerBlock(NamedTuple):
 
 def new_power_block() -> PowerBlock:
     """Return an empty `PowerBlock`."""
-    indices = [np.zeros((count, LANES), np.int64) for count in (ENDS, PROGRESS, PROGRESS)]
-    return PowerBlock(np.full((2, 2, STAYS, LANES), NEVER, np.float32), *indices)
+    return PowerBlock(*(np.zeros((count, LANES), np.int64) for count in (ENDS, PROGRESS, PROGRESS)))
 
 
 def _power_ends() -> tuple[NDArray[np.uint8], NDArray[np.uint8], NDArray[np.uint8], NDArray[np.uint8]]:
@@ -80,115 +75,51 @@ WOOD, NUM_WOOD, JUMPS, NUM_JUMPS = _power_ends()
 
 
 @kernel
-def write_all_indices(
-    board: Board, base: Any, total: Any, positions: turns.Positions, other: Any, power: PowerBlock
-) -> None:
-    """Write the index of the position after each end, for each lane; -1 stands for an impossible end.
-
-    `other`, int64 (ENDS, LANES), is `Block.indices`. It gets the ends that make no jump and pass the turn to the other
-    player. The arrays in `power` get the ends with a jump, and those after which the same player moves again.
-    """
-    again, jumped, jumped_again = power.again, power.jumped, power.jumped_again
-    # The codes after an equilibrium. The rows are for `other`, `again`, `jumped` and `jumped_again`.
-    changed = np.empty((4, PATHS), np.uint64)
-    for indices in (other, again, jumped, jumped_again):
-        indices[:] = -1
-    for i in range(positions.over.size):
-        if positions.over[i]:
-            continue
-        position, mirror = positions.codes[i], positions.mirrors[i]
-        jumps = False
-        for path in range(PATHS):
-            own, partner, at = position[path], positions.partners[i, path], np.uint64(path)
-            for dice in range(1, DICE + 1):
-                end, layer = np.uint64(End.MOVE_ON + DICE * path + dice - 1), total + np.uint64(dice)
-                code = np.uint64(board.after[own, dice])  # R3
-                if code != NONE:
-                    flipped = np.uint64(board.flip[code])
-                    other[end, i] = base[layer] + rank_with(board, layer, mirror, partner, flipped)
-                    again[end, i] = base[layer] + rank_with(board, layer, position, at, code)
-                code = np.uint64(board.jumped[own, dice])  # R12
-                if code != NONE:
-                    layer = total + np.uint64(board.progress[code]) - np.uint64(board.progress[own])
-                    flipped = np.uint64(board.flip[code])
-                    jumped[end, i] = base[layer] + rank_with(board, layer, mirror, partner, flipped)
-                    jumped_again[end, i] = base[layer] + rank_with(board, layer, position, at, code)
-            last = np.uint64(End.MOVE_ON + DICE * path + DICE - 1)
-            perfection = np.uint64(End.PERFECTION_ON + path)  # R8
-            other[perfection, i] = again[last, i]
-            jumped[perfection, i] = jumped_again[last, i]
-            code = np.uint64(board.swapped[own])  # R6
-            if code != NONE:
-                swap, flipped = np.uint64(End.SWAP_ON + path), np.uint64(board.flip[code])
-                other[swap, i] = base[total] + rank_with(board, total, mirror, partner, flipped)
-                again[swap, i] = base[total] + rank_with(board, total, position, at, code)
-            step, leap = np.uint64(board.after[own, 1]), np.uint64(board.jumped[own, 1])  # R7
-            jumps |= leap != NONE
-            if step == NONE:
-                step = own
-            else:
-                leap = step
-            leap = own if leap == NONE else leap
-            changed[0, path], changed[1, path] = board.flip[step], step
-            changed[2, path], changed[3, path] = board.flip[leap], leap
-        everyone = np.uint64(End.EQUILIBRIUM)
-        layer = sort_codes(board, changed[0])
-        if layer != total:
-            other[everyone, i] = index_of(board, base, layer, changed[0])
-            sort_codes(board, changed[1])
-            again[everyone, i] = index_of(board, base, layer, changed[1])
-        if jumps:
-            layer = sort_codes(board, changed[2])
-            jumped[everyone, i] = index_of(board, base, layer, changed[2])
-        other[np.uint64(End.PASS), i] = index_of(board, base, total, mirror)  # R5
-        again[np.uint64(End.PASS), i] = index_of(board, base, total, position)
-
-
-@kernel
-def fill_power_ends(
-    block: Block, power: PowerBlock, source: Sources, owner: Any, half: Any, lanes: Any
+def fill_ends(
+    block: Block, power: PowerBlock | None, source: Sources, owner: Any, half: Any, lanes: Any
 ) -> None:
     """Write the values of ends that lead to solved positions, for one owner and one half of the block.
 
     Passes and swaps without a power (KEPT) are left out, because the values after them are iterated.
     """
-    rows = block.rows
-    first = first_end(owner, half)
+    rows, indices, first = block.rows, block.indices, first_end(owner, half)
     rebirth = source.powers >> Power.REBIRTH & 1
     for end in range(PROGRESS):
-        row, to_again = first + np.uint64(end), turns.AGAIN[end]
-        kept = source.kept_again if to_again else source.kept_other
-        used = source.used_again if to_again else source.used_other
+        row, again = first + np.uint64(end), turns.AGAIN[end]
+        kept = source.kept_again if again else source.kept_other
+        used = source.used_again if again else source.used_other
         for lane in range(lanes):
-            index = block.indices[end, lane]
-            value = rows[IMPOSSIBLE, 0]
-            if index >= 0:
-                value = kept[index] if to_again else -kept[index]
-                if rebirth and not to_again:
-                    value = max(value, source.used_again[power.again[end, lane]])
-            rows[row, lane] = value
-            if source.powers:
+            # Impossible ends are handled without a branch, because the processor would mispredict it.
+            index = indices[end, lane]
+            value = kept[np.uint64(max(index, 0))]
+            value = value if again else -value
+            rows[row, lane] = NEVER if index < 0 else value
+        if power is not None and source.powers:
+            for lane in range(lanes):
+                index = indices[end, lane]
                 value = rows[IMPOSSIBLE, 0]
                 if index >= 0:
-                    value = used[index] if to_again else -used[index]
+                    value = used[index] if again else -used[index]
+                    if rebirth and not again:
+                        rows[row, lane] = max(rows[row, lane], source.used_again[power.again[end, lane]])
                 rows[row + np.uint64(USED), lane] = value
                 index = power.jumped[end, lane]
                 value = rows[IMPOSSIBLE, 0]
                 if index >= 0:
-                    value = used[index] if to_again else -used[index]
+                    value = used[index] if again else -used[index]
                 rows[row + np.uint64(JUMPED), lane] = value
-    if source.powers:
+    if power is not None and source.powers:
         for stay in range(STAYS):
             end = PROGRESS + stay
             for lane in range(lanes):
-                index = block.indices[end, lane]
+                index = indices[end, lane]
                 value, reborn = rows[IMPOSSIBLE, 0], rows[IMPOSSIBLE, 0]
                 if index >= 0:
                     value = -source.used_other[index]
                     if rebirth:
                         reborn = source.used_again[power.again[end, lane]]
                 rows[first + np.uint64(USED + end), lane] = value
-                power.stays[owner, half, stay, lane] = reborn
+                rows[first + np.uint64(REBORN + stay), lane] = reborn
 
 
 def _emit_move_or_stay(builder: Any, rows: list[Any]) -> Any:
@@ -233,30 +164,31 @@ def value_power_rolls(rows: Rows, first: Any, powers: Any) -> None:
 
 
 @kernel
-def value_power_half(
-    block: Block, power: PowerBlock, source: Sources, owner: Any, other: Any, half: Any
-) -> None:
+def value_half(rows: Rows, value: Any, swapped: Any, half: Any, first: Any, powers: Any) -> None:
     """Write the values before the first roll to row NOTHING, for one owner and one half of the block.
 
-    Values after passes and swaps are the current values of owner `other`.
+    `value`, (3, LANES), has the current values of the owner after passes and swaps. `swapped` is `Block.swapped`. The
+    rows of ends start with row `first`. `powers` are the powers of the player to move, or None in the basic game.
     """
-    rows, stays, swapped = block.rows, power.stays, block.swapped
-    first = first_end(owner, half)
-    everyone = block.value[other].ravel()
+    everyone = value.ravel()
     for lane in range(LANES):  # R5
-        value = -block.value[other, 1 - half, lane]
-        rows[first + np.uint64(End.PASS), lane] = max(value, stays[owner, half, 0, lane])
+        rows[first + np.uint64(End.PASS), lane] = -value[1 - half, lane]
     for path in range(PATHS):  # R6
         for lane in range(LANES):
-            value = -everyone[swapped[half, path, lane]]
-            rows[first + np.uint64(End.SWAP_ON + path), lane] = max(value, stays[owner, half, path + 1, lane])
-    tiger = source.powers >> Power.TIGER & 1
+            rows[first + np.uint64(End.SWAP_ON + path), lane] = -everyone[swapped[half, path, lane]]
+    if powers is None:
+        turns.value_turns(rows, first)
+        return
+    for stay in range(STAYS):
+        kept = first + np.uint64(PROGRESS + stay)
+        largest(rows, kept, (kept, first + np.uint64(REBORN + stay)))
+    tiger = powers >> Power.TIGER & 1
     if tiger:  # the additional re-roll; after it the power is used (R12)
         value_power_rolls(rows, first + np.uint64(USED), 0)
         reroll(rows)
         for roll in range(NUM_ROLLS):
             largest(rows, TIGER + roll, (np.uint64(roll),))
-    value_power_rolls(rows, first, source.powers)
+    value_power_rolls(rows, first, powers)
     if tiger:
         for roll in range(NUM_ROLLS):
             largest(rows, roll, (np.uint64(roll), np.uint64(TIGER + roll)))

@@ -31,7 +31,7 @@ from numpy.typing import NDArray
 from wotd_env.core.arguments import check_integer
 from wotd_env.core.rules import DICE, ELEMENTS, Power, Rules, options_of
 from wotd_env.extras import needed_for
-from wotd_env.solver.positions import AnyBoard, board_of, three_board_of
+from wotd_env.solver.positions import Board, board_of
 
 FORMAT = b"way-of-the-dragon values "
 MAGIC = FORMAT + b"2\n"
@@ -60,9 +60,9 @@ Section = tuple[int, ...]
 With three players: the seat whose guarantees the section contains, counted from the player to move."""
 
 
-def board_for(rules: Rules) -> Any:
-    """Return the `Board` or `ThreeBoard` for these rules."""
-    return three_board_of(rules.spaces) if rules.players == 3 else board_of(rules.spaces, rules.immunity)
+def board_for(rules: Rules) -> Board:
+    """Return the board for these rules."""
+    return board_of(rules.spaces, rules.immunity, rules.players)
 
 
 def sections_of(rules: Rules) -> list[list[Section]]:
@@ -114,7 +114,7 @@ class Layout(NamedTuple):
         return slice(self.block[total], self.block[total - 1] if total else self.blocks)
 
 
-def layout_of(board: AnyBoard, sections: int = 1) -> Layout:
+def layout_of(board: Board, sections: int = 1) -> Layout:
     """Return the offsets in a file with this board and number of sections."""
     base = np.append(np.cumsum(board.sizes[::-1])[::-1][1:], 0).astype(np.int64)
     layers = zip(base[::-1], board.sizes[::-1], strict=True)

@@ -17,11 +17,12 @@ from wotd_env.core.arguments import check_integers
 from wotd_env.core.compilation import kernel
 from wotd_env.core.config import Configs
 from wotd_env.core.game import Game
+from wotd_env.core.observation import next_seat
 from wotd_env.core.rules import ELEMENTS, PATHS, Rules
 from wotd_env.core.state import STATE, Records, States
 from wotd_env.extras import needed_for
 from wotd_env.solver import storage
-from wotd_env.solver.positions import NONE, index_of, sort_codes
+from wotd_env.solver.positions import NONE, Board, index_of, sort_codes
 from wotd_env.solver.storage import REACH, Section, TableError
 
 Progress = Callable[[int, int], None]  #: called with the numbers of finished positions and of all positions
@@ -39,7 +40,7 @@ class Table:
         file: the file of the table.
         header: the header of the file.
         rules: the rules of the game; the first seat has the first color.
-        board: the `Board` or `ThreeBoard`, which assigns an index to each position.
+        board: the `Board`, which assigns an index to each position.
         sections: for each row of `values`, the powers that the player to move and the other player hold, as bits. In
             the basic game the only section is (0, 0).
         layout: the offsets of the layers in the file.
@@ -161,7 +162,7 @@ class Table:
         state = np.zeros(pieces.shape[1], STATE)
         state["pieces"][:, :2] = pieces.transpose(1, 0, 2)
         state["color"] = np.arange(PATHS)
-        out, blocks = np.empty((len(state), 2), np.float32), np.empty(len(state), np.int64)
+        out, blocks = np.empty((len(state), 2), np.float32), np.empty((len(state), 1), np.int64)
         sections = np.full(len(state), self.sections.index(powers or last))
         look_up(self._sections, sections, state, out, blocks)
         self._check(blocks)
@@ -182,7 +183,7 @@ class Table:
 
     def _sections_of(self, state: States) -> NDArray[np.int64]:
         """Return the index of the section of each state, int64 (N,), or -1 if the table has no such section."""
-        if len(self.sections) == 1:
+        if self.rules.powers == "none":
             return np.zeros(len(state), np.int64)
         held = np.where(state["used"][:, None] >> np.arange(2) & 1, 0, storage.ALL_POWERS)
         if self.rules.powers == "own":
@@ -205,17 +206,14 @@ class Table:
         """
         self.check_rules(game.rules)
         n, games = self.rules.players, len(state)
-        out, blocks = np.empty((games, n), np.float32), np.empty((games, n) if n == 3 else games, np.int64)
+        out, blocks = np.empty((games, n), np.float32), np.empty((games, n if n == 3 else 1), np.int64)
 
         def look_up_part(states: Any, config: Configs, out: Any, blocks: Any) -> None:
-            if n == 3:
-                look_up_guarantees(self._sections, states, out, blocks)
-            else:
-                look_up(self._sections, self._sections_of(states), states, out, blocks)
+            look_up(self._sections, self._sections_of(states), states, out, blocks)
 
         game.apply(look_up_part, state, out, blocks, validate=False)
         if (blocks < 0).any():
-            wrong = int(np.argmax(blocks.reshape(games, -1)[:, 0] < 0))
+            wrong = int(np.argmax(blocks[:, 0] < 0))
             player, pieces, colors = (state[wrong][name].tolist() for name in ("player", "pieces", "color"))
             seats = "0 or 1" if n == 2 else "0, 1 or 2"
             raise ValueError(
@@ -230,7 +228,7 @@ class Table:
 class Lookup(NamedTuple):
     """The arrays of a table that kernels need."""
 
-    board: Any  # Board or ThreeBoard
+    board: Board
     base: NDArray[np.int64]  # `Layout.base`
     first_block: NDArray[np.int64]  # `Layout.block`
     blocks: int  # the number of blocks of a section
@@ -239,24 +237,31 @@ class Lookup(NamedTuple):
 
 @kernel
 def look_up(table: Lookup, sections: NDArray[np.int64], states: Records, out: Any, blocks: Any) -> None:
-    """Write the values of states for both seats to `out`, (N, 2), and the blocks of the values to `blocks`, (N,).
+    """Write the values of states for all n seats to `out`, (N, n), and the blocks of the values to `blocks`.
 
-    `sections`, (N,), has the index of the section of each state.
+    `sections`, (N,), has the index of the section of each state. `blocks` is (N, 1) with two players: the value of the
+    other player is the negative of this value. With three players `blocks` is (N, 3), a section for each seat.
     The blocks of the first invalid state and of all states after it are -1.
     """
     board = table.board
+    code_of, spaces, n = board.code.ravel(), board.code.shape[0], board.code.ndim
     codes = np.empty(PATHS, np.uint64)
-    top = board.code.shape[0] - 1
     blocks[:] = -1
     for i in range(states.shape[0]):
         s = states[i]
-        if s.player < 0 or s.player > 1 or sections[i] < 0:
+        if s.player < 0 or s.player >= n or sections[i] < 0:
             return
         for path in range(PATHS):
-            mine, theirs = s.pieces[s.player, path], s.pieces[1 - s.player, path]
-            if min(mine, theirs) < 0 or max(mine, theirs) > top or board.code[mine, theirs] == NONE:
+            at, seat = 0, np.int64(s.player)
+            for _ in range(n):
+                space = s.pieces[seat, path]
+                if space < 0 or space >= spaces:
+                    return
+                at = at * spaces + space
+                seat = next_seat(seat, n)
+            if code_of[at] == NONE:
                 return
-            codes[path] = board.code[mine, theirs]
+            codes[path] = code_of[at]
         if board.immunity:  # move the codes of the own paths to kinds 1 and 2
             mine, theirs = s.color[s.player], s.color[1 - s.player]
             if mine == theirs or min(mine, theirs) < 0 or max(mine, theirs) >= PATHS:
@@ -265,38 +270,13 @@ def look_up(table: Lookup, sections: NDArray[np.int64], states: Records, out: An
             codes[theirs] += np.uint64(2 * board.per_kind)
         total = sort_codes(board, codes)
         index = index_of(board, table.base, total, codes)
-        value = table.values[sections[i], index]
-        out[i, s.player], out[i, 1 - s.player] = value, -value
         block = table.first_block[total] + ((index - table.base[total]) >> storage.BLOCK_BITS)
-        blocks[i] = sections[i] * table.blocks + block
-
-
-@kernel
-def look_up_guarantees(table: Lookup, states: Records, out: Any, blocks: Any) -> None:
-    """Write the guarantees of the three seats to `out`, (N, 3), and the blocks of the values to `blocks`, (N, 3).
-
-    The blocks of the first invalid state and of all states after it are -1.
-    """
-    board = table.board
-    codes = np.empty(PATHS, np.uint64)
-    top = board.code.shape[0] - 1
-    blocks[:] = -1
-    for i in range(states.shape[0]):
-        s = states[i]
-        if s.player < 0 or s.player > 2:
-            return
-        second, third = (s.player + 1) % 3, (s.player + 2) % 3
-        for path in range(PATHS):
-            a, b, c = s.pieces[s.player, path], s.pieces[second, path], s.pieces[third, path]
-            if min(a, b, c) < 0 or max(a, b, c) > top or board.code[a, b, c] == NONE:
-                return
-            codes[path] = board.code[a, b, c]
-        total = sort_codes(board, codes)
-        index = index_of(board, table.base, total, codes)
-        block = table.first_block[total] + ((index - table.base[total]) >> storage.BLOCK_BITS)
-        for seat in range(3):
-            out[i, (s.player + seat) % 3] = table.values[seat, index]
-            blocks[i, seat] = seat * table.blocks + block
+        if n == 2:
+            out[i, 1 - s.player] = -table.values[sections[i], index]
+        for k in range(blocks.shape[1]):
+            section = sections[i] + k
+            out[i, (s.player + k) % n] = table.values[section, index]
+            blocks[i, k] = section * table.blocks + block
 
 
 def load(file: str | Path) -> Table:

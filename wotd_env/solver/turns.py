@@ -19,7 +19,7 @@ from wotd_env.core.compilation import inlined, kernel
 from wotd_env.core.dice import COUNTS, EQUILIBRIUM, NUM_ROLLS, Roll, keep_index
 from wotd_env.core.rules import DICE, DRAGON, PATHS, REROLLS
 from wotd_env.planning.turn import LANES, Rows, emit_largest, expect, largest, reroll, row_operation
-from wotd_env.solver.positions import NONE, AnyBoard, Board, Codes, index_of, rank_with
+from wotd_env.solver.positions import NONE, Board, Codes, index_of, rank_with, sort_codes
 
 
 class End(IntEnum):
@@ -142,54 +142,80 @@ class Positions(NamedTuple):
 
 
 @inlined
-def write_indices(board: AnyBoard, base: Any, total: Any, positions: Positions, indices: Any) -> None:
-    """Write the index of the position after each end that makes progress, for N positions of one layer.
+def write_indices(board: Board, base: Any, total: Any, positions: Positions, other: Any, power: Any) -> None:
+    """Write the index of the position after each end, for N positions of layer `total`, uint64.
 
     The position after an end is indexed as seen by the player who then moves. That is the same player after a
-    perfection with the extra turn, and otherwise the next player. `total` is the layer before the turn, uint64.
-    `indices` is int64 (PROGRESS or more, N or more); -1 stands for an impossible end.
+    perfection with the extra turn (R8), and otherwise the next player. -1 stands for an impossible end.
+
+    `other`, int64 (PROGRESS or more, N or more), gets the ends without a power that make progress. Unless the
+    `PowerBlock` `power` is None, `other` also gets passes and swaps, and the arrays in `power` get the ends with a jump
+    and those after which a power makes the same player move again.
     """
-    advanced = np.empty(PATHS, np.uint64)
-    indices[:] = -1
+    # The codes after an equilibrium. The rows are for `other`, `again`, `jumped` and `jumped_again`.
+    changed = np.empty((4, PATHS), np.uint64)
+    other[:] = -1
+    if power is not None:
+        for indices in (power.again, power.jumped, power.jumped_again):
+            indices[:] = -1
     for i in range(positions.over.size):
         if positions.over[i]:
             continue
         position, mirror = positions.codes[i], positions.mirrors[i]
-        advanced_total = total
+        jumps = False
         for path in range(PATHS):
-            own, partner = position[path], positions.partners[i, path]
-            after = board.after[own]
-            for dice in range(1, DICE + 1):  # R3
-                code = np.uint64(after[dice])
+            own, partner, at = position[path], positions.partners[i, path], np.uint64(path)
+            for dice in range(1, DICE + 1):
+                end, layer = np.uint64(End.MOVE_ON + DICE * path + dice - 1), total + np.uint64(dice)
+                code = np.uint64(board.after[own, dice])  # R3
                 if code != NONE:
-                    end = np.uint64(End.MOVE_ON + DICE * path + dice - 1)
-                    layer = total + np.uint64(dice)
                     flipped = np.uint64(board.flip[code])
-                    indices[end, i] = base[layer] + rank_with(board, layer, mirror, partner, flipped)
-            # R8: a move by five dice, after which the same player moves again.
-            code = np.uint64(after[DICE])
-            if code != NONE:
-                end = np.uint64(End.PERFECTION_ON + path)
-                layer = total + np.uint64(DICE)
-                indices[end, i] = base[layer] + rank_with(board, layer, position, np.uint64(path), code)
-            # R7: flip the code after the equilibrium, and insert it into the sorted codes.
-            code = np.uint64(after[1])
-            if code == NONE:
-                code = own
-            else:
-                advanced_total += np.uint64(1)
-            code = np.uint64(board.flip[code])
-            k = path
-            while k > 0 and advanced[k - 1] > code:
-                advanced[k] = advanced[k - 1]
-                k -= 1
-            advanced[k] = code
-        if advanced_total != total:
-            indices[np.uint64(End.EQUILIBRIUM), i] = index_of(board, base, advanced_total, advanced)
+                    other[end, i] = base[layer] + rank_with(board, layer, mirror, partner, flipped)
+                    if power is not None:
+                        power.again[end, i] = base[layer] + rank_with(board, layer, position, at, code)
+                    if dice == DICE:  # R8
+                        perfection = np.uint64(End.PERFECTION_ON + path)
+                        other[perfection, i] = base[layer] + rank_with(board, layer, position, at, code)
+                if power is not None:
+                    code = np.uint64(board.jumped[own, dice])  # R12
+                    if code != NONE:
+                        layer = total + np.uint64(board.progress[code]) - np.uint64(board.progress[own])
+                        flipped = np.uint64(board.flip[code])
+                        power.jumped[end, i] = base[layer] + rank_with(board, layer, mirror, partner, flipped)
+                        mine = base[layer] + rank_with(board, layer, position, at, code)
+                        power.jumped_again[end, i] = mine
+                        if dice == DICE:  # R8
+                            power.jumped[np.uint64(End.PERFECTION_ON + path), i] = mine
+            step = np.uint64(board.after[own, 1])  # R7
+            changed[0, path] = board.flip[own if step == NONE else step]
+            if power is not None:
+                leap = np.uint64(board.jumped[own, 1]) if step == NONE else step
+                jumps |= board.jumped[own, 1] != NONE
+                leap = own if leap == NONE else leap
+                changed[1, path] = own if step == NONE else step
+                changed[2, path], changed[3, path] = board.flip[leap], leap
+                code = np.uint64(board.swapped[own, 0])  # R6
+                if code != NONE:
+                    swap, flipped = np.uint64(End.SWAP_ON + path), np.uint64(board.flip[code])
+                    other[swap, i] = base[total] + rank_with(board, total, mirror, partner, flipped)
+                    power.again[swap, i] = base[total] + rank_with(board, total, position, at, code)
+        everyone = np.uint64(End.EQUILIBRIUM)
+        layer = sort_codes(board, changed[0])
+        if layer != total:
+            other[everyone, i] = index_of(board, base, layer, changed[0])
+            if power is not None:
+                sort_codes(board, changed[1])
+                power.again[everyone, i] = index_of(board, base, layer, changed[1])
+        if power is not None:
+            if jumps:
+                layer = sort_codes(board, changed[2])
+                power.jumped[everyone, i] = index_of(board, base, layer, changed[2])
+            other[np.uint64(End.PASS), i] = index_of(board, base, total, mirror)  # R5
+            power.again[np.uint64(End.PASS), i] = index_of(board, base, total, position)
 
 
 @inlined
-def is_over(board: AnyBoard, codes: Codes) -> Any:
+def is_over(board: Board, codes: Codes) -> Any:
     """Return whether the game has ended, which is when a player has all pieces on numbered spaces (R9)."""
     over = 7  # bit k is set while all pieces of player k are on numbered spaces
     for path in range(PATHS):
@@ -199,8 +225,8 @@ def is_over(board: AnyBoard, codes: Codes) -> Any:
 
 @kernel
 def final_result(board: Board, codes: Codes) -> Any:
-    """Return the result of a finished game for the player to move: 1, 0 or -1 (R10)."""
+    """Return the result of a finished game of two players for the player to move: 1, 0 or -1 (R10)."""
     lead = 0
     for path in range(PATHS):
-        lead += board.standing[codes[path]]
+        lead += board.standing[codes[path], 0] - board.standing[codes[path], 1]
     return np.sign(lead)
