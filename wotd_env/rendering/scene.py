@@ -77,8 +77,6 @@ _FIRST, _LAST = 222, WIDTH - _MARGIN - 8  # left end of the first space, right e
 _GAP = 14  # gap between plain and numbered spaces
 _CARD_Y, _CARD, _CARD_GAP, _BADGE = 480, 98, 12, 36
 
-_ANY = 5  # number of the sign for `powers="any"`
-
 
 class _Board:
     """The coordinates of the spaces of a board, and the size of a piece on a space."""
@@ -347,7 +345,7 @@ def _seats(
                 str(shown[seat]), x + width - 14, _CARD_Y + 44, 25, palette["text"], weight=1.9, anchor=1
             )
         if rules.powers != "none":
-            power = color if rules.powers == "own" else _ANY
+            power = color if rules.powers == "own" else len(POWERS)
             badge = _badge(power, bool(record["used"] >> seat & 1), palette)
             yield Mark(badge, x + width - 12 - _BADGE, _CARD_Y + _CARD - 8 - _BADGE, _BADGE / glyphs.BOX)
 

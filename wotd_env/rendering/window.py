@@ -8,16 +8,12 @@ from __future__ import annotations
 import math
 import os
 from types import SimpleNamespace
-from typing import TYPE_CHECKING
 
 from wotd_env.core.game import Game
 from wotd_env.core.state import States
 from wotd_env.extras import needed_for
 from wotd_env.rendering.raster import render_rgb
 from wotd_env.rendering.scene import HEIGHT, WIDTH
-
-if TYPE_CHECKING:
-    import pygame
 
 FPS = 4
 """Maximum number of pictures per second. Each call waits for its turn, so that people can follow the game."""
@@ -60,24 +56,19 @@ def show_in_window(game: Game, states: States, before: States) -> None:
         close_window()
         _window.shut = True
         return
-    _draw(surface, game, states[:MOST], before[:MOST])
-    pygame.display.flip()
-    _window.clock.tick(FPS)
-
-
-def _draw(surface: pygame.Surface, game: Game, states: States, before: States) -> None:
-    """Draw games side by side, as large as possible."""
-    import pygame
-
-    columns = math.ceil(math.sqrt(len(states)))
-    rows = math.ceil(len(states) / columns)
+    # Draw the games side by side, as large as possible.
+    games = min(len(states), MOST)
+    columns = math.ceil(math.sqrt(games))
+    rows = math.ceil(games / columns)
     width = max(1, min(surface.get_width() // columns, surface.get_height() // rows * WIDTH // HEIGHT))
     surface.fill("black")
-    for i in range(len(states)):
+    for i in range(games):
         pixels = render_rgb(game, states[i : i + 1], before[i : i + 1], width=width)
         left = (surface.get_width() - columns * width) // 2 + i % columns * width
         top = (surface.get_height() - rows * len(pixels)) // 2 + i // columns * len(pixels)
         surface.blit(pygame.surfarray.make_surface(pixels.swapaxes(0, 1)), (left, top))
+    pygame.display.flip()
+    _window.clock.tick(FPS)
 
 
 def close_window() -> None:
