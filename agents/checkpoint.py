@@ -50,11 +50,11 @@ def load(path: Path) -> dict[str, Any]:
     except OSError as error:
         raise CheckpointError(f"the checkpoint cannot be read: {error}") from error
     data, digest = file[:-32], file[-32:]
-    if sha256(data).digest() != digest:  # PyTorch's archives have no checksum of their directory
+    if sha256(data).digest() != digest:  # PyTorch does not check the ZIP directory of its files
         raise CheckpointError(f"{path} is damaged, or not a checkpoint of train.py. {CURE}")
     try:
         content = th.load(io.BytesIO(data), map_location="cpu", weights_only=True)
-    except Exception as error:  # torch raises almost any kind of exception
+    except Exception as error:  # for damaged files, torch can raise any exception
         why = _short(repr(error))
         raise CheckpointError(f"{path} is damaged, or not a checkpoint of train.py: {why}. {CURE}") from error
     if not isinstance(content, dict) or content.pop("format", None) != FORMAT:
@@ -65,7 +65,7 @@ def load(path: Path) -> dict[str, Any]:
 def check(name: str, saved: Any, like: Any) -> None:
     """Check that a value from a checkpoint has the types, keys and tensor shapes of `like`.
 
-    A list in `like` matches any list, and an empty dict matches any dict.
+    A list in `like` matches any list; an empty dict in `like` matches any dict.
 
     Raises:
         CheckpointError: if a type, key or shape differs. The message starts with `name`.
@@ -84,7 +84,7 @@ def check(name: str, saved: Any, like: Any) -> None:
 
 
 def load_adam(optimizer: th.optim.Optimizer, saved: dict[int, Any]) -> None:
-    """Load a saved state of Adam, which is empty before the first step.
+    """Load a saved state of Adam; `saved` is empty if Adam has not taken a step.
 
     Raises:
         CheckpointError: if the state does not fit the weights.

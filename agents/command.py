@@ -27,15 +27,15 @@ from wotd_env import Rules, files
 from wotd_env.core.rules import options_of
 from wotd_env.policies import POLICIES
 
-NO_ROOM = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)  # the values of errno that mean that the disk is full
+NO_ROOM = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)  # errno values that mean that the disk is full
 
 
 def parse(arguments: Sequence[str], learners: dict[str, str] = LEARNERS) -> tuple[Any, Any]:
     """Parse the command line; return the module of the learner and the settings of the run.
 
     Raises:
-        CheckpointError: if the run to resume is missing or has another learner, or if its settings name code and the
-            user has not repeated their options.
+        CheckpointError: if the run to resume is missing or has another learner, or if a setting of this run names
+            code and the option of the setting is not repeated in `arguments`.
         SystemExit: for `--help` and for wrong arguments.
     """
     named = arguments[0] if arguments and not arguments[0].startswith("-") else None
@@ -93,7 +93,7 @@ def main(arguments: Sequence[str] | None = None, learners: dict[str, str] = LEAR
 
 
 def work(run: Run, console: Console) -> int:
-    """Train, then show the next commands and the strength of the policy; return the exit code."""
+    """Train, then show the strength of the policy and commands that use it; return the exit code."""
     say = functools.partial(console.print, soft_wrap=True, markup=False)
     say(f"Run folder {run.folder}")
     try:
@@ -121,7 +121,7 @@ def work(run: Run, console: Console) -> int:
 def train(run: Run, console: Console) -> dict[str, Counts]:
     """Train, measure the strength, and write the results to the run folder.
 
-    In a terminal a bar shows the progress. A line shows the strength at each milestone.
+    Print a line with the strength at each milestone. In a terminal, also show a progress bar.
     """
     bar, shown = Progress(console=console, transient=True), 0
     task = bar.add_task(run.unit, total=run.total)
@@ -133,7 +133,7 @@ def train(run: Run, console: Console) -> dict[str, Counts]:
             shown = len(run.curve)
             latest = run.curve[-len(run.references) :]
             wins = ", ".join(f"{row.opponent} {row.wins / row.games:.0%}" for row in latest)
-            done = latest[0].done  # a resumed run first shows its last milestone
+            done = latest[0].done  # can be before run.done: a resumed run first shows its last milestone
             console.print(f"{done / run.total:4.0%}  {done:,} {run.unit}, wins: {wins}", soft_wrap=True)
 
     try:
@@ -176,12 +176,12 @@ def resume_command(run: Run) -> str:
 
 
 def policy_name(folder: Path) -> str:
-    """Return the name of the policy in a run folder: the path, with `./` in front if another policy has this name."""
+    """Return the name of the policy in a run folder: the path, with `./` in front if it equals a bundled name."""
     return f"./{folder}" if str(folder) in POLICIES else str(folder)
 
 
 def command(program: str, *arguments: str | Path) -> str:
-    """Return a command line that starts a program of this Python's environment, for a shell in the current folder."""
+    """Return a command line that starts a program of the current environment, for a shell in the current folder."""
     path, where = Path(sys.executable), Path.cwd()
     path = path if program == "python" else path.with_name(program)
     if shutil.which(program) != str(path):
@@ -190,6 +190,6 @@ def command(program: str, *arguments: str | Path) -> str:
 
 
 def _program() -> list[str]:
-    """Return the arguments of Python that start this program: `train.py`, or -m and a module."""
+    """Return the arguments of `python` that start this program: the path of train.py, or `-m` and a module."""
     spec = getattr(sys.modules["__main__"], "__spec__", None)
     return ["-m", spec.name] if spec else [sys.argv[0]]

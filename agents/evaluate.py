@@ -19,10 +19,10 @@ MEASURING = 1 << 63
 """Seed of the measurements at milestones. Training games have smaller seeds."""
 
 FINAL = MEASURING + (1 << 32)
-"""Seed of the final measurement: new games, because the games at milestones may have influenced the settings."""
+"""Seed of the final measurement. It gives new games, because the results at milestones may influence the settings."""
 
 GRADED = 2000  # number of games against perfect play, to grade a finished run
-SMALL = 2  # boards with at most this many plain spaces are solved in seconds if no table exists
+SMALL = 2  # a board without a table is solved, in seconds, if it has at most this many plain spaces
 
 
 class Counts(NamedTuple):
@@ -35,7 +35,7 @@ class Counts(NamedTuple):
 
 
 class Measurement(NamedTuple):
-    """A point of the learning curve: games against one opponent after some training."""
+    """A point of the learning curve: the results of games against one opponent at a milestone."""
 
     done: int  # decisions or turns that the network has learned from
     seconds: float  # processor time so far
@@ -137,9 +137,10 @@ def in_percent(count: int, total: int) -> str:
 def strength(policy: str, rules: Rules, results: dict[str, Counts]) -> str:
     """Return the strength of a policy in words: against perfect play if possible, else against a reference.
 
-    Against perfect play, the share of games won is one half minus half of the regret per game. The regret needs the
-    extra `arena` and a table of the solved board in the cache folder. A missing table of a board of at most `SMALL`
-    plain spaces is made. The last entry of `results` counts the games against the strongest reference.
+    Against perfect play, the share of games won is one half minus half of the regret per game. Measuring the regret
+    needs the extra `arena` and a table of the solved board in the cache folder. If the table is missing and the board
+    has at most `SMALL` plain spaces, the board is solved. The last entry of `results` counts the games against the
+    strongest reference.
     """
     opponent, counts = list(results.items())[-1]
     share = 100 * counts.wins / counts.games

@@ -30,22 +30,22 @@ from wotd_env.core.state import States
 from wotd_env.policies.onnx import ENCODING, RULES
 from wotd_env.policy import check_made_for, seen_in
 
-LARGE = 64  # integer tables of at least this size are stored in 16 bits
+LARGE = 64  # integer tables with at least this many entries are stored in 16 bits
 
 
 class NetworkPolicy:
-    """Plays the legal action with the largest logit of a network or, if `sample`, an action drawn by probability.
+    """Plays the legal action with the largest logit or, if `sample`, a legal action drawn from the softmax.
 
     The network, such as `agents.layers.Network`, takes observations, float (N, D), in the encoding `encoding`. It
-    returns a tuple whose first item is the logits, (N, A). Its attribute `rules` contains the rules that it was made
-    for.
+    returns a tuple whose first item is the logits, (N, A). Its attribute `rules` contains the rules that the network
+    was made for.
     """
 
     def __init__(self, network: Any, sample: bool = False, encoding: str = "one_hot") -> None:
         self.network, self.sample, self.encoding = network, sample, encoding
 
     def act(self, game: Game, state: States, rng: np.random.Generator) -> NDArray[np.int64]:
-        """Choose actions, see `wotd_env.Policy`; raise ValueError if the network was made for other rules."""
+        """Return actions, int64 (N,), for games STATE (N,); raise ValueError if the network is for other rules."""
         self.check_rules(game.rules)
         observation = th.from_numpy(seen_in(self.encoding, game).observe(state)).float()
         with th.no_grad():
@@ -74,7 +74,7 @@ class _Logits(nn.Module):
 
 
 def to_onnx(network: Any) -> bytes:
-    """Return a network as ONNX.
+    """Return the content of an ONNX file with a network.
 
     The inputs are `observation`, int8 (N, D), and `action_mask`, int8 (N, A). The output is `logits`, float32 (N, A);
     illegal actions have the smallest float32. N, the batch size, is dynamic. The metadata contain the rules and the
@@ -126,7 +126,7 @@ def load(run: Path | str) -> NetworkPolicy:
     For a run of TD(lambda), pass the run folder itself to `wotd_env.make_policy`.
 
     Raises:
-        CheckpointError: if the checkpoint is missing or damaged, or if its network is of another kind.
+        CheckpointError: if the checkpoint is missing or damaged, or if the run is of another learner.
     """
     path = Path(run) / CHECKPOINT
     saved = checkpoint.load(path)

@@ -10,8 +10,8 @@ Powers (R12) add `POWER_ENDS` ends:
 - on each path, a move by 1 to 5 dice with dragons as the path's element (wood) and a jump by 1 to 5 dice (earth);
 - an equilibrium with dragons (wood), an equilibrium with jumps (earth), and the pass by fear (water).
 
-The tiger (metal) adds a re-roll. This re-roll uses the power, so the ends after it have other values. An extra turn by
-rebirth (fire) is part of the value of an end.
+The tiger (metal) adds a re-roll. This re-roll uses the power, so the ends that follow it have other values. An extra
+turn by rebirth (fire) is part of the value of an end.
 
 From the values of the ends the planner computes the exact value of every hold, in passes over the 252 rolls and the 462
 sets of kept dice (keeps). The value of a hold is the expected value of the end that optimal play reaches. So its
@@ -90,23 +90,23 @@ def _others(powers: bool) -> NDArray[np.int64]:
 
 
 MOVES, SWAPS, OTHERS = _moves(), _others(powers=False), _others(powers=True)
-FIRST_END = NUM_KEEPS  # row of the first end in a work array; the rolls and keeps have the rows before
+FIRST_END = NUM_KEEPS  # row of the first end in a work array, after the rows of the rolls and keeps
 MOVE_ROWS, PASS_ROW = (FIRST_END + MOVES).astype(np.uint64), np.uint64(FIRST_END + PASSED)
 FEAR_ROW = np.uint64(FIRST_END + FEARED)
 
-# SIZES[k] contains the indices of all keeps of k dice. They are a range; keeps of more dice have lower indices.
+# SIZES[k] contains the indices, which are consecutive, of all keeps of k dice. Keeps of more dice have lower indices.
 SIZES = [np.flatnonzero(DICE - size == UNROLLED_DICE) for size in range(DICE + 1)]
 
 
 def planned_holds(ends: th.Tensor, roll: th.Tensor, rerolls: th.Tensor) -> th.Tensor:
-    """Return the values of the holds, (N, 32). Positions without re-rolls have zeros.
+    """Return the values of the holds, float32 (N, 32). In positions without re-rolls they are 0.
 
     Args:
         ends: float (N, 1, ENDS), the values of the ends of the turn. With powers, the shape is (N, 2, ENDS +
-            POWER_ENDS). The second row applies after the last re-roll. It differs from the first row if the last
-            re-roll uses the tiger.
+            POWER_ENDS): index 1 contains the values of turns that end after the last re-roll, and index 0 contains
+            the values of turns that end earlier. The values differ if the last re-roll uses the tiger.
         roll: int64 (N,), the indices of the current rolls.
-        rerolls: int64 (N,), re-rolls left, 0 to 2, plus 1 with the tiger.
+        rerolls: int64 (N,), the number of re-rolls left: 0 to 2, plus 1 if the tiger can be used.
     """
     plan: Any = _by_tensors if th.onnx.is_in_onnx_export() else _Planned.apply
     planned: th.Tensor = plan(ends, roll, rerolls)
@@ -114,7 +114,7 @@ def planned_holds(ends: th.Tensor, roll: th.Tensor, rerolls: th.Tensor) -> th.Te
 
 
 def _by_tensors(ends: th.Tensor, roll: th.Tensor, rerolls: th.Tensor) -> th.Tensor:
-    """Compute `planned_holds` with operations that ONNX has; about ten times slower than `_Planned`."""
+    """Compute `planned_holds` with operations of ONNX only; this is about ten times slower than `_Planned`."""
     stop, last = (_stops(ends[:, i]) for i in (0, -1))
     kept = th.from_numpy(HOLD_KEEP.astype(np.int64))[roll]
     expected = _means(last)
@@ -182,12 +182,12 @@ def _emit_after_moves(builder: Any, rows: list[Any]) -> Any:
 
 
 after_moves = row_operation(_emit_after_moves)
-"""Kernel `after_moves(rows, out, (a, b, c))`: write the larger of rows `a` and `b`, but `c` where `a` is impossible."""
+"""Kernel `after_moves(rows, out, (a, b, c))`: write max(a, b), or c for positions in which a is impossible."""
 
 
 @kernel
 def stop(ends: Any, after: Any, first: Any, lanes: Any, work: Any) -> None:
-    """Write the value of stopping with each roll, from `ends[:, after]`, for `lanes` positions from `first` on."""
+    """Write the value of stopping with each roll to `work`, for `lanes` positions from `first`, by `ends[:, after]`."""
     for lane in range(lanes):
         for end in range(ends.shape[2]):
             work[FIRST_END + end, lane] = ends[first + lane, after, end]
@@ -204,7 +204,7 @@ def stop(ends: Any, after: Any, first: Any, lanes: Any, work: Any) -> None:
 
 @kernel
 def best_end(ends: Any, roll: Any) -> Any:
-    """Return the best end of the turn that a final roll offers, given the values of the ends."""
+    """Return the index of the best end that the final roll allows; `ends` contains the values of all ends."""
     powers = len(ends) > ENDS
     chosen = MOVES[roll, 0]
     for end in MOVES[roll, 1:]:
@@ -222,8 +222,8 @@ def best_end(ends: Any, roll: Any) -> Any:
 
 @kernel
 def value_holds(ends: Any, roll: Any, rerolls: Any, work: Any, out: Any) -> None:
-    """Write the values of the holds, (N, 32), for positions with re-rolls left."""
-    tiger = ends.shape[1] - 1  # the index of the ends after the last re-roll
+    """Write the values of the holds to `out`, (N, 32), for positions with re-rolls left."""
+    tiger = ends.shape[1] - 1  # the index in `ends[i]` that applies after the last re-roll
     n = out.shape[0]
     for first in range(0, n, LANES):
         lanes = min(LANES, n - first)
@@ -250,12 +250,13 @@ def value_holds(ends: Any, roll: Any, rerolls: Any, work: Any, out: Any) -> None
 
 @kernel
 def credit_ends(ends: Any, roll: Any, rerolls: Any, gradient: Any, work: Any, out: Any) -> None:
-    """Write the gradients of `ends`, in the same shape, from the gradients of the holds, (N, 32)."""
+    """Write the gradients of `ends` to `out`, of the same shape, given the gradients of the holds, (N, 32)."""
     tiger = ends.shape[1] - 1
     n = out.shape[0]
+    # `mass` and `stopped` are gradients: of the values of the keeps, and of the values of stopping with each roll.
     mass = np.zeros(NUM_KEEPS, np.float32)
     stopped = np.zeros(NUM_ROLLS, np.float32)
-    # `means` and `bests` are the values of the keeps before and after the kernel `best`. Their first index is the
+    # `means` and `bests` are the values of the keeps before and after a call of `best`. Their first index is the
     # number of re-rolls that follow, minus one.
     means = np.empty((REROLLS, NUM_KEEPS, LANES), np.float32)
     bests = np.empty((REROLLS, NUM_KEEPS, LANES), np.float32)

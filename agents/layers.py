@@ -21,9 +21,9 @@ from wotd_env.core.rules import DICE, DRAGON, MAX_PLAYERS, NUMBERED, PATHS, RERO
 from wotd_env.planning.learned import LEAD
 
 AFTER = 32  # units of the hidden layer for positions after the turn
-SCALE = 10.0  # factor of the values of ends; if large, the scores of holds differ early in training
+SCALE = 10.0  # factor of the values of ends; if it is large, the scores of holds differ early in training
 PATHLESS = Action.FIRST_SWAP - Action.EQUILIBRIUM  # number of actions without a path
-COUNTS = DICE + 1  # how many different numbers of dice can show a face: 0 to 5
+COUNTS = DICE + 1  # number of possible counts of dice that show one face: 0 to 5
 
 
 def register(module: nn.Module, **constants: th.Tensor) -> None:
@@ -33,7 +33,7 @@ def register(module: nn.Module, **constants: th.Tensor) -> None:
 
 
 def sorted_faces(dice: th.Tensor) -> th.Tensor:
-    """Return the faces of the sorted dice, int64 (N, 5), all `DRAGON + 1` before the first roll.
+    """Return the faces of the sorted dice, int64 (N, 5); all faces are `DRAGON + 1` before the first roll.
 
     `dice`, (N, 6, 6), contains the number of dice that show each face, one-hot.
     """
@@ -45,8 +45,8 @@ def sorted_faces(dice: th.Tensor) -> th.Tensor:
 class KeptDice(nn.Module):
     """Scores each hold by a sum of eight scores.
 
-    Six scores depend on the numbers of kept dice of each face. The other two scores depend on the number of all kept
-    dice and on the number of different kept elements.
+    Each face has a score that depends on the number of kept dice with this face. The other two scores depend on the
+    number of all kept dice and on the number of different kept elements.
     """
 
     held: th.Tensor  # (32, 5): whether a hold keeps a die
@@ -72,19 +72,19 @@ class KeptDice(nn.Module):
 
 
 class Afterstates(nn.Module):
-    """The values of the ends of a turn for the observer, computed from the positions after the turn.
+    """The values of the ends of a turn for the observer (the seat to act), from the positions after the turn.
 
-    As in `wotd_env.planning.learned`, the pieces of the observer and of another player on a path select a row of
-    weights. The rows for all other players and all paths are added up. A move or swap changes only the rows of its
-    path. The standing of the game selects one more row. The standing consists of three numbers: the observer's pieces
-    on numbered spaces, the most such pieces of any other player, and the observer's lead in points.
+    For each path and each other player, the spaces of the observer's piece and of the other player's piece select a row
+    of weights, as in `wotd_env.planning.learned`. All selected rows are added up. A move or swap changes only the rows
+    of its path. The standing of the game selects one more row. The standing consists of three numbers: the observer's
+    pieces on numbered spaces, the most such pieces of any other player, and the observer's lead in points.
 
     `of_path` is the number of inputs for each path, and `of_board` is the number of inputs for the whole game. Both
     numbers exclude the dice. The first layer has `width` units.
     """
 
-    others: th.Tensor  # (n - 1, 1): the first row of each other player
-    exchanged: th.Tensor  # (pairs, n): for each pair, all seats with the pair exchanged
+    others: th.Tensor  # (n - 1, 1): the first row of weights for each other player
+    exchanged: th.Tensor  # (pairs, n): for each pair of seats, the list of all seats with this pair exchanged
     perfect: th.Tensor  # (E, 1): 1 for ends by five dice, which earn one further turn (R8)
 
     def __init__(self, rules: Rules, of_path: int, of_board: int, width: int) -> None:
@@ -178,7 +178,7 @@ class Afterstates(nn.Module):
     def standings(self, changed: th.Tensor, free: th.Tensor) -> th.Tensor:
         """Return the index of the row for the standing at each end, int64 (N, E).
 
-        `changed`, int64 (N, C, n, 5), contains the spaces of all pieces after each change; `free` is as in `ends`.
+        `changed`, int64 (N, C, n, 5), contains the spaces of all pieces after each change; `ends` describes `free`.
         """
         points = (changed - self.plain).clamp(min=0).transpose(2, 3)
         score = self.ends(points, free)
@@ -196,7 +196,7 @@ def possible(
 
 
 def turn_ends(moved: th.Tensor, swapped: th.Tensor, advanced: th.Tensor, passed: th.Tensor) -> th.Tensor:
-    """Return the values of the power-free ends in the order of `agents.holds`, (N, ENDS)."""
+    """Return the values of the ends that use no power, in the order of `agents.holds`, (N, ENDS)."""
     best_swap = swapped.amax(2, keepdim=True)
     return th.cat([th.cat([moved, best_swap], 2).flatten(1), advanced, best_swap.amax(1), passed], 1)
 
@@ -252,7 +252,7 @@ class Planned(nn.Module):
         plain, used = self.afterstates(at, goals, of_path, of_board, held)
         moved, swapped, advanced, passed = possible(plain, free, still)
         advances = free[:, :, 0].any(1, True)
-        if used:  # fear needs a possible move (R12)
+        if used:  # an equilibrium that moves no piece is not a move; fear needs a move (R12)
             advanced = advanced.masked_fill(~advances, IMPOSSIBLE)
         ends = turn_ends(moved, swapped, advanced, passed)
         dice, dragons = count[:, :DRAGON, None], count[:, DRAGON:, None]

@@ -7,11 +7,11 @@ actions are expectations,
 
     A(s, a) = Q(s, a) - sum over b of old(b | s) Q(s, b),
 
-where old is the policy that plays. So PPO's objective with a KL penalty is exact, too. In a state s it is
+where old is the policy that plays. So PPO's objective with a KL penalty is exact, too. In a state s, this objective is
 
     J(pi) = sum over a of pi(a | s) A(s, a) - beta KL(pi || old) + tau H(pi),
 
-with the entropy H. The policy m that maximizes J is known in closed form:
+where H is the entropy. The policy m that maximizes J is known in closed form:
 
     m(a | s) = old(a | s)^(beta / (beta + tau)) exp(A(s, a) / (beta + tau)) / normalization.
 
@@ -19,8 +19,8 @@ The loss is the cross-entropy of pi with m. The gradient of J itself would be pr
 would learn slowly about actions that it rarely plays. A, beta and tau are in equity, the result of a game from -1 to 1.
 
 In an *update* the network plays all seats of its games (`play`), then takes gradient steps (`learn`). The critic plays
-and learns at the same time, in a second thread. Both threads use the critic of the last update, so equal settings give
-equal weights with any number of threads. Nothing from earlier runs is used, except with `--critic`.
+and learns at the same time, in a second thread. Both threads use the critic from before the update, so equal settings
+give equal weights with any number of threads. Nothing from earlier runs is used, except with `--critic`.
 """
 
 import dataclasses
@@ -93,7 +93,7 @@ PRESETS = {"quick": Settings(), "standard": Settings(preset="standard", updates=
 
 
 def log_probabilities(network: Network, observation: th.Tensor, mask: th.Tensor) -> th.Tensor:
-    """Return the log probabilities of all actions, (N, A): a large negative number for illegal ones."""
+    """Return the log probabilities of all actions, (N, A); illegal actions have large negative numbers."""
     logits: th.Tensor = network(observation.float())[0]
     return logits.masked_fill(mask == 0, -1e9).log_softmax(1)
 
@@ -115,8 +115,8 @@ def play(
 ) -> Decisions:
     """Play `steps` decisions in each of G games, in place, and return these G * steps decisions.
 
-    The network plays all seats; `rng` draws actions with the network's probabilities. The games, STATE (G,), are at a
-    decision. A finished game is followed by a new one.
+    The network plays all seats; `rng` draws actions with the network's probabilities. Every game of `state`, STATE
+    (G,), is at a decision. A finished game is followed by a new one.
     """
     played = []
     for _ in range(steps):
@@ -187,7 +187,7 @@ class Run(runs.Run):
         self.optimizer = th.optim.Adam(self.network.parameters(), lr=settings.learning_rate, fused=True)
         # The critic's games have the seeds from seed << 32 on. The network's games must have other seeds.
         self.state = self.game.reset(settings.games, seed=(settings.seed << 32) + (1 << 31))
-        self.critic: td.Run | None = None  # training run; None if the critic is not learned
+        self.critic: td.Run | None = None  # its training run; None if this run learns no critic
         if settings.critic == "learn":
             self.critic = td.Run(critic_settings(settings))
         else:
@@ -195,7 +195,7 @@ class Run(runs.Run):
             self.given: Value = settings.policy("critic", Planner, what).value
 
     def update(self) -> dict[str, float]:
-        """Play and learn once with the critic of the last update; the critic learns at the same time."""
+        """Play and learn once, with a copy of the critic; at the same time the critic plays and learns."""
         settings, done = self.settings, self.updates / self.settings.updates
         value = self.critic.value if self.critic else self.given
         critic_update = self.beside(self.critic.update if self.critic else dict)
@@ -221,7 +221,7 @@ class Run(runs.Run):
 
 
 def critic_settings(settings: Settings) -> td.Settings:
-    """Return the settings of the critic: a preset of `td`, scaled to `critic_turns` in each update."""
+    """Return a preset of `td` for the critic, with `games` and `batches` scaled to `critic_turns` per update."""
     preset = td.PRESETS["quick" if settings.rules.players == 2 else "many"]
     games = max(settings.critic_turns // preset.turns, 1)
     batches = max(preset.batches * games // preset.games, 1)

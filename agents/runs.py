@@ -62,7 +62,7 @@ class Run:
     defines `update`, and overrides other methods as needed.
 
     Args:
-        settings: the settings; `folder` must be set.
+        settings: the settings of the learner; `folder` must not be None.
     """
 
     learner: ClassVar[str]  # a key of `LEARNERS`
@@ -71,7 +71,7 @@ class Run:
     fixed: ClassVar[tuple[str, ...]]  # names of the settings that cannot change when a run is resumed
     network: nn.Module
     optimizer: th.optim.Optimizer
-    state: States  # (G,): the games that the learner learns from
+    state: States  # STATE (G,): the games that the learner learns from
 
     def __init__(self, settings: Any) -> None:
         assert settings.folder is not None
@@ -80,9 +80,9 @@ class Run:
         self.game = Game(settings.rules)
         self.references = {name: make_policy(name) for name in REFERENCES}
         self.curve: list[Measurement] = []
-        self.milestone = -1  # the last milestone passed; -1 before the untrained network is measured
+        self.milestone = -1  # number of the last milestone; -1 before the untrained network is measured
         self.updates = 0  # number of finished updates, out of `settings.updates`
-        self.board: SummaryWriter | None = None  # TensorBoard's writer while `tensorboard` is open
+        self.board: SummaryWriter | None = None  # TensorBoard's writer, inside the context `tensorboard`
         self.stop = False  # set it to save the run and stop after the current update
         self._start = time.process_time()
         self._second: Executor | None = None
@@ -100,11 +100,11 @@ class Run:
         return int(self.settings.games * self.settings.steps)
 
     def policy(self) -> Policy:
-        """Return the policy to measure, by default the one that plays the most likely actions."""
+        """Return the policy to measure; by default it plays the network's most likely actions."""
         return NetworkPolicy(self.network)
 
     def update(self) -> dict[str, float]:
-        """Play, learn, and count the update; return numbers for TensorBoard."""
+        """Play, learn, and increase `updates`; return named numbers for TensorBoard."""
         raise NotImplementedError
 
     def parts(self) -> dict[str, Any]:
@@ -147,7 +147,7 @@ class Run:
     # ------------------------------------------------------------------------------------------ starting, resuming
 
     def begin(self) -> Self:
-        """Make the run folder and write a first checkpoint; raise the same errors as `opened`."""
+        """Make the run folder and write a first checkpoint; raise OSError if the folder is not empty or unwritable."""
         make_folder(self.folder)
         self.save()
         self.write_config()
@@ -155,7 +155,7 @@ class Run:
 
     @classmethod
     def read_settings(cls, folder: Path) -> Any:
-        """Return the settings of the run in a folder, to resume the run. Missing settings have their defaults.
+        """Return the settings of the run in a folder, to resume the run. A setting missing there has its default.
 
         Ask the user before you load a policy that the settings name, see `code_options`.
 
@@ -175,11 +175,11 @@ class Run:
 
     @classmethod
     def resume(cls, settings: Any) -> Self:
-        """Resume the run in `settings.resume`. The policies that the settings name are loaded, see `code_options`.
+        """Resume the run in `settings.resume`. This loads the policies that the settings name, see `code_options`.
 
         Raises:
-            CheckpointError: if the checkpoint cannot be used, or if a setting names an unusable policy or device. No
-                file is changed.
+            CheckpointError: if the checkpoint cannot be used, or if a setting names an unusable policy or device. In
+                these cases no file is changed.
             OSError: if the folder cannot be written to.
         """
         before = cls.read_settings(settings.resume)
@@ -249,7 +249,7 @@ class Run:
     def after_update(self, progress: Callable[[Any], None]) -> None:
         """Measure and save at a milestone, save and stop if `stop` is set, then call `progress`.
 
-        The errors are the same as in `train`.
+        Raise Stopped if `stop` is set, and OSError if a file cannot be written.
         """
         reached = self._milestones_reached()
         if reached > self.milestone:
@@ -279,7 +279,7 @@ class Run:
 
     @contextmanager
     def tensorboard(self) -> Iterator[None]:
-        """Open TensorBoard's writer for `log`. Points that a killed process wrote after its checkpoint are dropped."""
+        """Open TensorBoard's writer for `log`. Points that a killed process wrote after its last save are dropped."""
         # Without this hook, TensorBoard's thread would print the same write error that this thread raises.
         hook, others = threading.excepthook, set(threading.enumerate())
         threading.excepthook = lambda args: None if args.exc_type is OSError else hook(args)
@@ -298,7 +298,7 @@ class Run:
         return min(self.done, self.total) * int(self.settings.milestones) // self.total
 
     def measure(self, games: int, seed: int = MEASURING) -> dict[str, Counts]:
-        """Play at least `games` games against each reference; return the results by reference."""
+        """Play at least `games` games against each reference; return the results by the reference's name."""
         policy, opponents = self.policy(), self.references.items()
         return {name: measure(self.game, policy, opponent, games, seed) for name, opponent in opponents}
 
@@ -326,12 +326,12 @@ class Run:
 
 @contextmanager
 def opened(kind: type[Run], settings: Any) -> Iterator[Any]:
-    """Lock the run folder, and yield the run: resumed from `settings.resume`, or started in `settings.folder`.
+    """Lock the run folder, and yield the run: the resumed run in `settings.resume`, or a new run in `settings.folder`.
 
     Raises:
         CheckpointError: if another training run uses the folder, or the run cannot be resumed.
         SettingError: if a setting names a policy or device that cannot be used.
-        OSError: if the folder is not empty, or cannot be written to.
+        OSError: if the folder of a new run is not empty, or if the folder cannot be written to.
     """
     if settings.resume:
         with locked(settings.resume):

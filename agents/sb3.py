@@ -1,8 +1,8 @@
 """MaskablePPO of Stable-Baselines3 by self-play, rewarded by the results of games only: `python train.py sb3`.
 
-This is the baseline for other algorithms: no planner, no learned critic of another run, no shaped rewards. The learner
-plays one seat of each game. In some games, an earlier snapshot of the network or `greedy` plays the other seats. In the
-remaining games, the current network plays the other seats. A snapshot is stored at every milestone.
+This is the baseline for other algorithms. It uses no planner, no critic of another run and no shaped rewards. The
+learner plays one seat of each game. In some games, an earlier snapshot of the network or `greedy` plays the other
+seats. In the remaining games, the current network plays the other seats. A snapshot is stored at every milestone.
 """
 
 import copy
@@ -105,11 +105,11 @@ class ActorCritic(nn.Module):
         return logits, self.value(game)
 
     def forward_actor(self, observation: th.Tensor) -> th.Tensor:
-        """Return the logits only."""
+        """Return the logits (N, A) of observations, float (N, D)."""
         return self.forward(observation)[0]
 
     def forward_critic(self, observation: th.Tensor) -> th.Tensor:
-        """Return the value only."""
+        """Return the value (N, 1) of observations, float (N, D)."""
         return self.forward(observation)[1]
 
 
@@ -129,13 +129,13 @@ class PathPolicy(MaskableActorCriticPolicy):
 def make_model(settings: Settings, env: VecEnv) -> MaskablePPO:
     """Return an untrained model for `env`. The seed takes effect at the next reset of `env`.
 
-    Also set torch's number of threads, because sums depend on it, and make operations on a GPU deterministic. Raise
-    SettingError if a tensor cannot be made on the device.
+    Also set torch's number of threads, because the order of sums depends on it, and make operations on a GPU
+    deterministic. Raise SettingError if a tensor cannot be made on the device.
     """
     th.set_num_threads(settings.threads)
     try:
         (number := th.zeros((), device=settings.device)).item()
-    except Exception as error:  # torch raises almost any kind of exception
+    except Exception as error:  # torch can raise any exception here
         why = str(error).splitlines()[0]
         message = f"device must be cpu or another device of torch, got {settings.device!r}: {why}"
         raise SettingError(message) from error
@@ -157,7 +157,7 @@ def make_model(settings: Settings, env: VecEnv) -> MaskablePPO:
         seed=settings.seed,
         device=number.device,
     )
-    # SB3 has called `env.seed(settings.seed)`, so game i + 1 of seed s would be game i of seed s + 1. Set other seeds.
+    # SB3 has called `env.seed(settings.seed)`. With its seeds, game i + 1 of seed s is game i of seed s + 1.
     env.seed(settings.seed << 32)
     return model
 

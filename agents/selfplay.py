@@ -21,18 +21,18 @@ from wotd_env.policy import Policy, ask
 class SelfPlayVecEnv(SharedVecEnv):
     """N games, in each of which the learner has one seat.
 
-    Observations are int8 (N, D), rewards float32 (N,), masks int8 (N, A). A truncated game (R16) is finished like any
-    other, with the result 0. Observations count down to the truncation, so a learner must not bootstrap at the end of
-    a truncated game.
+    Observations are int8 (N, D), rewards float32 (N,), masks int8 (N, A). A truncated game (R16) counts as finished,
+    with the reward 0. Observations count down to the truncation, so a learner must not bootstrap at the end of a
+    truncated game.
 
     Args:
         game: the game.
-        opponents: N policies. Policy i plays all seats of game i except the learner's. Games of the same policy are
-            played together.
+        opponents: N policies. Policy i plays all seats of game i except the learner's. Games with the same
+            policy are played in one batch.
         seed: the only source of randomness.
 
     Attributes:
-        state: STATE (N,), every game at a decision of the learner's seat.
+        state: STATE (N,), in which every game is at a decision of the learner's seat.
         seat: int8 (N,), the learner's seats.
         rng: the generator that draws the seats and the opponents' actions. It may be replaced between steps.
     """

@@ -29,7 +29,7 @@ LIMITS = {
     Positive: lambda value: 0 < value < math.inf,
     NotNegative: lambda value: 0 <= value < math.inf,
 }
-"""Types of settings with limits, which `Settings` checks. `LIMITS` contains the tests of real numbers."""
+"""For each type of real-valued setting, the test that its values must pass. `Settings` applies the tests."""
 
 
 class SettingError(ValueError):

@@ -1,8 +1,8 @@
 """TD(lambda) by self-play on whole turns: `python train.py td`.
 
-A small network learns the value of the positions before a turn. Given the network, the exact turn planner returns the
-value of the turn and plays it. So dice, holds and moves need no learning, and the targets have no noise from dice. For
-a turn from position s to position s',
+A small network learns the value of the positions before a turn. Given these values, the exact turn planner computes the
+expected value of a turn and plays the turn. So dice, holds and moves need no learning, and the targets have no noise
+from dice. For a turn from position s to position s',
 
     target(s) = plan(s) + lambda * (target(s') - value(s')),
 
@@ -10,10 +10,10 @@ where `value` is the network, and `plan` is the planner's exact expectation of `
 the result of the game minus the luck of its dice. In the last turn of a game, in the last turn of an update, and in a
 turn that ends with a random move, the target is just `plan(s)`.
 
-An *update* takes gradient steps on the turns that the last updates played (`Run.learn`). At the same time it plays new
-turns in all games (`self_play`), with the averaged weights from before these steps. The network with the averaged
-weights also computes the targets, and is the result of the run. Equal settings give equal weights with any number of
-threads.
+An *update* takes gradient steps on the turns that the last `replay` updates played (`Run.learn`). At the same time it
+plays new turns in all games (`self_play`), with the averaged weights from before these steps. The network with the
+averaged weights also computes the targets, and is the result of the run. Equal settings give equal weights with any
+number of threads.
 """
 
 import functools
@@ -100,8 +100,8 @@ class Settings(settings.Settings):
 PRESETS = {
     "quick": Settings(),
     "standard": Settings(preset="standard", updates=7000, milestones=40),
-    # With more seats and longer games, more turns lie between a position and its consequences. So lambda is larger,
-    # and `replay` is smaller: targets that an earlier network made are dropped sooner.
+    # With more seats and longer games, more turns lie between a position and its consequences. So lambda is larger.
+    # `replay` is smaller, so that targets computed by earlier networks are dropped sooner.
     "many": Settings(preset="many", updates=100, games=512, turns=64, td_lambda=0.96, replay=2, batches=128),
 }
 
@@ -165,13 +165,13 @@ def self_play(
     td_lambda: float,
     play: Play = play_turns,
 ) -> Samples:
-    """Play turns in all games, in place, and return the positions with their targets.
+    """Play T turns in each of N games, in place; return the positions before the turns, and their targets.
 
     Args:
         game: the rules.
         state: STATE (N,), games before the first roll of a turn. A finished game is followed by a new one.
         value: the value function that plays and computes the targets.
-        at_random: bool (T, N), which of the T turns of each game end with a random move; `play` may clear entries.
+        at_random: bool (T, N), which of the T turns of each game end with a random move; `play` may set some to False.
         td_lambda: lambda in the targets.
         play: plays a turn in every game.
     """
@@ -201,8 +201,8 @@ def play_slices(
 ) -> Samples:
     """Play turns in all games on the connected Ray cluster, in place, and return the samples of `self_play`.
 
-    Any node plays any slice of the games, because a game does not depend on its slice. If a node dies, another node
-    plays the slice again.
+    The nodes play slices of the games. A game does not depend on the slice in which it is played. If a node dies,
+    another node plays its slice again.
     """
     import ray
 
@@ -241,7 +241,7 @@ def falling(start: float, done: float) -> float:
 
 
 class Run(runs.Run):
-    """A training run of TD(lambda). It writes `value.npz`, the network, see `wotd_env.planning.learned`."""
+    """A training run of TD(lambda). It writes the network to `value.npz`, a file of `wotd_env.planning.learned`."""
 
     learner, unit, kind = "td", "turns", Settings
     network: Network
@@ -285,7 +285,7 @@ class Run(runs.Run):
         return Planner(self.value)
 
     def update(self) -> dict[str, float]:
-        """Learn from the samples, and play the next ones at the same time."""
+        """Learn from the stored samples, and at the same time play turns for new samples."""
         if not self.samples:
             self.samples.append(self.play(0, self.value))
         newest = self.beside(functools.partial(self.play, self.updates + 1, self.value))

@@ -107,7 +107,8 @@ def measure(cases: list[Case], seconds: float, repeats: int) -> dict[str, dict[s
     """Measure the cases in turn, `repeats` times each. Only one process works at a time.
 
     Returns:
-        For each case its description and its rates: median, minimum and maximum, and for the environment alone.
+        For each case: its description, its decisions per second (median, minimum and maximum), and the median of the
+        environment alone.
     """
     samples: dict[str, list[tuple[float, float]]] = {case.name: [] for case in cases}
     with ExitStack() as stack:
@@ -119,7 +120,7 @@ def measure(cases: list[Case], seconds: float, repeats: int) -> dict[str, dict[s
                 samples[case.name].append(sample)
     rows = {}
     for case in cases:
-        rates, inside = zip(*samples[case.name][1:], strict=True)  # the first measurement compiles kernels
+        rates, inside = zip(*samples[case.name][1:], strict=True)  # the first one compiles kernels
         sizes = {"batch": case.batch, "players": case.players, "threads": case.threads}
         spread = {"median": statistics.median(rates), "least": min(rates), "most": max(rates)}
         rows[case.name] = {"what": case.what, **sizes, **spread, "inside": statistics.median(inside)}

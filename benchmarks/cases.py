@@ -1,4 +1,4 @@
-"""The measured cases, and the functions that make their loops, for this environment and for others.
+"""The measured cases, of this environment and of others, and the functions that return the loop of a case.
 
 `wotd_env.cli.bench` has the loops of most interfaces of this environment. In every loop, decisions are uniformly
 random. Each loop reads the observation and, if there is one, the action mask at every decision. A step is a decision of
@@ -29,7 +29,7 @@ from wotd_env.cli.bench import (
 
 
 def same_bytes(batch: int, players: int, threads: int) -> Chunk:
-    """Return a loop that only writes bytes: as many as the loop `game` reads and writes."""
+    """Return a loop that only writes bytes, as many as a step of the loop `game` reads and writes."""
     from wotd_env import STATE, Game, Rules
 
     game = Game(Rules(players=players))
@@ -116,7 +116,7 @@ def turns(batch: int, players: int, threads: int, learned: bool = False) -> Chun
 
 
 def cartpole(batch: int, players: int, threads: int, envpool: bool = False) -> Chunk:
-    """Return the loop of the vectorized CartPole of Gymnasium or EnvPool, which reset one step after the end."""
+    """Return the loop of CartPole, vectorized by Gymnasium or EnvPool. Steps that only reset a game do not count."""
     env: Any
     if envpool:
         import envpool as peer
@@ -144,7 +144,7 @@ def cartpole(batch: int, players: int, threads: int, envpool: bool = False) -> C
 
 
 def tictactoe(batch: int, players: int, threads: int, wrapped: bool = False) -> Chunk:
-    """Return the loop of PettingZoo's tictactoe."""
+    """Return the loop of PettingZoo's tictactoe, with its wrappers if `wrapped`."""
     import warnings
 
     with warnings.catch_warnings():
@@ -225,7 +225,7 @@ def pgx(batch: int, players: int, threads: int, game: str) -> Chunk:
 
 
 def scan(batch: int, players: int, threads: int, game: str = "") -> Chunk:
-    """Return the loop of a game in JAX; choice, step and automatic reset are compiled together.
+    """Return the loop of a game in JAX. Random choice, step and automatic reset are compiled as one function.
 
     `game` is the name of a pgx game, or empty for Way of the Dragon.
     """

@@ -1,4 +1,4 @@
-"""The process of a case. It imports NumPy only after it has set the number of threads."""
+"""The process that measures a case. It imports NumPy only after it has set the number of threads."""
 
 import functools
 import os
@@ -7,12 +7,12 @@ from typing import Any
 
 @functools.cache
 def loop(name: str, threads: int) -> Any:
-    """Use as many cores as the case `name` has threads, and return its loop, a `wotd_env.cli.bench.Chunk`."""
+    """Limit the process to `threads` cores, and return the loop of the case `name`, a `wotd_env.cli.bench.Chunk`."""
     if hasattr(os, "sched_setaffinity"):
         os.sched_setaffinity(0, sorted(os.sched_getaffinity(0))[:threads])
     for variable in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"):
         os.environ[variable] = str(threads)
-    from benchmarks.cases import CASES  # this starts NumPy's threads, with the settings above
+    from benchmarks.cases import CASES  # starts NumPy's threads, with the settings above
 
     return next(case for case in CASES if case.name == name).make()
 

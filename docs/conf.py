@@ -1,7 +1,8 @@
-"""The documentation site (`make docs`). Its pages are the files of the checkout as they are, so links hold in both.
+"""The documentation site (`make docs`).
 
-The root of the sources is the checkout: a page may link to any other page, to a notebook, and to a file of code, which
-the site offers for download.
+Its pages are files of the checkout. The links in a page work in the checkout and on the site. Sphinx's source folder is
+the root of the checkout. So a page can link to any page, notebook or code file; the site offers code files for
+download.
 """
 
 from pathlib import Path
@@ -25,18 +26,18 @@ include_patterns = ["docs/**.md", "notebooks/*.ipynb", "CHANGELOG.md", "CONTRIBU
 exclude_patterns = [".*", "docs/_build", "runs", "tables"]
 
 html_theme = "furo"
-html_extra_path = ["_site"]  # the address of the site itself leads to docs/index.html
+html_extra_path = ["_site"]  # redirects from the root of the site to docs/index.html
 html_static_path = ["_static"]
 html_css_files = ["print.css"]
 
-myst_heading_anchors = 3  # as forges make them
+myst_heading_anchors = 3  # anchors of headings, as GitHub generates them
 suppress_warnings = ["mystnb.unknown_mime_type"]
-nb_execution_mode = "cache"  # notebooks carry no outputs: they run here, again only when they have changed
+nb_execution_mode = "cache"  # notebooks have no outputs; changed notebooks run
 nb_execution_cache_path = str(ROOT / "docs" / "_build" / ".notebooks")
 nb_execution_timeout = 600
 nb_execution_raise_on_error = True
 nb_execution_show_tb = True
-nb_output_stderr = "remove"  # that kernels are compiled, on a first run
+nb_output_stderr = "remove"  # for example, messages about compiled kernels
 
 autodoc_member_order = "bysource"
 autodoc_typehints = "description"
@@ -47,7 +48,7 @@ napoleon_numpy_docstring = False
 
 
 def show_folders_as_words(app: Sphinx, page: document) -> None:
-    """Take the links to folders out of a page: a site has nothing to show for them."""
+    """Replace links to folders in a page with their text, because the site has no pages for folders."""
     folder = Path(app.env.doc2path(app.env.docname)).parent
     for link in list(page.findall(pending_xref)):
         if link["reftype"] == "myst" and (folder / link["reftarget"]).is_dir():
@@ -55,5 +56,5 @@ def show_folders_as_words(app: Sphinx, page: document) -> None:
 
 
 def setup(app: Sphinx) -> None:
-    """Connect what is our own."""
+    """Register `show_folders_as_words`, which Sphinx calls for every page."""
     app.connect("doctree-read", show_folders_as_words)

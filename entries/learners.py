@@ -16,7 +16,7 @@ from wotd_env.policy import Policy
 class Learner:
     """A learner with the preset `quick`. An entry uses the methods as its functions `train` and `load`."""
 
-    name: str  # of the entry and of the learner, a key of `LEARNERS`
+    name: str  # name of the entry, which is also a key of `LEARNERS`
     updates: dict[int, int]  # budget in minutes -> number of updates
 
     def train(self, budget: int, seed: int) -> None:
@@ -29,7 +29,7 @@ class Learner:
             seed=seed,
             folder=self._folder(budget, seed),
             threads=1,
-            milestones=1,  # few games: the benchmark measures the strength later
+            milestones=1,  # few games, because the benchmark measures the strength later
             milestone_games=2,
             final_games=2,
         )

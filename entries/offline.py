@@ -22,7 +22,7 @@ GAMES = {
     "greedy-planner": (["greedy", "planner"], 2),
     "planner-random": (["planner", "random"], 3),
 }
-"""Name of a logged file of the track -> the policies that play in it, and its seed."""
+"""Name of a logged file of the track -> the policies that play its games, and the seed of the games."""
 LOGGED = 4000  # games per file
 
 WIDTH = 64  # units of the hidden layers
@@ -45,7 +45,7 @@ class Learner:
 
     Args:
         name: name of the entry.
-        beta: factor of the advantage in the weight. A won game has the result 1, a lost game -1.
+        beta: factor of the advantage in the weight. The result of a game is 1 if it is won and -1 if it is lost.
     """
 
     def __init__(self, name: str, beta: float) -> None:

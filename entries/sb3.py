@@ -1,7 +1,7 @@
 """Train algorithms of Stable-Baselines3 for the entries `sb3_*`, by self-play: the current model plays both seats.
 
 The results of games are the only rewards. An algorithm without masks loses the game if it plays an illegal action, so
-it learns the rules. Its opponents, and trained agents in measurements, choose among the legal actions only.
+it learns the rules. Its opponents in training, and all trained agents in measurements, play only legal actions.
 """
 
 import warnings

@@ -76,8 +76,9 @@ class Network:
     ) -> tuple[Array, ...]:
         """Return the gradient of the mean loss of N decisions, one array for each weight array.
 
-        The loss is -A log pi(a|s) - entropy * H(pi(.|s)), with A divided by its standard deviation, plus half the
-        cross-entropy of the predicted chance to win, (1 + V) / 2, relative to (1 + target) / 2. The target is V + A.
+        The loss is the sum of two terms. The policy term is -A log pi(a|s) - entropy * H(pi(.|s)), with A divided by
+        its standard deviation. The value term is half the cross-entropy of the predicted chance to win, (1 + V) / 2,
+        relative to (1 + target) / 2, where target = V + A.
         """
         x, hidden, kept, policy, _ = self(observation, mask)
         log_policy = np.log(np.maximum(policy, 1e-30))

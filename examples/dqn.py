@@ -88,7 +88,7 @@ def make_games(opponent: str, games: int) -> Any:
 
 
 def new_memory(size: int, game: Game) -> Array:
-    """Return an empty replay buffer (size,) of decisions, actions, n-step returns, and decisions n steps later."""
+    """Return an empty replay buffer (size,) of transitions; `later` is the observation n steps after the action."""
     seen, mask = (np.int8, game.observation_size), (np.int8, game.num_actions)
     outcome = [("action", np.int64), ("reward", np.float32), ("final", np.bool_)]
     fields = [("observation", *seen), *outcome, ("later", *seen), ("later_mask", *mask)]
@@ -111,7 +111,7 @@ def train(settings: Settings) -> Network:
     ended = np.zeros(settings.games, np.bool_)
     for step in range(settings.steps):
         share = step / settings.steps
-        if step == settings.steps // 3:  # earlier, the network would always lose and learn nothing
+        if step == settings.steps // 3:  # earlier, it would always lose and learn nothing
             envs = make_games("greedy", settings.games)
             observation, info = envs.reset(seed=settings.seed)
             ended[:] = False
@@ -125,7 +125,7 @@ def train(settings: Settings) -> Network:
         before, started_anew = observation, ended
         observation, reward, terminated, truncated, info = envs.step(action)
         ended = terminated | truncated
-        # The step after the end of a game only starts the next game and ignores its action, so it is not stored.
+        # The step after the end of a game only starts the next game and ignores its action, so this step is not stored.
         recent.append((before, action, reward, ended, ~started_anew))
         added += remember(memory, added, recent, observation, info["action_mask"])
         if added >= settings.batch:
@@ -146,9 +146,10 @@ def train(settings: Settings) -> Network:
 def remember(
     memory: Array, added: int, recent: deque[tuple[Array, ...]], later: Array, later_mask: Array
 ) -> int:
-    """Add the transitions that began n steps ago after `added` earlier ones; return the number of new transitions.
+    """Store the transitions that began n steps ago, after `added` stored transitions; return their number.
 
-    The returns sum the rewards up to now or to the end of the game. In a full memory the oldest transitions are lost.
+    A return is the sum of the rewards until now or until the end of the game. In a full memory, the new transitions
+    replace the oldest ones.
     """
     if len(recent) < (recent.maxlen or 0):
         return 0

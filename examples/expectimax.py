@@ -1,7 +1,7 @@
 """Expectimax one turn deep, as a policy for any number of players and any powers.
 
-It shows explicit chance: `Game.decide` stops before the dice, `Game.chance_outcomes` lists the rolls with their
-probabilities, and `Game.roll` takes one of them. The search expands whole batches of positions. It merges equal
+The example shows explicit chance: `Game.decide` stops before the dice, `Game.chance_outcomes` lists the rolls with
+their probabilities, and `Game.roll` takes one roll. The search expands whole batches of positions. It merges equal
 positions, so that it can search one turn exactly:
 
     Q(s, a) = E[max over a' of Q(s', a')],  or the heuristic value of s' if the turn ends there
@@ -40,7 +40,7 @@ def heuristic(game: Game, state: Array, seat: Array) -> Array:
 
 
 def merge(state: Array) -> tuple[Array, Array]:
-    """Return the distinct records of a batch, and for every record of the batch its index among the distinct ones."""
+    """Return the distinct records of a batch and, for each record of the batch, its index among the distinct ones."""
     rows = np.ascontiguousarray(state).view(np.dtype((np.void, state.itemsize)))
     _, first, index = np.unique(rows, return_index=True, return_inverse=True)
     return state[first], index
@@ -50,8 +50,8 @@ def outcomes(game: Game, state: Array) -> tuple[Array, Array, Array]:
     """Return all outcomes of the next roll in positions, STATE (N,).
 
     Returns:
-        For each outcome the index of its position (M,), its probability (M,), and the position after the roll,
-        STATE (M,). The only outcome of a position that needs no roll is the position itself.
+        Three arrays over the M outcomes: the index of the position (M,), the probability (M,), and the position after
+        the roll, STATE (M,). The only outcome of a position that needs no roll is the position itself.
     """
     dice_to_roll = np.where(state["phase"] == Phase.CHANCE, (state["dice"] < 0).sum(1), 0)
     parts = []
@@ -78,7 +78,8 @@ def action_values(game: Game, state: Array, roots: Array) -> tuple[Array, Array,
         roots: STATE (R,), the positions in which the search began.
 
     Returns:
-        For each legal action the index of its decision (M,), ascending; its number (M,); its value (M,).
+        Three arrays (M,) over the legal actions of all decisions: the index of the decision, ascending; the action; the
+        value of the action.
     """
     decision, action = np.nonzero(game.legal_actions(state))
     after = state[decision]
@@ -108,7 +109,7 @@ class Expectimax:
             roots = state[games]
             roots["rng"] = np.arange(len(roots))
             decision, action, value = action_values(explicit, roots, roots)
-            order = np.lexsort((action, -value, decision))  # sorted by decision, then by value, descending
+            order = np.lexsort((action, -value, decision))  # by decision; in a decision, by falling value
             actions[games] = action[order[np.searchsorted(decision, np.arange(len(roots)))]]
         return actions
 

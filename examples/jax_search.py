@@ -1,7 +1,8 @@
 """Tree search in JAX: stochastic MuZero of mctx, with the exact rules and dice instead of learned models.
 
-It connects `wotd_env.jax` to a search with chance nodes: `decide` leads to a chance node, `chance_logits`
-are its 252 rolls, and `throw` leads to the next decision. A heuristic replaces the networks. It works for two players.
+It connects `wotd_env.jax` to a search with chance nodes: `decide` leads to a chance node, `chance_logits` gives the
+log-probabilities of its 252 rolls, and `throw` leads to the next decision. A heuristic replaces the networks. It works
+for two players.
 
 Gumbel MuZero (`mctx.gumbel_muzero_policy`) is unsuitable here. It stores one sampled roll for each action that
 it tries, and then prefers the actions whose stored roll was lucky.
@@ -39,8 +40,8 @@ class Node(NamedTuple):
 def value(state: State, seat: Array) -> Array:
     """Return the heuristic value of a state for a seat, in [-1, 1]: tanh of the seat's lead in spaces and points.
 
-    The lead includes the expected next move of the player to act. The player keeps the dice of its most frequent
-    element, and each other die shows this element with probability 1/6 per roll.
+    The lead includes the expected next move of the player to act. For this move, the player keeps the dice of its most
+    frequent element, and each other die shows this element with probability 1/6 per roll.
     """
     seen = env.observe(state, state.current_player)
     pieces = seen[layout["pieces"]].reshape(2, 5, -1).argmax(2)

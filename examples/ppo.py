@@ -71,7 +71,7 @@ class Network(nn.Module):
         for head in (self.path_out, self.whole_out):
             nn.init.orthogonal_(head.weight, 0.1)
             nn.init.zeros_(head.bias)
-        self.register_buffer("bits", th.arange(32)[:, None] >> th.arange(5) & 1)  # [h, i]: hold h keeps die i
+        self.register_buffer("bits", th.arange(32)[:, None] >> th.arange(5) & 1)  # [hold, die]: 1 if kept
 
     def forward(self, observation: th.Tensor, mask: th.Tensor) -> tuple[Categorical, th.Tensor]:
         """Return the policy and the values (N,) for observations int8 (N, D) and action masks int8 (N, A)."""
@@ -123,7 +123,7 @@ class SelfPlay:
         action, actor = np.empty((steps, size), np.int64), np.empty((steps, size), np.int64)
         log_prob, value = np.empty((2, steps, size), np.float32)
         reward = np.zeros((steps, size), np.float32)  # the actor's reward before its next decision
-        final = np.zeros((steps, size), np.bool_)  # whether this is the actor's last decision
+        final = np.zeros((steps, size), np.bool_)  # whether this decision is the actor's last one in the game
         last = np.full((size, players), -1)  # step of each seat's last decision in the running game, or -1
         for t in range(steps):
             seen[t], mask[t], actor[t] = self.observation, self.mask, state["player"]
@@ -133,7 +133,7 @@ class SelfPlay:
             action[t], log_prob[t], value[t] = chosen, policy.log_prob(chosen), estimate
             last[everyone, actor[t]] = t
             game.step_autoreset(state, action[t], self.observation, self.mask, rewards, done)
-            # At the end of a game every seat gets a reward, which counts for its own last decision.
+            # At the end of a game every seat gets a reward, which is credited to the last decision of that seat.
             ended, seat = np.nonzero(done[:, None] & (last >= 0))
             reward[last[ended, seat], ended] = rewards[ended, seat]
             final[last[ended, seat], ended] = True

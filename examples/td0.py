@@ -29,12 +29,12 @@ ROLLS = [keep for keep in KEEPS if len(keep) == 5]  # faces 0 to 4 are elements,
 HOLDS = np.array(  # [roll, hold]: index in KEEPS of the kept dice; bit i of a hold keeps die i
     [[KEEPS.index([roll[i] for i in range(5) if hold >> i & 1]) for hold in range(32)] for roll in ROLLS]
 )
-CHANCE = np.zeros((len(ROLLS), len(KEEPS)), np.float32)  # probability of the roll after the keep
+CHANCE = np.zeros((len(ROLLS), len(KEEPS)), np.float32)  # [roll, keep]: chance of the roll after the keep
 for number, keep in enumerate(KEEPS):
     for faces, probability in zip(*game.chance_outcomes(5 - len(keep)), strict=True):
         CHANCE[ROLLS.index(sorted([*keep, *faces.tolist()])), number] = probability
 
-# The at most 32 ends of a turn, each with its action and one example of a roll that leads to it.
+# The 32 possible ends of a turn: for each end, its action and one of the rolls that can lead to it.
 MOVES = [(Action.MOVE_ON + e, [e] * count + [5] * (5 - count)) for e in range(5) for count in range(1, 6)]
 SWAPS = [(Action.FIRST_SWAP + e, [e, 5, 5, 5, 5]) for e in range(5)]
 ENDS = [*MOVES, (Action.EQUILIBRIUM, [0, 1, 2, 3, 4]), *SWAPS, (Action.PASS, [5] * 5)]
@@ -146,7 +146,7 @@ def train(turns: int = 1500, games: int = 128, seed: int = 0, evaluation_games: 
             if left:
                 keep = HOLDS[roll, planned.hold(roll, left)]
         state = planned.ends[np.arange(games), planned.end(roll)]
-        # Five equal dice earn an extra turn: take it. Without validation, all other games stay unchanged.
+        # Take the extra turns that five equal dice earn. Without validation, the action changes no other game.
         game.decide(state, np.full(games, Action.PERFECTION_TURN), validate=False)
         game.reset(state, where=game.is_over(state), roll=False)
         if 10 * (turn + 1) // turns > 10 * turn // turns:

@@ -1,1 +1,1 @@
-"""Experiments that use the learners in agents/, for checkouts only; docs/results/experiments.md has the results."""
+"""Experiments with the learners in agents/. They need a checkout; docs/results/experiments.md has the results."""

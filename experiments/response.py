@@ -45,7 +45,7 @@ class Settings(td.Settings):
         self.check("ray", self.ray is None, "must not be set for a best response")
 
 
-LEARNERS = {"response": "experiments.response"}  # the learner of this command
+LEARNERS = {"response": "experiments.response"}  # the only learner of this command
 
 PRESETS = {name: Settings(**vars(preset) | {"final_games": 100_000}) for name, preset in td.PRESETS.items()}
 
@@ -100,8 +100,8 @@ def sample_turns(game: Game, state: States, value: Value, policy: Policy, rng: n
     the policy raises IllegalActionError.
 
     Returns:
-        The values by seat: `after` at the ends of the turns, and `before`, which is `after` without the luck of the
-        dice.
+        The values of all seats, float32 (N, n): `after` at the ends of the turns, and `before`, which is `after` minus
+        the luck of the dice in the turns.
     """
     single = Game(game.rules, skip_forced=False, num_threads=game.num_threads)
     turn, player = state["turn"].copy(), state["player"].astype(np.int64)

@@ -101,7 +101,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
     search = BasicVariantGenerator(random_state=base.seed)
     config = tune.TuneConfig(num_samples=sweep.trials, search_alg=search, metric="strength", mode="max")
-    failures = tune.FailureConfig(max_failures=3)  # most failures are failures of nodes
+    failures = tune.FailureConfig(max_failures=3)  # retry, because most failures are failures of nodes
     run = tune.RunConfig(name="tune", storage_path=str(folder), failure_config=failures, verbose=1)
     task = tune.with_resources(trial, {"cpu": base.threads})
     results = tune.Tuner(task, param_space=RANGES[name], tune_config=config, run_config=run).fit()
@@ -109,7 +109,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def with_absolute_paths(base: Any) -> Any:
-    """Return settings whose names of policies have absolute paths, because each trial has its own working folder."""
+    """Return the settings with absolute paths of policies, because each trial has its own working folder."""
     hints, changed = get_type_hints(type(base), include_extras=True), {}
     for name in (each.name for each in fields(base) if hints[each.name] is str):
         kind, colon, path = getattr(base, name).rpartition(":")

@@ -1,7 +1,7 @@
 """Measure the tables of results in docs/results/benchmark.md (`python -m tools.benchmark`, a few minutes).
 
-The tables contain every bundled board with every policy that plays on it. For two players they contain regrets and win
-shares. For more players they contain only regrets; docs/results/ladder.md has the win shares.
+The tables have a row for every bundled board and every policy that plays on the board. A row for two players contains
+regrets and win shares. A row for more players contains only regrets; docs/results/ladder.md has the win shares.
 """
 
 from datetime import date
@@ -22,13 +22,13 @@ from wotd_env.policies import plays
 PAGE = pages.ROOT / "docs" / "results" / "benchmark.md"
 POLICIES = ("random", "greedy", "planner", "td", "ppo")
 KINDS = ("all", "first hold", "second hold", "move", "swap", "extra turn")
-GAMES = 4000  # games for each share
+GAMES = 4000  # games for each win share
 
 
 def wanted(rolled_out: bool) -> list[tuple[wotd_env.Rules, str]]:
     """Return the rows of a table: pairs of a board and a policy that plays on it, boards without powers first.
 
-    The boards are the solved ones or, if `rolled_out`, the boards whose equities are estimated by rollouts.
+    The boards are the solved boards or, if `rolled_out`, the boards whose equities are estimated by rollouts.
     """
     boards = [rules for rules in benchmark.bundled() if has_errors(rules) == rolled_out]
     boards.sort(key=lambda rules: (rules.powers != "none", rules.players, rules.spaces))
@@ -65,7 +65,7 @@ def rolled_out_table() -> str:
 
 
 def noise(positions: benchmark.Positions, draws: int = 1000) -> NDArray[np.float64]:
-    """Return the mean regret (M,) of the best actions if all equities are estimated again, with independent errors."""
+    """Return the regret (M,) of each estimated best action, averaged over `draws` new estimates of all equities."""
     rng, total = np.random.default_rng(0), np.zeros(len(positions.game))
     best = np.nanargmax(positions.equity, 1)
     for _ in range(draws):

@@ -49,7 +49,7 @@ def build(folder: Path) -> None:
 
 
 def weights() -> dict[str, str]:
-    """Return the arrays of the bundled network of `td` for `Rules()` by name: float32, little-endian, in base64."""
+    """Return the weights of the bundled `td` for `Rules()`: name -> little-endian float32 numbers in base64."""
     network = learned.load(models.find("td", Rules())).network
     return {
         name: base64.b64encode(array.astype("<f4").tobytes()).decode()

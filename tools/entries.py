@@ -39,9 +39,9 @@ class Track(NamedTuple):
 
     unit: str  # unit of the budgets
     budgets: tuple[int, ...]
-    players: tuple[int, ...] = (2,)  # numbers of players whose win shares count
+    players: tuple[int, ...] = (2,)  # numbers of players for which the track counts win shares
     games: int = measuring.GAMES  # games for each win share
-    size: int | None = None  # graded positions of each kind and stage; None means all
+    size: int | None = None  # number of graded positions of each kind and stage; None means all
 
 
 TRACKS = {
@@ -56,7 +56,7 @@ TRACKS = {
 class Entry(NamedTuple):
     """The content of `entry.toml`.
 
-    Each annotation has a regular expression, which the value as JSON must match, and a description.
+    Each annotation has a regular expression, which the JSON text of the value must match, and a description.
     """
 
     title: Annotated[str, '".+"', "text"]
@@ -106,7 +106,7 @@ def results(name: str, entry: Entry) -> Iterator[tuple[int, int, Path]]:
 
 
 def measure(name: str, budget: int | None = None, seed: int | None = None) -> None:
-    """Train and measure the agents of an entry with a budget and a seed (default: all), and write their result files.
+    """Train and measure the agents of an entry, by default for all its budgets and seeds; write their result files.
 
     Raises:
         ValueError: if `entry.toml` does not contain the budget or the seed.
@@ -165,7 +165,7 @@ def faults(name: str) -> Iterator[str]:
 
 
 def check(result: Result, track: Track, seed: int) -> None:
-    """Raise ValueError if a result does not follow the protocol, or its regrets do not follow from its actions."""
+    """Raise ValueError if a result breaks the protocol, or if its regrets are not those of its actions."""
     again = "measure it again"
     for field, value in {"seed": seed, "rules": Rules(), "size": track.size, "games": track.games}.items():
         if (found := getattr(result, field)) != value:

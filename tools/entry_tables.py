@@ -31,8 +31,8 @@ def write(names: list[str]) -> None:
 def measures(result: Result, track: Track) -> dict[str, tuple[float, float]]:
     """Return the columns of a result by name: for each column, a value and half the width of its interval.
 
-    The first column is the mean regret in thousandths. The other columns are win shares in percent. With two players,
-    each reference has a column. With more players, one column is the mean of the win shares minus an equal share.
+    The first column is the mean regret in thousandths. For two players, each reference adds a column with the win share
+    in percent. Each larger number of players adds one column: the mean win share minus the equal share, in percent.
     """
     regret = result.regret[ALL][ALL]
     found = {"mean regret": (1000 * regret.value, 1000 * (regret.high - regret.value))}
@@ -60,7 +60,7 @@ class Row(NamedTuple):
         return np.array([of_seed[column][0] for of_seed in self.measured])
 
     def mean(self, column: str) -> tuple[float, float]:
-        """Return the mean over seeds and half the width of its interval. With one seed, the interval is over games."""
+        """Return the mean over seeds and half the width of its interval; with one seed, the interval is over games."""
         if len(self.measured) == 1:
             return self.measured[0][column]
         mean = mean_of(self.of_seeds(column), -math.inf, math.inf)

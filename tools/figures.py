@@ -43,7 +43,7 @@ def times(fast: str, slow: str) -> str:
 
 
 def share(ours: str, theirs: str) -> str:
-    """Return the ratio of the rates of two environments, without the choice of actions, in per cent."""
+    """Return the ratio of the speeds of two environments in per cent, not counting the time to choose actions."""
     return f"{100 * _cases()[ours]['inside'] / _cases()[theirs]['inside']:.0f} %"
 
 

@@ -1,7 +1,7 @@
 """Solve the guarantees of three players and write docs/results/guarantees.md (`python -m tools.guarantees`).
 
-The guarantee of a seat is the expected reward that it can force if both others play together against it. Solving takes
-half an hour on one core and 5 GB of disk. An existing table is not solved again.
+The guarantee of a seat is the expected reward that it can force if both opponents play together against it. Solving
+takes half an hour on one core and 5 GB of disk. An existing table is not solved again.
 """
 
 from datetime import date
@@ -56,7 +56,7 @@ class Findings:
         return pages.table(head, rows, right=range(1, 7))
 
     def grade(self, policy: Policy) -> list[str]:
-        """Return the guarantee regret of a decision, of each kind of decision, and of a seat in a game."""
+        """Return the mean guarantee regret per decision, per decision of each kind, and per seat in a game."""
         game, state, rng = self.game, self.game.reset(GAMES, seed=0), np.random.default_rng(0)
         count, lost = np.zeros((2, GAMES, len(KINDS)))
         same = np.zeros((GAMES, 3), np.int64)
@@ -81,7 +81,7 @@ class Findings:
         return pages.table("opponents | share of wins of the cautious player", rows, right=(1,))
 
     def play(self, opponent: Policy) -> NDArray[np.float64]:
-        """Return the cautious player's share of the win in each game, against two opponents, from all seats."""
+        """Return the share of the win of `self.cautious` in each game, (GAMES,), against two players of a policy."""
         game, state, rng = self.game, self.game.reset(GAMES, seed=1), np.random.default_rng(1)
         seat = np.arange(GAMES) % 3
         seats = (np.arange(3) != seat[:, None]).astype(np.int64)

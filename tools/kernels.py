@@ -1,4 +1,4 @@
-"""`make check`: no kernel allocates records.
+"""Check that no kernel allocates records (part of `make check`).
 
 In compiled code a view of a row, `games[0]`, does not keep its array alive. The array is freed after its last use by
 name, and the view then reads other data. So kernels allocate only arrays of plain numbers, and get their records as
@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from tools.pages import ROOT
 
 DECORATORS = {"kernel", "inlined"}
-ALLOWED = {"empty": 1, "zeros": 1, "ones": 1, "full": 2}  # the position of the argument `dtype`
+ALLOWED = {"empty": 1, "zeros": 1, "ones": 1, "full": 2}  # name -> position of the argument `dtype`
 NUMBERS = {"float32", "float64", "bool_", *(f"{sign}int{n}" for sign in ("", "u") for n in (8, 16, 32, 64))}
 FORBIDDEN = {  # functions that allocate an array with the dtype of their argument
     "array", "asarray", "ascontiguousarray", "copy", "empty_like", "zeros_like", "ones_like", "full_like", "repeat",

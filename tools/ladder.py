@@ -87,7 +87,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
 
 
 def summary(played: dict[str, Results]) -> str:
-    """Return the table of the win shares in all tournaments, by title."""
+    """Return a table of the policies' win shares with a row for each tournament."""
     shares = {}
     for title, results in played.items():
         ratings = show.as_text(results, digits=2)[0]

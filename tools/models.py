@@ -52,7 +52,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def put(run: Path, folder: Path) -> Path:
-    """Put the network of a finished run into a folder, with its card; return its file."""
+    """Write the network of a finished run, and its card, to a folder; return the file of the network."""
     policy = str(checkpoint.load(run / CHECKPOINT).get("learner"))
     config = json.loads((run / "config.json").read_text())
     settings = config["settings"]

@@ -1,7 +1,7 @@
 """Solve games with powers or immunity and write the tables of docs/results/powers.md (`python -m tools.powers`).
 
-On every board, it solves the game of each pair of colors, the game with `powers="any"`, and the game with immunity and
-no powers. Existing tables are not solved again.
+On every board, the tool solves the game of each pair of colors, the game with `powers="any"`, and the game with
+immunity and no powers. Existing tables are not solved again.
 """
 
 from datetime import date
@@ -38,7 +38,7 @@ class Findings:
                 self.pairs[spaces, *pair] = solve(rules)
 
     def edge(self, spaces: int, mine: int, theirs: int | None) -> float:
-        """Return the expected reward of a color, averaged over seats, against another color or, if None, no power."""
+        """Return the expected reward of color `mine`, averaged over seats, against `theirs`; None is no power."""
         other = theirs if theirs is not None else next(color for color in range(len(Power)) if color != mine)
         table = self.pairs[spaces, min(mine, other), max(mine, other)]
         powers = 1 << mine, 0 if theirs is None else 1 << theirs
@@ -123,7 +123,7 @@ def solve(rules: Rules) -> solver.Table:
 
 
 def times_of_use(table: solver.Table, games: int) -> NDArray[np.float64]:
-    """Return the share of turns before each seat uses its power in perfect play, (games, 2); nan if it never does."""
+    """Return the share of turns before each seat uses its power, (games, 2), in perfect play; nan if unused."""
     game, oracle = Game(table.rules), make_policy(f"oracle:{table.file}")
     state, rng = game.reset(games, seed=0), np.random.default_rng(0)
     same, turns = np.zeros((games, 2), np.int64), np.zeros((2, games))

@@ -1,6 +1,6 @@
 """Find unclear constructions in pages, notebooks, docstrings and comments (`python -m tools.prose`).
 
-It searches by pattern, so it finds only a few of the faults that CONTRIBUTING.md names.
+The tool searches for patterns, so it finds only a few of the faults that CONTRIBUTING.md names.
 """
 
 import ast
@@ -16,7 +16,7 @@ from typing import NamedTuple
 from tools.pages import PAGES, ROOT
 
 FOLDERS = ("wotd_env", "agents", "experiments", "examples", "tools", "benchmarks", "tests")
-MOST_WORDS = 40  # most words of a sentence on a page outside tables
+MOST_WORDS = 40  # largest number of words in a sentence of a page, outside tables
 PATTERNS = {
     r"(?<!there )\b(is|are|was|were) none\b": "negate the verb: is not a ...",
     r"\b[Ww]hoever\b": "name the subject",

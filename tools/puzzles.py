@@ -1,10 +1,10 @@
 """Make the puzzles of the page of `wotd serve`: `python -m tools.puzzles`.
 
-It solves the boards that have no table yet, then takes a minute.
+The tool first solves the boards that have no table yet. The rest takes a minute.
 
 A puzzle is a decision in which the best action is clearly better than all others, by the exact solution of the board.
-The positions come from games of two easy opponents. The level is 1 if `greedy` finds the best action, 2 if only
-`planner` finds it, and 3 if neither does.
+The positions come from games between two of the server's opponents, `easy` and `very easy`. The level is 1 if `greedy`
+finds the best action, 2 if only `planner` finds it, and 3 if neither does.
 """
 
 import json
@@ -28,7 +28,7 @@ from wotd_env.web.app import STATIC
 FILE = STATIC / "puzzles.json"
 BOARDS = (Rules(spaces=1), Rules(spaces=2), Rules(spaces=3), Rules(spaces=1, powers="any"))
 KINDS = ("dice", "move", "swap", "power")
-SEED = 1  # seed of the games and of the choice
+SEED = 1  # seed of the games and of the choice of puzzles
 GAMES = 10_000  # games on each board
 GAP = 0.04  # smallest lead of the best action over the second best, in equity
 DECIDED = 0.9  # equity beyond which a game counts as decided

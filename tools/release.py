@@ -1,7 +1,7 @@
 """Build sdist and wheel, compare their files with the checkout, and test every extra (`make release-check`).
 
-Each extra is installed with the wheel into a new environment and runs a short program. The arguments select extras;
-"bare" is the package without extras.
+For each extra, the wheel with this extra is installed into a new environment, in which a short program tests it. The
+arguments select extras; "bare" is the package without extras.
 """
 
 import argparse

@@ -1,7 +1,7 @@
 """Measure the tables of docs/results/perfect-play.md and draw its plot (`make solution`).
 
-Each table of the page comes from a method of `Findings`. Missing tables of boards with 0 to 2 plain spaces are solved;
-larger boards are measured if their tables exist.
+Each table of the page comes from a method of `Findings`. Boards with 0 to 2 plain spaces are solved if their tables are
+missing. Larger boards are measured if their tables exist.
 """
 
 import argparse
@@ -48,7 +48,7 @@ class PerfectGames(NamedTuple):
 
 
 class Findings:
-    """The measured tables of the page, from solved boards in `folder` or the cache folder.
+    """The measured tables of the page, from the solved boards in `folder` or, by default, in the cache folder.
 
     Sampled figures come from `games` games on each board.
     """

@@ -26,13 +26,13 @@ __all__ = [
     "describe_action", "make_policy", "notation", "symmetry", "way_of_the_dragon_v0",
 ]  # fmt: skip
 
-# The entry points are strings, so that `import wotd_env` does not import the environments; `make` does.
+# The entry points are strings: `make` imports the environments, and `import wotd_env` stays fast.
 gymnasium.register(
     "wotd_env/WayOfTheDragon-v0",
     entry_point="wotd_env.envs.single:WayOfTheDragonEnv",
     vector_entry_point="wotd_env.envs.vector:WayOfTheDragonVectorEnv",
 )
-if hasattr(pettingzoo, "register"):  # PettingZoo 1.27 or later
+if hasattr(pettingzoo, "register"):  # `register` exists since PettingZoo 1.27
     pettingzoo.register(
         "aec", "wotd_env/way_of_the_dragon_v0", entry_point="wotd_env.way_of_the_dragon_v0:env"
     )

@@ -9,16 +9,16 @@ from gymnasium.error import DependencyNotInstalled
 
 
 class MissingExtraError(ModuleNotFoundError, DependencyNotInstalled):
-    """Error for a package of an extra that is not installed. Gymnasium's tools expect a DependencyNotInstalled."""
+    """Error for a missing package of an extra. Its base class DependencyNotInstalled is for Gymnasium's tools."""
 
 
 @contextmanager
 def needed_for(what: str, extra: str) -> Iterator[None]:
-    """Raise MissingExtraError if an import in the `with` block fails. `what`, a noun, names the part that needs it."""
+    """Raise MissingExtraError if an import in the `with` block fails. `what` is a noun for the part that imports."""
     try:
         yield
     except ImportError as error:
-        # pip reads the extras of an installed package from its metadata, so the command works before publication too.
+        # pip reads the extras of an installed package from its metadata, so the command also works before a release.
         raise MissingExtraError(
             f"{what} needs {error.name}, part of the extra {extra}: pip install 'wotd-env[{extra}]', "
             f"or '.[{extra}]' in a checkout",

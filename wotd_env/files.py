@@ -18,7 +18,7 @@ PART = ".part-"
 
 @contextmanager
 def replacing(file: Path, *, sync: bool = True) -> Iterator[Path]:
-    """Yield a temporary path in the folder of `file`. At the end of the `with` block it replaces `file`.
+    """Yield a temporary path in the folder of `file`; the file at this path replaces `file` after the `with` block.
 
     The temporary name is unique and has the suffix of `file`. After an error `file` is unchanged, and the temporary
     file is removed. If `file` is a symbolic link, its target is replaced. With `sync` the content is flushed to the
@@ -44,13 +44,13 @@ def replacing(file: Path, *, sync: bool = True) -> Iterator[Path]:
 
 
 def write(file: Path, content: bytes, *, sync: bool = True) -> None:
-    """Write a file with `replacing`. A failure raises OSError that names the file, and leaves an old file unchanged."""
+    """Write a file with `replacing`. A failure raises OSError that names the file, and an old file stays unchanged."""
     with replacing(file, sync=sync) as part:
         part.write_bytes(content)
 
 
 def save_figure(figure: Figure, file: str | Path) -> None:
-    """Write a matplotlib figure in the format that the suffix of `file` names. Equal figures give equal files."""
+    """Write a matplotlib figure in the format that the suffix of `file` names. Equal figures give identical files."""
     import matplotlib as mpl
 
     date = {".svg": "Date", ".pdf": "CreationDate"}.get(Path(file).suffix)

@@ -12,7 +12,7 @@ Z = 1.959963984540054  # the quantile of the normal distribution at (1 + LEVEL) 
 
 
 def margin_of_error(sample: NDArray[np.floating]) -> float:
-    """Return half the width of the interval around the mean of independent values (N,), with normal approximation.
+    """Return half the width of the interval around the mean of independent values, (N,), with the normal approximation.
 
     For fewer than two values the result is infinite.
     """
@@ -24,9 +24,9 @@ def margin_of_error(sample: NDArray[np.floating]) -> float:
 def margin_of_ratio(sums: NDArray[np.floating], counts: NDArray[np.number]) -> float:
     """Return half the width of the interval around `sums.sum() / counts.sum()`.
 
-    This ratio is the mean of values in independent groups, for example of the decisions in many games. Values of the
-    same group may be dependent. `sums`, (N,), has the sum of the values of each group; `counts`, (N,), has the number
-    of values of each group. There must be at least one value. For fewer than two groups the result is infinite.
+    This ratio is the mean of values from independent groups, such as the regrets of the decisions in many games. Values
+    of the same group may be dependent. `sums`, (N,), has the sum of the values of each group; `counts`, (N,), has the
+    number of values of each group. There must be at least one value. For fewer than two groups the result is infinite.
     """
     total = counts.sum()
     return margin_of_error(sums - sums.sum() / total * counts) * len(sums) / float(total)
@@ -35,7 +35,7 @@ def margin_of_ratio(sums: NDArray[np.floating], counts: NDArray[np.number]) -> f
 def proportion_confint(count: float, nobs: int) -> tuple[float, float]:
     """Return the bounds of the Wilson interval of the proportion of `count` successes in `nobs` trials.
 
-    There must be at least one trial. In `count`, a tie may be half a success.
+    There must be at least one trial. `count` may contain halves, for example if a tie counts as half a success.
     """
     share, spread = count / nobs, Z * Z / nobs
     middle = (share + spread / 2) / (1 + spread)

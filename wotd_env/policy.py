@@ -23,12 +23,13 @@ class Policy(Protocol):
 
         Args:
             game: the rules of the games.
-            state: STATE (N,), games at their decisions; must not be changed. Their random streams are replaced, so no
-                policy can know the future dice.
-            rng: the only source of randomness.
+            state: STATE (N,), the games, which the policy must not change. The random streams of these games are
+                replaced, so no policy can know the future dice.
+            rng: the only source of randomness that the policy may use.
 
         Returns:
-            Legal actions, int64 (N,); in games that are over, any number from 0 to A - 1.
+            Actions, int64 (N,): a legal action for each running game, and any number from 0 to A - 1 for a game that is
+            over. A is the number of actions.
         """
 
 
@@ -45,7 +46,7 @@ class HasEquity(Protocol):
     """A policy that estimates the value of states. The arena uses these values to measure the luck of the dice."""
 
     def equity(self, game: Game, state: States) -> NDArray[np.floating[Any]]:
-        """Return the expected reward of the seat to act in each game, (N,).
+        """Return the expected reward of the seat to act in each game, floats (N,).
 
         Before a roll (phase CHANCE) the expected reward is the mean over all outcomes of the roll.
         """
@@ -53,7 +54,7 @@ class HasEquity(Protocol):
 
 @runtime_checkable
 class Fingerprinted(Protocol):
-    """A policy with a fingerprint of its version. The arena reuses stored games only of an equal fingerprint."""
+    """A policy with a fingerprint of its version. The arena reuses stored games only if the fingerprint is equal."""
 
     def fingerprint(self) -> str:
         """Return a text that changes whenever the policy may play differently, such as a digest of its weights."""
@@ -121,9 +122,10 @@ def play_out(
     Args:
         game: the rules.
         state: STATE (N,).
-        seats: integers (N, n): the player in each seat, numbered from 0.
-        choose: `choose(player, games)` returns the actions of a player in the games with indices `games`, (M,). It may
-            also end some of these games by setting their phase. Actions for ended games are ignored.
+        seats: integers (N, n): the number of the player in each seat, from 0.
+        choose: `choose(player, games)` returns the actions of a player in the games with indices `games`, (M,). The
+            function may also end some of these games by setting their phase to OVER. Actions for ended games are
+            ignored.
 
     Yields:
         int64 (N,): a legal action for each running game, and -1 for games that are over. The games change when the next
@@ -151,7 +153,7 @@ def play_policies(
     policies: Sequence[Policy],
     rng: np.random.Generator,
 ) -> Iterator[NDArray[np.int64]]:
-    """Play games between policies with `play_out`. `seats` has indices in `policies`; all policies draw from `rng`."""
+    """Play games between policies with `play_out`. `seats` has indices of `policies`; all policies draw from `rng`."""
     return play_out(
         game, state, seats, lambda player, games: ask(policies[player], game, take(state, games), rng)
     )

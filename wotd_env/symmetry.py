@@ -60,7 +60,7 @@ def permute_states(rules: Rules, states: States, permutation: ArrayLike) -> Stat
 def permute_dice(dice: ArrayLike, permutation: ArrayLike) -> NDArray[np.int8]:
     """Return the dice of permuted games, int8 (N, 5): faces in ascending order, then -1 for each unrolled die.
 
-    `dice`, integers (N, 5), has the faces of the dice, and -1 for each unrolled die.
+    `dice`, integers (N, 5), contains the faces of the dice, and -1 for each unrolled die.
     """
     given = check_integers("dice", dice, (*np.shape(dice)[:1], DICE), -1, DRAGON)
     symbols = np.sort(_renamed(given, _symbols(_permutations(permutation, len(given)))), 1)
@@ -72,7 +72,8 @@ def permute_actions(
 ) -> NDArray[np.int64]:
     """Return the actions of permuted games, int64 (N,), that correspond to `actions`, integers (N,).
 
-    Legal actions stay legal. The number of a hold depends on the order of the dice, so it changes with the dice.
+    Legal actions stay legal. The number of a hold depends on the order of the dice, so a hold can have another number
+    in a permuted game.
     """
     given = check_integers("actions", actions, states.shape, 0, num_actions(rules.players) - 1)
     permuted = _permuted_actions(rules, states, _checked(rules, states, permutation))
@@ -94,10 +95,10 @@ def permute_masks(rules: Rules, states: States, masks: ArrayLike, permutation: A
 def permute_observations(
     rules: Rules, observations: ArrayLike, permutation: ArrayLike, encoding: str = "one_hot"
 ) -> NDArray[Any]:
-    """Return the observations of the same seats in permuted games.
+    """Return the observations that the same seats make in permuted games.
 
-    `observations` and the result have the shape (N, D) and any type. The colors in play are unknown here, so the
-    permutation is not checked against them.
+    `observations` and the result have the shape (N, D) and any type. The function does not check that the permutation
+    fits the colors in play, as `permute_states` does.
     """
     described = parts(rules, check_choice("encoding", encoding, ENCODINGS))
     slices = layout(rules, encoding)
@@ -125,8 +126,8 @@ def permute_observations(
 def rotate_seats(rules: Rules, states: States, by: int) -> States:
     """Return the games, STATE (N,), after all players move `by` seats with their pieces, colors and powers.
 
-    Seat k becomes seat `(k + by) % players`. The random streams do not change, so equal actions lead to equivalent
-    games.
+    The player in seat k moves to seat `(k + by) % players`. The random streams do not change, so equal actions lead to
+    equivalent games.
     """
     check_states(rules, states)
     n = rules.players
@@ -141,7 +142,7 @@ def rotate_seats(rules: Rules, states: States, by: int) -> States:
 
 
 def _permutations(permutation: ArrayLike, games: int) -> NDArray[np.int64]:
-    """Return a permutation for each game, int64 (N, 5), after checking that it is a permutation."""
+    """Return the permutation of each game, int64 (N, 5); raise ValueError for an invalid permutation."""
     shape = (games, PATHS) if np.ndim(permutation) == 2 else (PATHS,)
     given = check_integers("permutation", permutation, shape)
     wrong = (np.sort(given, -1) != np.arange(PATHS)).any(-1)
@@ -152,7 +153,7 @@ def _permutations(permutation: ArrayLike, games: int) -> NDArray[np.int64]:
 
 
 def _checked(rules: Rules, states: States, permutation: ArrayLike) -> NDArray[np.int64]:
-    """Return a permutation for each game, int64 (N, 5), after checking games and permutations against the rules."""
+    """Return the permutation of each game, int64 (N, 5); raise ValueError if games or permutations break the rules."""
     check_states(rules, states)
     moved_to = _permutations(permutation, len(states))
     if rules.immunity and rules.powers == "own":
@@ -178,7 +179,7 @@ def _moved(array: NDArray[Any], moved_to: NDArray[np.int64], axis: int) -> NDArr
 
 
 def _symbols(moved_to: NDArray[np.int64]) -> NDArray[np.int64]:
-    """Return the new symbol for each symbol of a die, int64 (N, 7). Dragons stay dragons, the last is UNROLLED."""
+    """Return the new symbol for each symbol of a die, int64 (N, 7). Dragons and unrolled dice do not change."""
     return np.concatenate([moved_to, np.broadcast_to([DRAGON, UNROLLED], (len(moved_to), 2))], 1)
 
 
@@ -203,7 +204,7 @@ def _permuted_actions(rules: Rules, states: States, moved_to: NDArray[np.int64])
 
 
 def _rows(name: str, values: ArrayLike, games: tuple[int, ...], width: int) -> NDArray[Any]:
-    """Return the values as an array after checking its shape."""
+    """Return `values` as an array; raise ValueError unless its shape is right."""
     given = np.asarray(values)
     if given.shape != (*games, width):
         raise ValueError(f"{name} must be an array {(*games, width)}, got {given.dtype} {given.shape}")

@@ -26,7 +26,7 @@ class Agent:
         check_made_for("the agent", example.game.rules, rules)
 
     def act(self, game: Game, state: States, rng: np.random.Generator) -> NDArray[np.int64]:
-        """Choose actions, see `Policy.act`."""
+        """Return the planned actions, int64 (N,), for games STATE (N,)."""
         return np.asarray(example.choose(self.network, state))
 
 

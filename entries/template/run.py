@@ -24,7 +24,7 @@ class Agent:
         check_made_for("the agent", example.game.rules, rules)
 
     def act(self, game: Game, state: States, rng: np.random.Generator) -> NDArray[np.int64]:
-        """Choose actions, see `Policy.act`."""
+        """Return the most likely actions, int64 (N,), for games STATE (N,)."""
         answer = self.network(example.game.observe(state), game.legal_actions(state))
         return np.asarray(answer.policy.argmax(1))
 

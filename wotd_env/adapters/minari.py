@@ -1,11 +1,12 @@
-"""Write recorded games as a Minari dataset (extra `minari`). One of the policies becomes the learner of the dataset.
+"""Write recorded games as a Minari dataset (extra `minari`). The dataset has the decisions of one policy, the learner.
 
     record(["planner", "greedy"], "games.parquet", games=1000)  # from wotd_env.recording
     write("games.parquet", "wotd/planner-v0", "planner")
     minari.load_dataset("wotd/planner-v0")
 
-An episode is one game of one seat. It contains the seat's observations and masks, at its decisions and at the end, and
-its actions and rewards, as in the environment `gymnasium.make("wotd_env:wotd_env/WayOfTheDragon-v0")`.
+An episode is one game of one seat that the learner played. It contains the actions and rewards of this seat, and its
+observations and masks at its decisions and at the end of the game. All of them have the format of the environment
+`gymnasium.make("wotd_env:wotd_env/WayOfTheDragon-v0")`.
 """
 
 from __future__ import annotations
@@ -41,7 +42,7 @@ __all__ = ["check", "episodes", "write"]
 def check(
     dataset_id: str, rules: Rules, policies: Sequence[str], policy: str, encoding: str = "one_hot"
 ) -> None:
-    """Raise ValueError if `write` would reject these arguments. Call `check` before recording the games."""
+    """Raise ValueError if `write` would reject these arguments. Call it first, before recording games."""
     parse_dataset_id(dataset_id)
     if (path := Path(get_dataset_path(dataset_id))).exists():
         raise ValueError(f"the Minari dataset {dataset_id} exists in {path}: use another id, or delete it")
@@ -59,7 +60,8 @@ def write(file: str | Path, dataset_id: str, policy: str, encoding: str = "one_h
 
     Raises:
         FileNotFoundError: if there is no such file.
-        ValueError: if the file has no recorded games, the policy does not play in it, or the dataset exists.
+        ValueError: if the file has no recorded games, if the policy plays no game in the file, or if the dataset
+            exists.
     """
     parts = blocks(file)
     first = next(parts, None)

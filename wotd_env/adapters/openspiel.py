@@ -4,9 +4,10 @@
     import wotd_env.adapters.openspiel
     game = pyspiel.load_game("way_of_the_dragon(players=3,powers=own)")
 
-The parameters are the fields of `Rules`, `position` and `encoding`; docs/how-to/openspiel.md describes them. Every
-random event is a chance node. Before the first turn, chance nodes draw the colors of the seats, the dead pieces of each
-path and the starting player, unless the rules fix them. During the game every roll is a chance node.
+The parameters of the game are `position`, `encoding` and the fields of `Rules`; docs/how-to/openspiel.md describes
+them. Every random event is a chance node. Before the first turn, chance nodes draw the colors of the seats, the dead
+pieces of each path and the starting player, if the rules leave them to chance. During the game every roll is a chance
+node.
 """
 
 from __future__ import annotations
@@ -39,19 +40,19 @@ __all__ = ["NAME", "WayOfTheDragonGame", "WayOfTheDragonState", "position"]
 NAME = "way_of_the_dragon"  # name of the game in pyspiel
 ROLLED_OFF = -1  # value of the parameter `start`: the dice decide who starts (roll-off, R1)
 COLORS, START = "colors", "start"
-"""Names of chance events before the first turn. The draw of the dead pieces on a path has the name of its element."""
+"""Names of chance events before the first turn. The draw of the dead pieces on a path has the name of the path."""
 TO_PARAMETER = str.maketrans("=,", ":-")
 FROM_PARAMETER = str.maketrans(":-", "=,")
-"""OpenSpiel splits parameters at `=` and commas, so `:` and `-` replace them in a line of notation."""
+"""OpenSpiel splits parameters at `=` and commas, so a position in a parameter has `:` for `=` and `-` for commas."""
 
 _FIELDS: Any = STATE.fields
 PHASE_AT, PLAYER_AT = (_FIELDS[name][1] for name in ("phase", "player"))
 DICE_AT = slice(_FIELDS["dice"][1], _FIELDS["dice"][1] + DICE)
-"""Byte offsets of three fields in a record. Every node reads these fields, and single bytes are fast to read."""
+"""Byte offsets of `phase`, `player` and `dice` in a record. Every node reads these fields; bytes are fast to read."""
 
 CHANCE, TERMINAL = int(pyspiel.PlayerId.CHANCE), int(pyspiel.PlayerId.TERMINAL)
 NOBODY = {int(Phase.CHANCE): CHANCE, int(Phase.OVER): TERMINAL}
-"""Phase in which no seat acts -> OpenSpiel's number of the player to act."""
+"""Phase in which no seat acts -> the number that OpenSpiel uses instead of a player."""
 
 DEFAULTS = {field.name: field.default for field in fields(Rules)}
 PARAMETERS = {**DEFAULTS, "colors": "", "start": ROLLED_OFF, "position": "", "encoding": ENCODINGS[0]}
@@ -76,12 +77,12 @@ TYPE = pyspiel.GameType(
 class Outcomes(NamedTuple):
     """The outcomes of a chance node."""
 
-    listed: list[tuple[int, float]]  # (outcome, probability), ascending; shared, so never change it
+    listed: list[tuple[int, float]]  # (outcome, probability), ascending; cached: never change the list
     numbers: frozenset[int]  # the outcomes without their probabilities
 
 
 class WayOfTheDragonGame(pyspiel.Game):  # type: ignore[misc]  # pyspiel is untyped
-    """The game for OpenSpiel. `pyspiel.load_game` makes it from parameters; an invalid parameter raises ValueError.
+    """The game for OpenSpiel, created from parameters by `pyspiel.load_game`. An invalid parameter raises ValueError.
 
     Attributes:
         game: the rules as a `wotd_env.Game`.
@@ -114,7 +115,7 @@ class WayOfTheDragonGame(pyspiel.Game):  # type: ignore[misc]  # pyspiel is unty
             if rules.start == "dragons":
                 start["player"] = 0
         self.game = Game(rules, encoding=params.get("encoding", ENCODINGS[0]))
-        start["rng"] = 0  # the stream is never used; a constant makes the bytes of equal positions equal
+        start["rng"] = 0  # the random stream is unused; with 0, equal positions have equal bytes
         self._start = start.view(np.uint8)
         spec = self.game.spec
         info = pyspiel.GameInfo(
@@ -131,8 +132,8 @@ class WayOfTheDragonGame(pyspiel.Game):  # type: ignore[misc]  # pyspiel is unty
     def new_initial_state(self, saved: Mapping[str, Any] | str | None = None) -> WayOfTheDragonState:
         """Return a new game at its first chance node, or the position that the parameter `position` describes.
 
-        If `saved` is given, return the saved state instead. `saved` is a dict from `to_dict` or its JSON text. If it is
-        malformed or belongs to other rules, raise ValueError.
+        If `saved` is given, return the saved state instead. `saved` is a result of `WayOfTheDragonState.to_dict`, as a
+        dict or as JSON text. Raise ValueError if `saved` is malformed or belongs to other rules.
         """
         state = WayOfTheDragonState(self)
         if saved is not None:
@@ -140,7 +141,7 @@ class WayOfTheDragonGame(pyspiel.Game):  # type: ignore[misc]  # pyspiel is unty
         return state
 
     def max_chance_nodes_in_history(self) -> int:
-        """Return an upper bound. A turn never has more rolls than the maximum number of its decisions."""
+        """Return an upper bound. No turn has more rolls than the largest possible number of decisions in a turn."""
         return len(self.draws) + self.game.spec.max_decisions
 
     def make_py_observer(
@@ -262,7 +263,7 @@ class WayOfTheDragonState(pyspiel.State):  # type: ignore[misc]  # pyspiel is un
         """Return the position in the notation. States that players cannot distinguish have the same text."""
         record = self.record.copy()
         if self.game.rules.max_turns - record["turn"][0] >= DEADLINE:
-            record["turn"] = 0  # observations show the turn only near the limit of R16
+            record["turn"] = 0  # observations hide the turn until it is near the limit of R16
         line = self._position(record)
         return f"{line}\nbefore the first turn: {self._draws[0]}" if self._draws else line
 
@@ -336,7 +337,7 @@ def _rules(params: Mapping[str, Any]) -> Rules:
 
 @functools.cache
 def _rolls(faces: bytes) -> Outcomes:
-    """Return the numbers of the rolls that can follow the dice of a record, with probabilities."""
+    """Return the rolls that are possible if the unrolled dice among `faces`, the dice of a record, are rolled."""
     keep = dice.keep_index(np.frombuffer(faces, np.int8).tolist())
     rolls, throws = np.unique(dice.rolls_after(keep), return_counts=True)
     return _listed(dict(zip(rolls.tolist(), throws.tolist(), strict=True)))
@@ -347,7 +348,7 @@ def _dead_pieces(spaces: int, path: int, left: int) -> Outcomes:
     """Return the layouts of dead pieces on a path if `left` pieces are left for this path and the later paths (R15).
 
     All layouts of the whole board are equally probable. So the probability of a layout of one path is proportional to
-    the number of layouts of the later paths.
+    the number of layouts that remain possible on the later paths.
     """
     layouts = [bits for bits in range(1 << spaces) if not engine.impassable(np.uint16(bits << 1))]
     sizes = np.bincount([bits.bit_count() for bits in layouts])
@@ -366,14 +367,14 @@ def _listed(ways: dict[int, int]) -> Outcomes:
 
 @functools.lru_cache(1 << 14)
 def _numbers(actions: int, swaps: int) -> list[int]:
-    """Convert the bits of the legal actions to their numbers, ascending. The list is shared: never change it."""
+    """Convert the bits of the legal actions to action numbers, ascending. The list is cached: never change it."""
     every = int(actions) | int(swaps) << Action.FIRST_SWAP
     return [number for number in range(every.bit_length()) if every >> number & 1]
 
 
 @functools.cache
 def _colorings(players: int) -> list[tuple[int, ...]]:
-    """Return all assignments of colors to seats. The unused colors follow in each tuple, ascending."""
+    """Return all assignments of colors to seats. Each tuple ends with the unused colors, ascending."""
     return [
         chosen + tuple(color for color in range(MAX_PLAYERS) if color not in chosen)
         for chosen in itertools.permutations(range(MAX_PLAYERS), players)

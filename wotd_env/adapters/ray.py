@@ -3,8 +3,8 @@
     from wotd_env.adapters.ray import Cluster
     run(tournament, "games.sqlite", pool=Cluster(tournament, address="auto"))
 
-The results are the same as on one machine. If a node dies, another node repeats its block. Each node makes the policies
-from their names, so every node must have the files and modules of the policies under the same names.
+The results are the same as on one machine. If a node dies, another node plays the block again. Each node creates the
+policies from their names, so the files and modules of the policies must have the same names on every node.
 """
 
 from __future__ import annotations
@@ -28,14 +28,14 @@ _CONNECT = 30.0  # seconds to wait for the answer of a cluster
 
 
 class Cluster:
-    """Plays blocks on all CPUs of a Ray cluster, see `wotd_env.arena.run`.
+    """A pool for `wotd_env.arena.run` that plays blocks of games on all CPUs of a Ray cluster.
 
     Args:
         time_limit: seconds that a policy may take for one call.
         address: address of the cluster; `"auto"` means the running cluster on this machine. None starts a cluster on
-            this machine, which stops after the tournament. If this process is already connected to a cluster, that
+            this machine and stops it after the tournament. If this process is already connected to a cluster, that
             cluster is used.
-        trust: see `make_policy`.
+        trust: consent to read policy files that can run code, see `make_policy`.
 
     Raises:
         ConnectionError: if there is no cluster at the address.
@@ -88,7 +88,8 @@ class Cluster:
 def connect(address: str | None) -> bool:
     """Connect to a Ray cluster unless this process is already connected. Return whether this call connected it.
 
-    The argument and the possible errors are the same as in `Cluster`. `"local"` means the same as None.
+    `address` is the address of the cluster. `"auto"` means the running cluster on this machine; None or `"local"`
+    starts a cluster on this machine. Raise ConnectionError if there is no cluster at the address.
     """
     if ray.is_initialized():
         return False
@@ -108,7 +109,7 @@ def num_cpus() -> int:
 def _find(address: str) -> None:
     """Connect to a cluster in a separate process; raise ConnectionError if the cluster does not answer.
 
-    Without an answer Ray retries forever, and only ending its process can stop it.
+    If the cluster does not answer, Ray retries until its process ends.
     """
     code = "import sys, ray; ray.init(address=sys.argv[1], log_to_driver=False)"
     command = [sys.executable, "-c", code, address]

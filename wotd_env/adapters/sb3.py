@@ -37,7 +37,7 @@ __all__ = ["Learner", "SB3VecEnv"]
 
 
 class SharedVecEnv(VecEnv):
-    """A `VecEnv` whose environments are all represented by one object, `env`."""
+    """A `VecEnv` in which one object, `env`, runs all environments."""
 
     env: Any
 
@@ -45,7 +45,7 @@ class SharedVecEnv(VecEnv):
         """Do nothing: there is no window."""
 
     def get_attr(self, attr_name: str, indices: VecEnvIndices = None) -> list[Any]:
-        """Return an attribute of `env`, once for each environment."""
+        """Return a list that contains an attribute of `env` once for each environment."""
         return [getattr(self.env, attr_name) for _ in self._get_indices(indices)]
 
     def set_attr(self, attr_name: str, value: Any, indices: VecEnvIndices = None) -> None:
@@ -60,12 +60,12 @@ class SharedVecEnv(VecEnv):
         return [rows[i] for i in self._get_indices(indices)]
 
     def env_is_wrapped(self, wrapper_class: Any, indices: VecEnvIndices = None) -> list[bool]:
-        """Return False for each environment, because none is wrapped."""
+        """Return False for each environment, because no environment has a wrapper."""
         return [False for _ in self._get_indices(indices)]
 
 
 class SB3VecEnv(SharedVecEnv):
-    """N games as a `VecEnv`. Results equal those of `DummyVecEnv` over N environments, with one compiled call per step.
+    """N games as a `VecEnv`, with the results of a `DummyVecEnv` over N environments but one compiled call per step.
 
     The info of a game that ends contains `"episode"`, as with SB3's `Monitor`: `"r"` is the return, `"l"` is the number
     of the learner's decisions, and `"t"` is the time in seconds since the environment was made. The infos do not
@@ -150,7 +150,7 @@ class Learner:
         self._encoding = encoding
 
     def act(self, game: Game, state: States, rng: np.random.Generator) -> NDArray[np.int64]:
-        """Choose actions, see `Policy.act`."""
+        """Return an action for each state, int64 (N,), see `Policy.act`."""
         if self.model is None:
             return Random().act(game, state, rng)
         return Trained(self.model.policy, True, "the learner", self._encoding).act(game, state, rng)

@@ -23,8 +23,8 @@ from wotd_env.solver.table import check_solvable, check_table, describe_missing
 KINDS = ("first hold", "second hold", "move", "swap", "extra turn", "tiger hold")
 """Kinds of decisions. A `"swap"` is a move decision in which calling the dragon is legal. A `"tiger hold"` is the hold
 after the second re-roll, in which the power of the tiger may be used."""
-ERROR = 0.01  #: smallest regret of an error; with two players it costs 0.5 percentage points of win rate
-BLUNDER = 0.05  #: smallest regret of a blunder; with two players it costs 2.5 percentage points of win rate
+ERROR = 0.01  #: smallest regret of an error; with two players, a cost of 0.5 percentage points of win rate
+BLUNDER = 0.05  #: smallest regret of a blunder; with two players, a cost of 2.5 percentage points of win rate
 
 
 class Analysis(NamedTuple):
@@ -110,7 +110,8 @@ class Advisor:
     The best source is the exact solution, if its table is in the cache folder (`wotd solve` creates the table).
     Otherwise the planner searches the current turn exactly, and a value function estimates the position after the
     turn. The value function is the bundled learned one for these rules or, if no learned one is bundled, the hand-made
-    one. If the table turns out to be damaged, the advisor uses the next source. Several threads may share an advisor.
+    one. If the table turns out to be damaged, the advisor uses the next best source. Several threads may share an
+    advisor.
 
     Args:
         game: the rules.
@@ -118,9 +119,10 @@ class Advisor:
 
     Attributes:
         source: the source of the equities in words.
-        exact: True if the source is the exact solution and `max_turns` is at least the default. It is False with a
-            `table` of three players, because the equities are then guarantees: lower bounds of the expected reward.
-        skipped: the reason why each better source is not used; the reasons may contain file paths of this machine.
+        exact: True if the source is the exact solution and `max_turns` is at least the default. With a `table` of three
+            players `exact` is False, because the equities are only lower bounds of the expected reward.
+        skipped: for each better source, the reason why the advisor does not use it. The reasons may contain paths of
+            files on this machine.
 
     Raises:
         TypeError: if the table is not a Table.
@@ -150,7 +152,7 @@ class Advisor:
             try:
                 actions, equity = plan(self.game, state, value)
                 return Analysis(equity, actions, actions.argmax(1))
-            except TableError as error:  # a table checks a block when the block is first read
+            except TableError as error:  # a table is checked block by block, at first use
                 with self._opening:
                     if self._value is value:  # otherwise another thread has changed the source
                         self.skipped += (str(error),)
@@ -168,7 +170,7 @@ class Advisor:
         yield "the hand-made value, every turn planned exactly", False, hand_made
 
 
-Source = tuple[str, bool, Value]  # description of a source, whether it is exact, and its value function
+Source = tuple[str, bool, Value]  # the source in words, whether it is exact, and its value function
 
 
 def _solution(game: Game) -> Source:

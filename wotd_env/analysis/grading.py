@@ -25,20 +25,20 @@ from wotd_env.policy import Policy, check_plays, play_policies
 from wotd_env.solver import Table
 from wotd_env.solver.table import check_solvable, check_table
 
-STAGES = 10  #: number of equal stages of a game, measured by the progress of both players' pieces
+STAGES = 10  #: number of stages of a game; in each stage the pieces of both players progress equally far
 WORST = 20  #: largest number of blunders in `Grades.worst`
 
 BLOCK = 4096  # games played side by side
 
 
 class Grade(NamedTuple):
-    """The grade for one kind of decision. A field `*_error` is half the width of the 95 % interval of its mean."""
+    """The grade for one kind of decision. A field `X_error` is half the width of the 95 % interval of the field `X`."""
 
     kind: str
     decisions: int
     regret: float  #: mean regret of a decision
     regret_error: float
-    per_game: float  #: sum of a seat's regrets in a game, mean over all games and graded seats
+    per_game: float  #: a seat's sum of regrets in a game, averaged over all games and graded seats
     per_game_error: float
     errors: float  #: share of decisions with a regret of at least ERROR, including blunders
     blunders: float  #: share of decisions with a regret of at least BLUNDER
@@ -86,7 +86,7 @@ class Grades:
     games: int  #: games played
     kinds: tuple[Grade, ...]  #: a grade for each kind of decision, then a grade for all kinds together
     worst: tuple[Blunder, ...]  #: the decisions with the largest regrets, largest regret first
-    stages: NDArray[np.float64]  #: (10,): mean regret per decision in each stage; nan without decisions
+    stages: NDArray[np.float64]  #: (10,): mean regret per decision in each stage, nan for an empty stage
     result: float  #: mean reward of the policy, or of the starting player if the policy played itself
     result_error: float  #: half the width of the 95 % interval of `result`
 
@@ -133,8 +133,8 @@ def grade(
 
     Raises:
         TypeError: if the table is not a Table.
-        ValueError: for a table of three players, an invalid number of games, seed or policy name, or a policy for other
-            rules.
+        ValueError: if the table is for three players, if the number of games, the seed or the name of a policy is
+            invalid, or if a policy does not play these rules.
         IllegalActionError: if a policy chooses an illegal action.
     """
     check_solvable(check_table(table).rules)
@@ -152,7 +152,8 @@ def grade(
 class _Tally:
     """Sums of the regrets of `players[0]` by game and kind of decision. Game i has the seed `seed + i`.
 
-    With two players, `players[0]` has seat i % 2 in game i. A single player has both seats.
+    `players` are one or two policies. Of two policies, `players[0]` has seat i % 2 in game i; one policy has both
+    seats.
     """
 
     def __init__(self, table: Table, players: Sequence[Policy], games: int, seed: int) -> None:
@@ -168,7 +169,7 @@ class _Tally:
         self.worst: list[Blunder] = []
 
     def play(self, block: range) -> None:
-        """Play a block of games side by side, and add the decisions of `players[0]`. Seat 0 starts every game."""
+        """Play a block of games side by side, and add up the regrets of `players[0]`. Seat 0 starts every game."""
         game = self.game
         state = game.reset(len(block), seed=self.seed + block.start)
         rng = np.random.default_rng([self.seed, block.start])
@@ -218,7 +219,7 @@ class _Tally:
 
     def _grade(self, name: str, columns: slice) -> Grade:
         decisions, regret = self.decisions[:, columns].sum(1), self.regret[:, columns].sum(1)
-        count, seats = decisions.sum(), 3 - len(self.players)  # seats: the graded ones of a game
+        count, seats = decisions.sum(), 3 - len(self.players)  # seats: number of graded seats in a game
         each = max(count, 1)
         return Grade(
             kind=name,
@@ -233,10 +234,10 @@ class _Tally:
 
 
 def picture(grades: dict[str, Grades], file: str | Path) -> None:
-    """Draw the regret of policies by kind of decision and by stage of the game. Equal grades give equal files.
+    """Draw the regret of policies by kind of decision and by stage of the game. Equal grades give identical files.
 
     Args:
-        grades: name of a policy -> its grades.
+        grades: a dict from the name of each policy to its grades.
         file: the picture to write; its suffix selects the format.
 
     Raises:

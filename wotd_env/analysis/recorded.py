@@ -44,7 +44,7 @@ class SeatReview(NamedTuple):
     regret: float  #: sum of the regrets of all decisions
     errors: int  #: decisions with a regret of at least ERROR, including blunders
     blunders: int  #: decisions with a regret of at least BLUNDER
-    luck: float  #: sum of the changes in this seat's expected reward by the rolls of all seats
+    luck: float  #: total change in this seat's expected reward caused by the rolls of all seats
     result: float  #: the reward of the seat; 0 in an unfinished game
 
 
@@ -57,7 +57,7 @@ class Review(NamedTuple):
     source: str  #: the source of the equities in words
     exact: bool  #: whether the source is the exact solution
     notes: list[Note]  #: a note for every decision with more than one legal action
-    luck: NDArray[np.float32]  #: (T + 1,): luck of the roll before each position for its seat, or 0
+    luck: NDArray[np.float32]  #: (T + 1,): luck of the seat to act in the roll before each position, or 0
     seats: list[SeatReview]
 
 
@@ -79,7 +79,7 @@ def review(recorded: RecordedGame, advisor: Advisor | None = None) -> Review:
     asked = np.flatnonzero(game.legal_actions(decided).sum(1) > 1)
     rolled, before = _rolls(game, recorded)
     after = recorded.states[rolled]
-    # One call, so that all equities come from the same source.
+    # A single call makes all equities come from the same source.
     equity, actions, best = advisor.analyze(np.concatenate([recorded.states[asked], before, after]))
     count, states, chosen = len(asked), decided[asked], recorded.actions[asked]
     regret = regret_of(Analysis(equity[:count], actions[:count], best[:count]), chosen)
@@ -108,7 +108,7 @@ def review(recorded: RecordedGame, advisor: Advisor | None = None) -> Review:
     players, seats = recorded.rules.players, []
     for seat, result in enumerate(game.rewards(recorded.states[-1:])[0].tolist()):
         own = [note for note in notes if note.seat == seat]
-        mine = after["player"] == seat  # zero-sum: a seat's luck counts equally against all others
+        mine = after["player"] == seat  # zero-sum: a seat's luck costs every other seat an equal share
         seats.append(
             SeatReview(
                 decisions=len(own),

@@ -3,8 +3,8 @@
     from wotd_env.arena import Tournament, run
     results = run(Tournament(("greedy", "random"), games=10_000))
 
-Each policy plays with the same dice from every seat, and every estimate has a 95 % interval. The same seed gives the
-same results with any number of processes. The command `wotd arena` also runs tournaments.
+Each policy plays every seat with the same dice, and every estimate has a 95 % interval. The same seed gives the same
+results with any number of processes. The command `wotd arena` also runs tournaments.
 """
 
 from wotd_env.arena.asking import BrokenPolicyError

@@ -1,4 +1,4 @@
-"""Ask policies for actions: errors name the policy, and a policy that breaks the rules forfeits its games."""
+"""Ask policies for actions. Errors name the policy; a policy that raises or acts illegally forfeits the game."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ from wotd_env.core.state import States
 from wotd_env.core.words import describe_action
 from wotd_env.policy import Policy, ask, check_plays
 
-FORFEITED = -1  # replaces the action in a game that is forfeited or over
+FORFEITED = -1  # placeholder for the action in a game that is forfeited or over
 
 
 class BrokenPolicyError(RuntimeError):
-    """A policy failed. The message names the policy. It ends with the traceback if the policy raised an exception."""
+    """Raised if a policy fails. The message names the policy, with the traceback if the policy raised an exception."""
 
 
 class Blamed:
@@ -30,7 +30,7 @@ class Blamed:
         self.name, self._policy = name, policy
 
     def check_rules(self, rules: Rules) -> None:
-        """Check that the policy plays games with these rules, see `wotd_env.policy.check_plays`."""
+        """Raise ValueError if the policy cannot play games with these rules, see `wotd_env.policy.check_plays`."""
         check_plays(self._policy, rules)
 
     def act(self, game: Game, state: States, rng: np.random.Generator) -> NDArray[np.int64]:
@@ -55,25 +55,27 @@ class Failure(NamedTuple):
     """The reason why a policy forfeits a game."""
 
     reason: str
-    error: Exception | None = None  # the exception of the policy, if it raised
+    error: Exception | None = None  # the exception that the policy raised, if any
 
 
 @dataclass
 class Asker:
-    """Asks policies for actions and checks the answers. Calls of `Policy.act` are numbered from 1."""
+    """Asks policies for actions, and checks the actions. The calls of `Policy.act` are numbered, starting with 1."""
 
     game: Game
     policies: Sequence[Policy]
     generators: Sequence[np.random.Generator]
-    fatal_calls: Mapping[int, str]  # number of a call -> why the call did not return in an earlier attempt
-    on_call: Callable[[int], None]  # receives the number of each call before the call, and 0 after it
+    fatal_calls: Mapping[int, str]  # number of a call that did not return in an earlier attempt -> reason
+    on_call: Callable[[int], None]  # gets the number of a call before the call, and 0 after the call
     calls: int = 0
 
     def __call__(self, policy: int, state: States) -> tuple[NDArray[np.int64], dict[int, Failure]]:
-        """Ask a policy for its actions in games. If the policy raises, it is asked again for each game separately.
+        """Ask the policy with this index for its actions in N games, STATE (N,).
+
+        If the policy raises, it is asked again for each game separately.
 
         Returns:
-            The actions, int64 (N,), which are legal or FORFEITED, and a mapping: index of a forfeited game -> failure.
+            The actions, int64 (N,), each legal or FORFEITED, and a dict: index of a forfeited game -> failure.
         """
         self.calls += 1
         if self.calls in self.fatal_calls:
@@ -89,7 +91,7 @@ class Asker:
                 return np.array([FORFEITED]), {0: Failure(reason, error)}
         finally:
             self.on_call(0)
-        if actions is None:  # outside the handler, so that later errors are not chained to this one
+        if actions is None:  # outside the handler, so that later errors are not chained to `error`
             single = [self(policy, state[i : i + 1]) for i in range(len(state))]
             failures = {i: failed[0] for i, (_, failed) in enumerate(single) if failed}
             return np.concatenate([action for action, _ in single]), failures
@@ -104,8 +106,8 @@ class Asker:
 
 
 def own_traceback(error: Exception | None) -> str:
-    """Return the part of an error's traceback inside the policy; empty if the policy did not raise the error."""
-    callers = __file__, ask.__code__.co_filename  # their stack frames are between the arena and a policy
+    """Return the part of an error's traceback that is inside the policy, or "" if the policy did not raise it."""
+    callers = __file__, ask.__code__.co_filename  # their stack frames are outside the policy
     frame = error.__traceback__ if error else None
     while frame is not None and frame.tb_frame.f_code.co_filename in callers:
         frame = frame.tb_next

@@ -34,7 +34,7 @@ _log = logging.getLogger("wotd_env")
 def digests(
     tournament: Tournament, made: Mapping[str, Policy], given: Container[str] = (), trust: bool = False
 ) -> dict[str, str]:
-    """Return the digests of a tournament's policies and of the policy that measures luck; see `policy_digest`."""
+    """Return name -> digest for a tournament's policies and the policy that measures luck; see `policy_digest`."""
     found = {name: policy_digest(name, made.get(name), name in given) for name in tournament.policies}
     if tournament.luck and tournament.luck not in found:
         found[tournament.luck] = policy_digest(tournament.luck, make_policy(tournament.luck, trust=trust))
@@ -42,9 +42,9 @@ def digests(
 
 
 def policy_digest(name: str, policy: Policy | None = None, given: bool = False) -> str:
-    """Return a digest of a policy. If `policy` is None, the digest of a policy from another package omits its state.
+    """Return the digest of the policy with this name. `given` is true if `policy` was not made from the name.
 
-    `given` is true for a policy object that was not made from its name.
+    If `policy` is None and the name refers to a module outside this package, the digest omits the state of the policy.
     """
     kind, _, argument = full_name(name).partition(":")
     digest = hashlib.sha256()
@@ -57,7 +57,7 @@ def policy_digest(name: str, policy: Policy | None = None, given: bool = False) 
             planned_with = policy.policy if isinstance(policy, Deep) else None
             digest.update(policy_digest(base_name(argument or "td"), planned_with).encode())
         elif argument:
-            without_encoding = argument.partition(":")[2] or argument  # for sb3:ENCODING:FILE
+            without_encoding = argument.partition(":")[2] or argument  # FILE of sb3:ENCODING:FILE
             weights = f"{argument}.data"  # an ONNX network may have a second file
             _add_files(digest, map(Path, (argument, weights, f"{argument}/value.npz", without_encoding)))
         else:
@@ -107,7 +107,7 @@ def _main_file() -> Path | None:
 
 
 def _reach(module: str, found: dict[str, Path]) -> None:
-    """Add the sources of a module and of its imports to `found`. Skip installed modules and this package."""
+    """Add the source files of a module and of its imports to `found`. Skip this package and installed modules."""
     if module in found or module.partition(".")[0] == "wotd_env":
         return
     spec = _spec(module)
@@ -125,7 +125,7 @@ def _reach(module: str, found: dict[str, Path]) -> None:
     package = module if spec and spec.submodule_search_locations is not None else module.rpartition(".")[0]
     try:
         names = list(imports(source.read_bytes(), package))
-    except (SyntaxError, ValueError):  # the module is compiled, or Python could not import it
+    except (SyntaxError, ValueError):  # the file is a compiled module or has a syntax error
         return
     for name in names:
         for package_or_module in accumulate(name.split("."), "{}.{}".format):

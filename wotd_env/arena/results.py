@@ -1,7 +1,7 @@
 """Results of a tournament: estimates with 95 % intervals by policy, matchup and seat, and ratings.
 
-The games of a duplicate share their dice, so they count as one observation. Different matchups have
-different dice, so they are independent.
+The games of a duplicate (see `wotd_env.arena.tournament`) have the same dice, so a duplicate counts as one observation.
+Different matchups have different dice, so their results are independent.
 """
 
 from __future__ import annotations
@@ -43,12 +43,12 @@ class Estimate(NamedTuple):
 
 
 def percent(share: Estimate | None, digits: int = 1) -> str:
-    """Return a text with a share and its error in percent, or an empty text for None."""
+    """Format a share and its error in percent; return an empty text for None."""
     return "" if share is None else f"{share.value:.{digits}%} ±{100 * share.error:.{digits}f}"
 
 
 def signed(estimate: Estimate, digits: int, unit: float = 1) -> str:
-    """Return a text with an estimate, its sign and its error, both multiplied by `unit`."""
+    """Multiply an estimate and its error by `unit`, and format both numbers; the estimate gets a sign."""
     return f"{unit * estimate.value:+.{digits}f} ±{unit * estimate.error:.{digits}f}"
 
 
@@ -70,7 +70,7 @@ class Mean(NamedTuple):
 def mean_of(x: Floats, low: float = 0.0, high: float = 1.0) -> Mean:
     """Return the mean of independent observations between two bounds.
 
-    The variance is computed with one added observation at each bound, as in the Agresti-Coull interval. So the interval
+    For the variance, one observation is added at each finite bound, as in the Agresti-Coull interval. So the interval
     has a positive width even if all observations are equal.
     """
     padded = np.append(x, (low, high)) if math.isfinite(low) else x
@@ -78,7 +78,7 @@ def mean_of(x: Floats, low: float = 0.0, high: float = 1.0) -> Mean:
 
 
 def adjusted_mean(x: Floats, luck: Floats) -> Mean:
-    """Return the mean of the shares `x` with luck as a control variate; luck has the expected value 0."""
+    """Return the mean of the shares `x`, with `luck` as a control variate whose expected value is 0."""
     spread = float(luck.var())
     slope = float(np.mean((x - x.mean()) * (luck - luck.mean()))) / spread if spread else 0.0
     return mean_of(x - slope * luck)
@@ -102,10 +102,11 @@ def fit_ratings(
 
     With more than two players, each finishing order is split into pairs, and the fit estimates Plackett-Luce strengths.
     One drawn game is added for each pair of policies, so that the strength of an unbeaten policy is finite. The
-    intervals use the sandwich estimator; each duplicate is a cluster.
+    intervals come from the sandwich estimator, with duplicates as clusters.
 
-    `counts` has for each matchup of D duplicates a mapping (policy, other policy) -> counts (D, 2): how often the first
-    policy finished ahead of the other policy, and how often behind it. The result is policy -> rating, best first.
+    `counts` contains one dict for each matchup, (policy, other policy) -> float64 (D, 2): for each of D duplicates, how
+    often the first policy finished ahead of the other policy, and how often behind it. The result maps each policy to
+    its rating, best policy first.
     """
     k = len(policies)
     if k == 1:
@@ -124,7 +125,7 @@ def fit_ratings(
     weight = (wins + wins.T) * expected * (1 - expected)
     information = np.diag(weight.sum(1)) - weight
     drawn = (0.5 - expected) ** 2
-    spread = np.diag(drawn.sum(1)) - drawn  # covariance of the score, so far of the drawn games only
+    spread = np.diag(drawn.sum(1)) - drawn  # covariance of the score; includes only the drawn games so far
     for pairs in matchups:
         score = np.zeros((len(pairs[0][2]), k))
         for i, j, n in pairs:
@@ -150,7 +151,7 @@ class Row:
     """The seat; None for all seats."""
     games: int
     share: Estimate
-    """Share of the win: 1/w for each of w winners. Equally strong policies average 1/n with n players."""
+    """Mean share of the win; each of w winners gets 1/w. Among n equally strong players it is 1/n."""
     adjusted: Estimate | None
     """The luck-adjusted share; None if luck was not measured."""
     rank: Estimate
@@ -158,7 +159,7 @@ class Row:
     difference: Estimate
     """Points of the policy's seat minus the mean points of the other seats."""
     ties: Estimate
-    """Share of games in which the policy shares the win with another seat, including truncated games."""
+    """Share of games in which the policy shares the win with another seat. In truncated games, all seats share it."""
     forfeits: int
 
 
@@ -204,7 +205,7 @@ class _MatchupGames:
         return _Part(int(here.any(2).sum()), int((self.forfeits & here).sum()), means)
 
     def ahead(self, one: str, other: str) -> Floats:
-        """Return how often `one` finished ahead of `other` and behind it, (D, 2), per duplicate; ties count half."""
+        """Count per duplicate how often `one` finished ahead of and behind `other`, (D, 2); a tie counts half each."""
         first = np.where(self.sits == self.names.index(one), self.rank, np.nan)[:, :, :, None]
         second = np.where(self.sits == self.names.index(other), self.rank, np.nan)[:, :, None, :]
         ahead, behind, equal = (
@@ -234,15 +235,15 @@ class Results:
 
     Args:
         tournament: the tournament.
-        games: matchup -> the results of its games, `wotd_env.arena.results_dtype`, in order of duplicates.
+        games: matchup -> the results of its games, an array of `results_dtype`, in order of duplicates.
         forfeits: all forfeits.
         earlier: date -> number of reused games that earlier runs saved on this day.
 
     Attributes:
-        rows: the rows over all matchups, then the rows of each matchup. Both parts start with a row for each policy
-            over all seats, best policy first, and continue with a row for each policy and seat.
-        ahead: (policy, other policy) -> share of their common games in which the first policy finishes ahead of the
-            other policy; ties count half.
+        rows: the rows over all matchups, then the rows of each matchup in turn. Each of these groups starts with a row
+            for each policy over all seats, best policy first, and continues with a row for each policy and seat.
+        ahead: (policy, other policy) -> share of the games of these two policies in which the first one finishes ahead
+            of the other one; ties count half.
         ratings: policy -> rating, best first.
     """
 
@@ -256,7 +257,7 @@ class Results:
         self.tournament, self.games, self.forfeits = tournament, dict(games), list(forfeits)
         self.earlier = dict(earlier or {})
         parts: _Parts = {}
-        counts: list[dict[tuple[str, str], Floats]] = []  # by matchup: pair -> `_MatchupGames.ahead`
+        counts: list[dict[tuple[str, str], Floats]] = []  # see `fit_ratings`
         # Convert one matchup at a time: the arrays take several times the memory of the records.
         for matchup, records in games.items():
             arrays = _MatchupGames(matchup, records, tournament.luck is not None)
@@ -291,7 +292,7 @@ class Results:
         )
 
     def to_dict(self) -> dict[str, Any]:
-        """Return the results except the games as plain Python types, for example for JSON."""
+        """Return everything except the games as plain Python types, for example for JSON."""
         return {
             "tournament": asdict(self.tournament),
             "games": sum(map(len, self.games.values())),

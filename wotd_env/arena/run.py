@@ -1,4 +1,4 @@
-"""Run a tournament: play the blocks that the file lacks, until every matchup has enough games."""
+"""Run a tournament: play the blocks of games that are not in the file, until every matchup has enough games."""
 
 from __future__ import annotations
 
@@ -36,20 +36,20 @@ def run(
 ) -> Results:
     """Play a tournament; games that are already in the file are not played again.
 
-    The results depend only on the tournament; the number of workers and interruptions do not change them. If games of
-    the file are used, a warning at the start and `Results.earlier` contain the dates of these games.
+    The results depend only on the tournament; the number of workers and interruptions do not change them. If games in
+    the file are reused, a warning at the start shows their dates, and `Results.earlier` counts them by date.
 
     Args:
         tournament: the tournament.
-        file: the file for played blocks, see `wotd_env.arena.store`; None keeps them in memory.
-        fresh: play everything again and replace the blocks of this tournament in the file.
-        workers: number of worker processes. A script must start them under `if __name__ == "__main__":`. With 0 the
-            games are played in this process, and a policy that hangs cannot be stopped.
-        time_limit: seconds that a policy may take for one call in a worker. A call asks for up to 256 decisions for
-            each seat. A policy that takes longer forfeits the games of the call.
+        file: the file in which finished games are saved, see `wotd_env.arena.store`; None keeps the games in memory.
+        fresh: play all games again, and replace the games of this tournament in the file.
+        workers: number of worker processes. A script with workers must call `run` under `if __name__ == "__main__":`.
+            With 0, the games are played in this process, and a policy that hangs cannot be stopped.
+        time_limit: seconds that a policy may take for one call in a worker. A call asks for up to 256 n decisions
+            if the games have n players. A policy that takes longer forfeits the games of the call.
         policies: name -> policy, for policies that are not made from their names. The file stores only the names.
         trust: read the files of policies even if they can run code, see `make_policy`.
-        pool: plays the blocks instead of worker processes, for example `wotd_env.adapters.ray.Cluster`.
+        pool: a pool that plays the games instead of worker processes, such as `wotd_env.adapters.ray.Cluster`.
         progress: called with the number of finished games and the largest possible number of games, once for the
             stored games and then after every block.
 
@@ -57,7 +57,7 @@ def run(
         ValueError: for an unknown or unsuitable policy, a wrong option, or a file that is damaged or is not a
             tournament file.
         BrokenPolicyError: if a policy fails in all games of its first call.
-        sqlite3.Error: if the file cannot be read or written; written blocks are kept.
+        sqlite3.Error: if the file cannot be read or written. Games that are already saved are kept.
     """
     check_integer("workers", workers, 0)
     if not time_limit > 0:
@@ -140,15 +140,15 @@ class _Part:
     def __init__(self, tournament: Tournament, matchup: Matchup) -> None:
         self.matchup = matchup
         self.missing = deque(range(tournament.num_blocks))  # blocks neither played nor in progress
-        self.counted: list[PlayedBlock] = []  # blocks 0 to k without a gap; only these count
-        self.dates: dict[int, str] = {}  # block of an earlier run -> its date
+        self.counted: list[PlayedBlock] = []  # blocks 0 to k without a gap; only these blocks count
+        self.dates: dict[int, str] = {}  # block from an earlier run -> date of that run
         self.done = 0  # games in finished blocks
         self.total = tournament.duplicates * len(matchup)
         self._tournament, self._stopped = tournament, False
-        self._early: dict[int, PlayedBlock] = {}  # finished blocks after a gap
+        self._early: dict[int, PlayedBlock] = {}  # finished blocks that wait for a lower number
 
     def add(self, i: int, played: PlayedBlock) -> None:
-        """Add a block. The stopping rule takes blocks in order of their numbers, in whatever order they finish."""
+        """Add a finished block. The stopping rule reads blocks in order of their numbers, so it is deterministic."""
         self._early[i] = played
         self.done += len(played.games)
         until, luck = self._tournament.until, self._tournament.luck is not None

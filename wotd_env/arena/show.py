@@ -25,7 +25,7 @@ class Shown(NamedTuple):
 
 
 def as_text(results: Results, digits: int = 1) -> list[Shown]:
-    """Return tables of the results by policy, by pair of policies and by seat. One policy has no table of pairs.
+    """Return tables of the results by policy, by pair of policies and by seat; a single policy has no table of pairs.
 
     `digits` is the number of decimals in percentages.
     """
@@ -42,7 +42,7 @@ def as_text(results: Results, digits: int = 1) -> list[Shown]:
     }
     shown = {
         "luck-adjusted": results.tournament.luck is not None,
-        "mean rank": n > 2,  # with two players the rank repeats the win share
+        "mean rank": n > 2,  # with two players, the win share determines the mean rank
         "forfeits": bool(results.forfeits),
     }
     columns = {heading: cell for heading, cell in columns.items() if shown.get(heading, True)}
@@ -90,7 +90,7 @@ FORMATS = (".json", ".csv")  # the file suffixes that `write` supports
 
 
 def write(results: Results, file: str | Path) -> None:
-    """Write results to a file: as .json everything except the games, as .csv only the rows."""
+    """Write results to a file. A .json file contains everything except the games, and a .csv file only the rows."""
     file, rows = Path(file), results.to_rows()
     if file.suffix == ".json":
         file.write_text(json.dumps(results.to_dict(), indent=1) + "\n")

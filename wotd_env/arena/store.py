@@ -1,4 +1,6 @@
-"""Tournament files: SQLite files of played blocks. A block is a transaction, so a kill loses only unfinished blocks.
+"""Tournament files: SQLite files of played blocks (see `wotd_env.arena.tournament`).
+
+Each block is written in one transaction, so only unfinished blocks are lost if the process is killed.
 
 The key of a block contains everything that its games depend on: the rules, the seed, the policies with their digests
 (see `wotd_env.arena.fingerprints`) and the version of the engine. Several tournaments may share a file, even at the
@@ -51,8 +53,9 @@ _log = logging.getLogger("wotd_env")
 class Store(AbstractContextManager["Store"]):
     """The stored blocks of a tournament. A file that is damaged or is not a tournament file raises ValueError.
 
-    The file is created if it does not exist; without a file, the blocks are in memory and no `digests` are needed. With
-    `fresh`, blocks in the file are ignored, and the first saved block replaces all stored blocks of the tournament.
+    A missing file is created. If `file` is None, the blocks are kept in memory, and `digests`, policy -> digest, is not
+    needed. With `fresh`, blocks in the file are ignored, and the first saved block replaces all stored blocks of the
+    tournament.
     """
 
     def __init__(
@@ -77,11 +80,11 @@ class Store(AbstractContextManager["Store"]):
             raise FileNotFoundError(f"no folder {Path(file).parent} for the tournament file {file}")
         with self._explained("read"):
             self._connection = sqlite3.connect(file or ":memory:", timeout=60, isolation_level=None)
-        # Decoding never fails, because the checksum detects damaged text.
+        # Replace undecodable bytes instead of raising an error: the checksum detects damaged text.
         self._connection.text_factory = lambda text: text.decode(errors="replace")
         try:
             with self._explained("read"):
-                # Count the tables before reading the PRAGMAs: another process may write both in one transaction.
+                # Read the tables before the PRAGMAs: another process may create both between these reads.
                 (tables,) = self._connection.execute("SELECT count(*) FROM sqlite_master").fetchone()
                 (application,) = self._connection.execute("PRAGMA application_id").fetchone()
                 (version,) = self._connection.execute("PRAGMA user_version").fetchone()
@@ -101,7 +104,7 @@ class Store(AbstractContextManager["Store"]):
         """Turn SQLite's errors into errors that name the file and the cure."""
         try:
             yield
-        except (sqlite3.Error, UnicodeDecodeError) as error:  # SQLite's messages may quote damaged text
+        except (sqlite3.Error, UnicodeDecodeError) as error:  # SQLite's messages can quote undecodable text
             code = getattr(error, "sqlite_errorcode", sqlite3.SQLITE_CORRUPT) & 0xFF  # the primary error code
             if (
                 isinstance(error, sqlite3.OperationalError) and code != sqlite3.SQLITE_ERROR
@@ -133,7 +136,7 @@ class Store(AbstractContextManager["Store"]):
         for first, size, games, forfeits, written, checksum in rows:
             block = self._tournament.block(matchup, first // BLOCK)
             if (first, size) != block[1:]:
-                continue  # last block of a shorter tournament, or beyond the end of this tournament
+                continue  # the last block of a shorter tournament, or a block beyond the end of this one
             try:
                 if checksum != self._checksum(policies, block, games, forfeits, written):
                     raise ValueError("the checksum is wrong")
@@ -146,13 +149,13 @@ class Store(AbstractContextManager["Store"]):
             yield first // BLOCK, played, written[:10]
 
     def begin(self) -> None:
-        """Prepare the file before the first block is played."""
+        """Write the schema and the tournament's settings to the file, before the first block is played."""
         with self._explained("written"), self._connection as connection:
             connection.execute("BEGIN IMMEDIATE")
             for statement in _SCHEMA.split(";"):
                 connection.execute(statement)
             connection.execute(f"PRAGMA application_id = {_APPLICATION}")
-            connection.execute(f"PRAGMA user_version = {_VERSION}")  # writes even to a prepared file
+            connection.execute(f"PRAGMA user_version = {_VERSION}")  # writes even if the file is prepared
             connection.execute("INSERT OR IGNORE INTO setting (description) VALUES (?)", (self._description,))
 
     def save(self, block: Block, played: PlayedBlock) -> None:

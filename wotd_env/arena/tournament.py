@@ -4,13 +4,13 @@
     duplicate  n games of n players with the same dice, in which the policies rotate through the n seats
     block      up to 256 duplicates of one matchup; each policy has its own random generator in a block
 
-The tournament's seed, the matchup and the block determine everything random. The results therefore do not depend on the
-number of workers, the order of work, or interruptions.
+The tournament's seed, the matchup and the block determine all random numbers. The results therefore do not depend on
+the number of workers, the order of work, or interruptions.
 
 The luck of a roll is the equity after the roll minus the mean equity over all outcomes of the roll. The luck of a game
-has mean zero for every policy and every estimate of equity, however rough. With better estimates, luck explains more of
-the result. Luck is used as a control variate: it narrows intervals without bias. Any policy with a method `equity` can
-measure luck, see `wotd_env.policy.HasEquity`.
+is the sum over its rolls. Its mean is zero for every policy, even if the estimates of equity are rough; with better
+estimates, luck explains more of the result. Luck is used as a control variate: it narrows intervals without bias. Any
+policy with a method `equity` can measure luck, see `wotd_env.policy.HasEquity`.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ from wotd_env.policies import make_policy
 from wotd_env.policy import HasEquity, Policy, play_out
 
 BLOCK = 256
-"""Duplicates in a block. The number is fixed, because a policy's random numbers depend on the size of its batches."""
+"""Number of duplicates in each block but the last. It is fixed, because it affects the random numbers of policies."""
 
 Matchup = tuple[str, ...]  # the policies that meet, sorted
 
@@ -58,13 +58,13 @@ class Tournament:
     multiset of n policies that contains each policy at least once is a matchup.
 
     Attributes:
-        policies: names that `make_policy` takes, all different.
+        policies: distinct policy names, see `make_policy`.
         rules: the rules of all games. Games are independent, so `start="loser"` acts as `start="dragons"`.
-        games: number of games of each matchup. It is rounded up to whole duplicates, at least two. All matchups
+        games: number of games of each matchup. It is rounded up to at least two whole duplicates. All matchups
             together may have at most 20,000,000 games.
-        seed: determines all dice and all random choices of policies, 0 to 2**63 - 1.
-        until: stop a matchup as soon as half the width of the 95 % interval of every policy's win share is at most this
-            value; `games` is then the maximum.
+        seed: integer from 0 to 2**63 - 1; it determines all dice and all random choices of policies.
+        until: stop a matchup as soon as the 95 % interval of every policy's win share has at most this half-width;
+            `games` is then the maximum number of games. None plays all games.
         luck: name of a policy that measures the luck of the dice, see `HasEquity`; None measures no luck.
     """
 
@@ -120,7 +120,7 @@ class Tournament:
 
 
 def game_seed(seed: int, matchup: Matchup, duplicate: int) -> int:
-    """Return the seed of a duplicate for `Game.reset`, 64 bits; different matchups have different seeds."""
+    """Return the 64-bit seed of a duplicate for `Game.reset`; each duplicate of each matchup has its own seed."""
     first = int(np.random.SeedSequence(_entropy(seed, matchup)).generate_state(1, np.uint64)[0])
     return (first + duplicate) % 2**64
 
@@ -136,7 +136,7 @@ def _entropy(seed: int, matchup: Matchup) -> list[int]:
 
 
 def seatings(duplicates: Sequence[int] | NDArray[np.int64], seats: int) -> NDArray[np.int8]:
-    """Return for each seat the index in the matchup of its policy, int8 [duplicate, game, seat].
+    """Return the policy in each seat as its index in the matchup, int8 [duplicate, game, seat].
 
     The games of a duplicate are the rotations of one seating order, so each policy has every seat once. The order
     changes from duplicate to duplicate, so the neighbors of a policy change too.
@@ -149,7 +149,7 @@ def seatings(duplicates: Sequence[int] | NDArray[np.int64], seats: int) -> NDArr
 
 
 class Forfeit(NamedTuple):
-    """A game that a policy forfeited. `game_seed` and `moves` are the arguments of `replay`."""
+    """A game that a policy forfeited. `replay(rules, game_seed, moves)` returns the position at its end."""
 
     policy: str
     seats: tuple[str, ...]
@@ -177,7 +177,7 @@ GameResults = NDArray[np.void]  # results of G games, `results_dtype` (G,)
 class PlayedBlock(NamedTuple):
     """The results of a block."""
 
-    games: GameResults  # (size * n,), in order of duplicates
+    games: GameResults  # one result per game, (size * n,), in order of duplicates
     forfeits: list[Forfeit]
 
 
@@ -189,7 +189,7 @@ def results_dtype(players: int) -> np.dtype[np.void]:
             ("turns", "u2"),
             ("truncated", "u1"),
             ("forfeit", "i1"),  # the seat that forfeited, or -1
-            ("place", "i1", (players,)),  # [seat], index in the matchup of the policy in this seat
+            ("place", "i1", (players,)),  # [seat], the policy in this seat, as its index in the matchup
             ("points", "i1", (players,)),  # [seat]
             ("rank", "f4", (players,)),  # [seat], 1 is best; tied seats share the mean of their ranks
             ("share", "f4", (players,)),  # [seat], share of the win: 1/w for each of w winners, 0 for losers
@@ -221,8 +221,8 @@ def play_block(
 
     If a policy raises, it is asked again for each game separately. A policy forfeits a game if it raises again, or if
     it returns an illegal action. A forfeited game ends at once: the forfeiting seat is last, and all other seats share
-    the win. A policy forfeits all games of a fatal call, see `Asker`. Policies in `untried` make their first decision
-    in this block; BrokenPolicyError is raised if such a policy fails in every game of its first call.
+    the win. A policy forfeits all games of a call in `fatal_calls`, see `Asker`. Policies in `untried` make their first
+    decision in this block. If such a policy fails in every game of its first call, BrokenPolicyError is raised.
     """
     rules, matchup, n = tournament.rules, block.matchup, tournament.rules.players
     game = Game(rules)
@@ -316,13 +316,14 @@ def luck(
 ) -> NDArray[np.float64]:
     """Play the games of a block again, and return the luck of every seat in shares of the win, float64 [game, seat].
 
-    Luck of one seat counts against the other seats in equal parts. `seed` is the seed of the first duplicate, `shape`
-    the numbers of games and seats. `moves`, [game, step], has the actions; -1 if the game had no decision at the step.
+    The luck of one seat is subtracted from the other seats in equal parts. `seed` is the seed of the first duplicate.
+    `shape` contains the numbers of games and seats. `moves`, int16 [game, step], contains the actions, and -1 if a game
+    had no decision at a step.
     """
     games, seats = shape
     game = Game(rules, skip_forced=False)  # so that every roll is visible
     state = np.repeat(game.reset(games // seats, seed=seed, roll=False), seats)
-    order = np.argsort(moves == -1, axis=1, kind="stable")  # the actions of each game before the gaps
+    order = np.argsort(moves == -1, axis=1, kind="stable")  # each game's actions before its gaps
     actions = np.pad(np.take_along_axis(moves, order, 1), ((0, 0), (0, 1)), constant_values=-1)
     taken = np.zeros(games, np.int64)
     total = np.zeros(shape)

@@ -40,7 +40,7 @@ class Pool(AbstractContextManager[Any], Protocol):
         """Number of blocks that the pool can play at once."""
 
     def submit(self, block: Block, untried: frozenset[str]) -> Future[PlayedBlock]:
-        """Start a block; the policies in `untried` make their first decision of the run in this block."""
+        """Start to play a block. The policies in `untried` make their first decision of the run in this block."""
 
 
 class Here(AbstractContextManager["Here"]):
@@ -60,7 +60,7 @@ class Here(AbstractContextManager["Here"]):
         return play_block(self._tournament, self._policies, block, equity=self._equity, **options)
 
     def submit(self, block: Block, untried: frozenset[str]) -> Future[PlayedBlock]:
-        """Play a block before returning its future."""
+        """Play a block, then return a finished future."""
         future: Future[PlayedBlock] = Future()
         future.set_result(self.play(block, untried=untried))
         return future
@@ -94,7 +94,7 @@ class Processes(AbstractContextManager["Processes"]):
 
 
 class Worker:
-    """A process that plays one block at a time. A new process replaces it if a policy hangs or ends it.
+    """A process that plays one block at a time. If a policy hangs or ends the process, a new process replaces it.
 
     The process records the number of each policy call before the call. A call that takes too long, or ends the
     process twice, is fatal: the block is played again without this call, and the policy forfeits the games of the call.
@@ -126,7 +126,7 @@ class Worker:
         self._closed = False
 
     def play_block(self, block: Block, untried: frozenset[str] = frozenset()) -> PlayedBlock:
-        """Play a block, see `wotd_env.arena.tournament.play_block`. Raise an error that no policy caused."""
+        """Play a block, see `wotd_env.arena.tournament.play_block`. Errors in the process are raised here."""
         fatal_calls: dict[int, str] = {}
         deaths: list[int] = []
         while True:
@@ -155,7 +155,10 @@ class Worker:
     def _attempt(
         self, block: Block, fatal_calls: dict[int, str], untried: frozenset[str]
     ) -> PlayedBlock | Exception | tuple[int, str]:
-        """Return the played block, an error, or (call, reason) if the process ended; call 0 is outside all policies."""
+        """Return the played block, an error, or, if the process ended, (call, reason).
+
+        `call` is the number of the policy's call that ended the process, or 0 if no policy was being called.
+        """
         pipe = self._start()
         watched, since = 0, time.monotonic()
         try:
@@ -173,7 +176,7 @@ class Worker:
             running, call = self._running, self._current_call.value
             self._stop()
             code = running[0].exitcode if running else None
-            if call == _STARTING and code is not None and code > 0:  # ended by an exception, no signal
+            if call == _STARTING and code is not None and code > 0:  # an exception ended it, not a signal
                 return RuntimeError(
                     f"a worker process cannot start (exit code {code}); its output above says why. A script that "
                     'asks for workers must call run under `if __name__ == "__main__":`, because every worker '

@@ -1,10 +1,11 @@
-"""The benchmark: frozen positions with the equity of every action, and grades of agents.
+"""Measure agents in fixed positions with the equity of every action, and in games against reference policies.
 
     positions = load(rules=Rules(spaces=3))  # STATE, masks and exact equities
     result = measure("greedy", Rules(spaces=3))
     print(result.regret["all"]["all"], result.against_perfect, result.win_shares)
 
-The command `wotd benchmark` also measures agents. docs/results/benchmark.md describes the protocol and the columns.
+The command `wotd benchmark` calls `measure`. docs/results/benchmark.md describes the protocol and the columns of the
+tables.
 """
 
 from wotd_env.benchmark.drawing import ROSTER, draw, roll_out

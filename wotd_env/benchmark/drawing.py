@@ -1,18 +1,19 @@
-"""Draw positions: one decision of each kind and stage from every game between players of many strengths.
+"""Draw positions from games between players of many strengths, at most one of each kind and stage per game.
 
-All random numbers are integers from SplitMix64 with the seed of the game, as in the engine. So a game does not depend
-on its batch, and equal arguments give equal files. Files from a table are equal on all processors with fused
-multiply-add, such as x86-64-v3. Files from a learned value are equal only on processors of the same kind, because other
-kinds round sums differently.
+Every game draws its random numbers as integers from SplitMix64 with its own seed, as in the engine. So a game does not
+depend on the other games of its batch, and equal arguments give equal files. If the source is a table, the files are
+equal on all processors with fused multiply-add, such as x86-64-v3. If the source is a learned value, the files are
+equal only on processors of the same kind, because other kinds round sums differently.
 
-If the game is not solved, rollouts estimate the equity of every action: every seat plans each of its turns exactly with
-a learned value, as the policy `td` does. The estimate averages the luck-adjusted results of the games. A luck-adjusted
-result has only about 2 % of the variance of the plain result. For the seat that takes the action, it is
+If the source is a learned value, rollouts estimate the equity of every action. In a rollout, every seat plans each of
+its turns exactly with the learned value, as the policy `td` does. The estimate is the mean of the luck-adjusted results
+of the rollouts. A luck-adjusted result has only about 2 % of the variance of the plain result. For the seat that takes
+the action, the luck-adjusted result is
 
     plan(action) + sum over the later turns of (plan before the turn - value of the position before the turn).
 
-All terms are known when the game is over. A plan is the exact expectation of the value after the planned turn.
-Therefore the luck-adjusted result has the same expected value as the plain result.
+Here, a plan is the exact expectation of the learned value after the planned turn. Therefore the luck-adjusted result
+has the same expected value as the plain result. All terms are known at the end of the game.
 """
 
 from __future__ import annotations
@@ -47,13 +48,13 @@ from wotd_env.solver.table import check_table
 
 _MISTAKES = {"random": (0,), "greedy": (0, 4), "planner": (0, 2), "strongest": (0, 1, 4)}
 ROSTER = tuple((name, mistakes) for name, each in _MISTAKES.items() for mistakes in each)
-"""The players: a policy, and how many of 16 decisions are random on average. Each seat draws a player uniformly.
+"""The players as (policy, number of random decisions among 16 on average). Each seat draws its player uniformly.
 
-"strongest" is the planner with the `source` of `draw` (a table or a learned value) as its value function."""
-SIZE = 800  # positions of each kind and stage
-GAMES = 200  # `draw` plays at most GAMES * size games, so rare kinds may have fewer positions
-ERROR = 0.002  #: largest allowed standard error of the equity of a good action
-SHARE = 0.1  #: largest allowed standard error for any other action, as a share of the action's regret
+"strongest" is the planner whose value function is the `source` of `draw`, a table or a learned value."""
+SIZE = 800  # default number of positions of each kind and stage
+GAMES = 200  # `draw` plays at most GAMES * size games, so rare kinds may have fewer than size positions
+ERROR = 0.002  #: a standard error of an equity up to this number is accurate enough
+SHARE = 0.1  #: a standard error up to this share of the action's regret is also accurate enough
 ROUND = 128  # games per action between two checks of the standard errors
 
 BLOCK = 4096  # games played side by side; the drawn positions do not depend on this number
@@ -72,17 +73,19 @@ def draw(
 ) -> Positions:
     """Draw positions with the equity of every action, and write them to a Parquet file.
 
-    A file with a larger `size` contains all positions of a file with a smaller `size`.
+    If the other arguments are equal, the file with a larger `size` contains all positions of the file with a smaller
+    one.
 
     Args:
-        source: the solution of the board with 32 bits per value, which gives exact equities; or a learned value, whose
-            rollouts take seconds per position.
+        source: a table of the solved game with 32 bits per value, or a learned value. A table gives exact equities.
+            With a learned value, rollouts estimate the equities, which takes seconds per position.
         file: the file to write.
-        split: `"train"`, `"validation"` or `"test"`; different splits have different games.
-        size: positions of each kind and stage; a rare kind has fewer if `GAMES * size` games do not contain enough.
-        seed: 0 to 2**20; the published positions have seed 0, and different seeds have different games.
-        progress: called with the number of games so far and the largest possible number of games. With a learned value,
-            it is called instead with the number of finished positions and the number of all positions.
+        split: `"train"`, `"validation"` or `"test"`; no game is in two splits.
+        size: number of positions of each kind and stage. `draw` plays at most `GAMES * size` games, so a rare kind may
+            have fewer positions.
+        seed: 0 to 2**20, selects the games. Different seeds give different games. The published positions have seed 0.
+        progress: called with two numbers. With a table, they are the number of finished games and the largest possible
+            number of games. With a learned value, they are the numbers of finished positions and of all positions.
 
     Raises:
         TypeError, ValueError: for a wrong argument.
@@ -128,7 +131,7 @@ def _choose(
 ) -> tuple[States, NDArray[np.int64], int]:
     """Play games, numbered from `first`, and return at most `size` decisions of each kind and stage.
 
-    Return the states and the game numbers of the decisions, and the number of games that were played.
+    Return the states of the decisions, the numbers of their games, and the number of games played.
     """
     total, done = GAMES * size, 0
     cells = len(kinds_of(game.rules)) * len(STAGES)
@@ -156,8 +159,8 @@ def _sample(
 ) -> tuple[States, NDArray[np.int64], NDArray[np.int64]]:
     """Play games, and choose from each game a random decision of each kind and stage.
 
-    Return the states, the game numbers and the cells of these decisions, sorted by game. A cell is the kind and the
-    stage as one number.
+    Return the states, the game numbers and the cells of these decisions, sorted by game. A cell is one number for a
+    pair of kind and stage.
     """
     state = game.reset(len(seeds), seed=int(seeds[0]))
     keys = numbers(seeds.astype(np.uint64) ^ _SALT, 0)
@@ -165,7 +168,7 @@ def _sample(
     seats = np.stack(drawn, 1).astype(np.int64)
     policies = {name: make_policy(name) for name, _ in ROSTER if name != "strongest"}
     policies["strongest"] = Planner(strongest)
-    unused = np.random.default_rng(0)  # the policies that get it are deterministic
+    unused = np.random.default_rng(0)  # `act` needs a generator, but these policies are deterministic
     played: list[NDArray[np.int64]] = []
     states, priorities = [], []
 
@@ -204,11 +207,11 @@ def roll_out(
     """Estimate the equity of every action.
 
     Args:
-        state: STATE (M,), games at decisions; not changed.
+        state: STATE (M,), games in which a player has a decision. The array is not changed.
         keys: uint64 (M,), a seed of the dice for each position.
-        value: the learned value with which all seats plan; it also determines the rules.
-        error: the target. Games of an action are simulated until the standard error of its equity is at most `error`
-            or `SHARE` times its regret, whichever is larger.
+        value: the learned value with which all seats plan. The games have the rules of this value.
+        error: target of the standard errors. Games after an action are simulated until the standard error of the
+            action's equity is at most the larger of `error` and `SHARE` times the action's regret.
         progress: called with the number of finished positions and the number of all positions.
 
     Returns:
@@ -218,7 +221,7 @@ def roll_out(
     Raises:
         ValueError: for an invalid record, or a game that is over or waits for a roll.
     """
-    game = Game(value.rules, skip_forced=False)  # with skip_forced, `roll` can enter the next turn
+    game = Game(value.rules, skip_forced=False)  # with skip_forced=True, `roll` can enter the next turn
     game.check(state)
     equity = plan(game, state, value)[0]
     if not (decides := np.isfinite(equity).any(1)).all():
@@ -247,10 +250,11 @@ def roll_out(
 def _later_turns(
     game: Game, state: States, actions: NDArray[np.int64], key: NDArray[np.uint64], value: LearnedValue
 ) -> NDArray[np.float64]:
-    """Play ROUND games after each action. Return the sum over the later turns of each game, (actions, ROUND).
+    """Play ROUND games after each action. Return each game's sum of (plan - value) over later turns, (actions, ROUND).
 
-    Games after the same action are independent. Games after different actions share their later turns if the current
-    turn ends in the same position. Sharing saves time and reduces the noise of differences between actions.
+    The games after one action are independent of each other. Two games after different actions have the same later
+    turns if the current turn ends in the same position in both games. Shared turns save time and reduce the noise of
+    differences between actions.
     """
     seat = state["player"][0]
     ends = take(state, np.zeros(len(actions) * ROUND, np.int64))
@@ -297,7 +301,7 @@ def _occurrences(values: NDArray[np.uint64]) -> NDArray[np.uint64]:
 
 
 def _sum_of_turns(game: Game, state: States, seat: Any, value: LearnedValue) -> NDArray[np.float64]:
-    """Play games to the end. Return for each game the sum over its turns of plan minus value for `seat`."""
+    """Play games to the end. Return for each game the sum over its turns of (plan - value) for `seat`."""
     total = np.zeros(len(state))
     games = np.flatnonzero(state["phase"] != Phase.OVER)
     state = take(state, games)
@@ -312,5 +316,5 @@ def _sum_of_turns(game: Game, state: States, seat: Any, value: LearnedValue) -> 
 
 @kernel
 def numbers(keys: Any, n: Any) -> Any:
-    """Return the n-th number of each random stream; `keys`, uint64 (N,), identify the streams."""
+    """Return number `n` of each random stream, uint64 (N,). The streams are identified by `keys`, uint64 (N,)."""
     return mix(keys + STEP * np.uint64(n))

@@ -34,9 +34,9 @@ from wotd_env.policies.oracle import Oracle
 from wotd_env.policy import Policy, ask, check_plays
 from wotd_env.recording.writing import name_of
 
-REFERENCES = ("greedy", "planner", "td")  #: the opponents of every agent on boards that they play
-GAMES = 1000  # games for each win rate
-BATCH = 1024  # positions in one call of the agent
+REFERENCES = ("greedy", "planner", "td")  #: opponents of every agent on the boards that the opponent can play
+GAMES = 1000  # default number of games per win share
+BATCH = 1024  # number of positions in one call of the agent
 ALL = "all"  # key for the mean over all kinds or all stages
 REGRET = "Mean regret of a decision, in thousandths of equity"
 
@@ -51,14 +51,14 @@ class Result:
 
     agent: str  #: name of the agent
     agent_digest: str  #: digest of the agent's sources and files, see `wotd_env.arena.fingerprints`
-    rules: Rules  #: rules of the positions; `win_shares` has games of 2 to 5 players on this board
-    size: int | None  #: graded positions of each kind and stage; None if all are graded
+    rules: Rules  #: rules of the positions; `win_shares` has games with these rules, but 2 to 5 players
+    size: int | None  #: number of graded positions of each kind and stage, or None for all positions
     positions_digest: str  #: digest of the graded positions, see `Positions.digest`
     actions: tuple[int, ...]  #: the agent's action in each position
     regret: Regrets  #: kind or `"all"` -> stage or `"all"` -> mean regret of a decision, in equity
     against_perfect: Estimate | None  #: win share against perfect play; None without a solved table
     win_shares: dict[int, dict[str, Estimate]]  #: number of players -> opponent -> win share
-    decisions_per_second: float  #: speed of the agent on one thread, with batches of games
+    decisions_per_second: float  #: speed of the agent on one thread, with BATCH positions per call
     games: int  #: number of games per win share
     seed: int  #: seed of the games
     forfeits: int  #: number of games that the agent lost because of an error
@@ -118,10 +118,10 @@ class Result:
 
 
 def mean_regret(positions: Positions, regret: NDArray[np.float64], low: float = 0.0) -> Regrets:
-    """Return the mean regret of a decision by kind and stage. Groups from fewer than two games are left out.
+    """Return the mean regret for each pair of kind and stage that has decisions from at least two games.
 
-    Decisions of one game may be dependent, so the intervals treat each game as one observation. No interval extends
-    below `low`.
+    The intervals treat each game as one observation, because decisions of one game may be dependent. No interval
+    extends below `low`.
     """
     everything = {ALL: np.ones(len(regret), np.bool_)}
     of_kind = everything | {name: positions.kind == i for i, name in enumerate(KINDS)}
@@ -161,8 +161,8 @@ def tables(result: Result) -> list[Shown]:
 def compare(one: Result, other: Result) -> Shown:
     """Return a table that compares two results, with intervals for their differences.
 
-    Regrets are compared position by position, so their differences have narrow intervals. Win shares of the two results
-    are treated as independent.
+    Regrets are compared position by position, so the intervals of the regret differences are narrow. The win shares of
+    the two results are treated as independent.
 
     Raises:
         ValueError: if the results are for different positions.
@@ -202,7 +202,7 @@ def as_markdown(shown: Iterable[Shown]) -> str:
 
 
 def as_latex(shown: Iterable[Shown]) -> str:
-    """Return tables as LaTeX that needs the package booktabs."""
+    """Return tables as LaTeX code, which needs the LaTeX package booktabs."""
     texts = []
     for table in shown:
         head, *body = (" & ".join(map(_latex, cells)) + r" \\" for cells in (table.columns, *table.rows))
@@ -253,15 +253,16 @@ def measure(
     """Measure an agent on one board.
 
     Args:
-        agent: a policy, or its name, see `make_policy`.
-        rules: rules that have bundled positions; by default the rules with the longest board that the agent plays with
-            `players` and `powers`.
-        players: number of players if `rules` is None.
-        powers: mode of the powers if `rules` is None.
-        games: games for each win rate.
-        size: number of positions of each kind and stage to grade, for slow agents; by default all positions.
+        agent: a policy, or a name for `make_policy`.
+        rules: rules for which positions are bundled. By default, they are the rules with `players`, `powers` and the
+            longest board that the agent can play.
+        players: number of players of the default rules; ignored if `rules` is given.
+        powers: mode of the powers of the default rules; ignored if `rules` is given.
+        games: number of games for each win share.
+        size: number of positions to grade of each kind and stage; by default all. A small number saves time with slow
+            agents.
         seed: seed of the games and of the random choices of the agent.
-        trust: see `make_policy`.
+        trust: consent to read policy files that can run code, see `make_policy`.
         progress: called with the number of finished games and the number of all games.
 
     Raises:
@@ -283,7 +284,7 @@ def measure(
 
     table = None
     if not has_errors(rules):
-        with suppress(FileNotFoundError):  # no table in the cache folder, and solving would take minutes
+        with suppress(FileNotFoundError):  # without a cached table, skip perfect play: solving takes minutes
             table = Oracle().table(Game(rules))
     meetings = [
         (board, reference)
@@ -326,7 +327,7 @@ def measure(
 
 
 def act(policy: Policy, positions: Positions, seed: int) -> tuple[NDArray[np.int64], float]:
-    """Return the actions of a policy and its decisions per second. A first call, which may compile, is not timed.
+    """Return the actions of a policy and its decisions per second. The first call may compile code, so it is not timed.
 
     The actions in the first `BATCH` positions do not depend on the other positions.
     """
@@ -339,7 +340,7 @@ def act(policy: Policy, positions: Positions, seed: int) -> tuple[NDArray[np.int
 
 
 def meet(name: str, policy: Policy, reference: str, rules: Rules, games: int, seed: int) -> Row:
-    """Play games of the policy `name` against a reference in all possible seatings; return the policy's results."""
+    """Play games of the policy `name` against a reference in all possible seatings. Return the row of the policy."""
     tournament = Tournament((name, reference), rules, math.ceil(games / (rules.players - 1)), seed)
     return next(row for row in run(tournament, policies={name: policy}).rows if row.policy == name)
 

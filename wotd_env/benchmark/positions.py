@@ -1,4 +1,4 @@
-"""Positions: decisions with the equities of their actions, the Parquet files that contain them, and metadata."""
+"""Read and write Parquet files of positions, which are decisions with the equities of their actions."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ with needed_for("a file of positions", "arena"):
     import pyarrow as pa
     from pyarrow import parquet
 
-SPLITS = ("train", "validation", "test")  #: disjoint sets of positions; no game is in two of them
+SPLITS = ("train", "validation", "test")  #: the sets of positions; no game is in two sets
 STAGES = ("opening", "middle", "endgame")  #: thirds of a game, see `stages`
 
 FORMAT = 1
@@ -34,10 +34,10 @@ _UNREADABLE = "must be a file written by wotd positions, got: {!r}"
 
 
 class Positions(NamedTuple):
-    """M decisions, sorted by game. A is the number of actions.
+    """M decisions, sorted by game, with the equity of every action. A is the size of the action space.
 
-    A game has at most one decision of each kind and stage. The random stream of each state is 0, so `state` does
-    not reveal future dice.
+    A game has at most one decision of each kind and stage. The field `rng` of every state is 0, so `state` does not
+    reveal future dice.
     """
 
     rules: Rules
@@ -56,7 +56,7 @@ class Positions(NamedTuple):
         return np.asarray(np.nanmax(self.equity, 1) - chosen)
 
     def take(self, rows: NDArray[np.integer]) -> Positions:
-        """Return the positions with these indices."""
+        """Return the positions at the indices `rows`, integers (N,)."""
         arrays: Any = (values[rows] for values in self[2:])
         return Positions(self.rules, self.split, *arrays)
 
@@ -67,7 +67,7 @@ class Positions(NamedTuple):
         return self.take(np.sort(np.concatenate(rows)))
 
     def digest(self) -> str:
-        """Return the SHA-256 of the rules, the split and all values. It does not depend on the version of pyarrow."""
+        """Return the SHA-256 of the rules, the split and all values. The version of pyarrow has no effect."""
         digest = hashlib.sha256(json.dumps([asdict(self.rules), self.split]).encode())
         legal = self.mask == 1
         values = [self.state, self.mask, self.equity[legal], self.kind, self.stage, self.game]
@@ -77,7 +77,7 @@ class Positions(NamedTuple):
 
 
 def has_errors(rules: Rules) -> bool:
-    """Return whether the equities are estimates: only games of two players have an exact solution."""
+    """Return whether the equities are estimates, because only games of two players have an exact solution."""
     return rules.players > 2
 
 
@@ -100,7 +100,7 @@ def bundled() -> tuple[Rules, ...]:
 
 
 def describe_board(rules: Rules) -> str:
-    """Describe a game in words: the players if more than two, the plain spaces, the powers and random colors."""
+    """Describe the rules of positions in words, such as "3 players, 7 plain spaces with any powers"."""
     players = "" if rules.players == 2 else f"{rules.players} players, "
     powers = "" if rules.powers == "none" else f" with {rules.powers} powers"
     colors = " and random colors" if powers and rules.colors == "random" else ""
@@ -114,7 +114,8 @@ def load(split: str = "test", rules: Rules | None = None, *, file: str | Path | 
         split: `"train"`, `"validation"` or `"test"`.
         rules: the rules of the positions. By default, they are the rules of `file` or, without a file, the basic game
             of two players on the full board.
-        file: a file written by `wotd positions`; by default a bundled file. Only test positions are bundled.
+        file: a file written by `wotd positions`; by default the bundled file for `rules`. Only test positions are
+            bundled.
 
     Raises:
         FileNotFoundError: if there is no such file.
@@ -150,7 +151,7 @@ def load(split: str = "test", rules: Rules | None = None, *, file: str | Path | 
 
 
 def write(positions: Positions, file: Path, drawn: dict[str, Any]) -> None:
-    """Write positions to a file, with metadata `drawn` on how they were drawn. Raise OSError if this is impossible."""
+    """Write positions to a file, with metadata `drawn` on the drawing. Raise OSError if the file cannot be written."""
     rules, mask = positions.rules, positions.mask
     about = {"format": FORMAT, "version": wotd_env.__version__, "rules": asdict(rules)}
     about |= {"split": positions.split, "digest": positions.digest(), **drawn}

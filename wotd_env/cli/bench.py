@@ -26,8 +26,8 @@ from wotd_env.core.rules import Rules
 Chunk = Callable[[], tuple[int, float]]
 """A function that plays, and returns the number of its decisions and the wall-clock seconds inside the environment."""
 
-Choose = Callable[[NDArray[Any]], int]  # returns a legal action for an action mask
-CHUNK = 1 << 16  # decisions of a chunk with batched steps
+Choose = Callable[[NDArray[Any]], int]  # action mask -> a legal action
+CHUNK = 1 << 16  # approximate decisions of a chunk that `repeated` returns
 SEED = 0
 
 

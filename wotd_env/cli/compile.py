@@ -51,7 +51,7 @@ def _games() -> None:
     game.roll(state, np.zeros((4, 5), np.int8))
     game.roll(state)
     game.step_autoreset(state, game.legal_actions(state).argmax(1))
-    batch.legal_one(state[:1], game.config)  # for OpenSpiel
+    batch.legal_one(state[:1], game.config)  # used by the OpenSpiel adapter
     state["player"] = -1
     with contextlib.suppress(ValueError):
         game.scores(state)
@@ -135,4 +135,4 @@ def _tournaments() -> None:
 
 
 _PARTS = (_games, _solver, _guarantees, _environments, _policies, _learned, _tournaments)
-"""Functions that together use all kernels, the slowest one first."""
+"""Functions that together call all kernels; the slowest function is first."""

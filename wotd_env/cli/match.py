@@ -1,7 +1,7 @@
 """The game of `wotd play`. People and policies take turns, every decision is saved, and a review follows.
 
-This module contains no rules of the game. The choices are the legal actions of the engine; `Game.describe_action` and
-the notation supply their descriptions.
+This module contains no rules of the game. The choices are the legal actions of the engine, and their descriptions come
+from `Game.describe_action` and the notation.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ from wotd_env.policy import Policy, ask
 from wotd_env.rendering.text import paint, render_text, roll_off_text, seat_names
 
 MOST = 10
-"""Maximum number of choices that `equity` shows, and of decisions that the review lists for each seat."""
+"""Maximum number of choices that the command `equity` lists, and of decisions that the review lists for each seat."""
 
 HELP = """\
 Choose a move by its number, by its short word, or in words:
@@ -76,7 +76,7 @@ class Choice(NamedTuple):
 class Decision:
     """A decision of a person in one game, STATE (1,).
 
-    `choices` are the legal actions in ascending order. `kept` is the hold that the person has chosen so far.
+    `choices` are the legal actions in ascending order. `kept` contains the dice that the person keeps so far.
     """
 
     def __init__(self, game: Game, state: States) -> None:
@@ -122,7 +122,7 @@ class Decision:
         return next(fitting, None)
 
     def _read_move(self, line: str) -> int:
-        """Return the action with this short word, description or number, or the only one described with these words."""
+        """Return the action with this short word, description or number, or the only action whose description fits."""
         if (spelled := self._spelled(line)) is not None:
             return spelled
         if line.isdecimal() and line.isascii():
@@ -183,7 +183,7 @@ class Decision:
         self._holds.append(before | dice if keep else before - dice)
 
     def _named(self, line: str, words: list[str]) -> tuple[int, ...]:
-        """Return the sorted faces given as names or letters; raise ValueError if the dice do not show them."""
+        """Return the sorted faces that `words` gives by names or letters; raise ValueError if the dice lack a face."""
         letters = [FACES[_NAMES.index(word)] if word in _NAMES else word for word in words]
         faces = [FACES.find(letter) for letter in "".join(letters)]
         if not faces or -1 in faces:
@@ -268,7 +268,7 @@ class Match:
         self.kept = f"The game is saved in {file}; continue with: wotd play --resume {file}"
         self._color = sys.stdout.isatty() and not os.environ.get("NO_COLOR")
         self._advisor = Advisor(self._game)
-        self._shown_turn = -1  # the turn in which the board was last shown
+        self._shown_turn = -1  # the last turn in which the board was shown
 
     def play(self) -> None:
         """Play to the end, or until a person leaves."""
@@ -384,7 +384,7 @@ class Match:
             say(listed(decision))
 
     def _review(self) -> None:
-        """Print regret and luck of each seat, then the decisions with the largest regret of each person."""
+        """Print the regret and luck of each seat, then each person's decisions with the largest regret."""
         result = review(self._recorded, self._advisor)
         columns = ("decisions", "errors", "blunders", "regret", "luck", "result", "luck-adjusted")
         numbers = (Column(name, justify="right", no_wrap=True) for name in columns)

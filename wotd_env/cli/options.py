@@ -16,9 +16,10 @@ from wotd_env.core.state import States
 
 
 def option(default: Any, words: str, *flag: str, shown: str | bool = True, panel: str | None = None) -> Any:
-    """Return an option with a help text; with `flag`, its name, it takes no value.
+    """Return a Typer option with a help text. If its name is given as `flag`, the option takes no value.
 
-    If the command computes the default, `shown` describes it in words. `panel` is the heading in the help.
+    If the command computes the default, `shown` describes it in words. `panel` is the heading over the option in the
+    help.
     """
     return typer.Option(default, *flag, help=words, show_default=shown, rich_help_panel=panel)
 
@@ -47,11 +48,11 @@ _RULES: dict[str, tuple[Any, str]] = {
 
 
 def rules_options(*names: str, **settled: str) -> Callable[[Callable[..., None]], Callable[..., None]]:
-    """Replace the parameter `rules` of a command with an option for each field of `Rules`, or for each of `names`.
+    """Replace the parameter `rules` of a command with options for the fields `names` of `Rules`, by default all.
 
-    The command gets `rules` as a dict from field to value: the arguments of `Rules`, unchecked. If the command computes
-    the default of a field, `settled` maps this field to a help text for the default. The dict then contains the field
-    only if its option is given.
+    The command gets `rules` as a dict, field -> value, of unchecked arguments of `Rules`. `settled` contains the fields
+    whose default the command computes, each with a description of this default for the help. The dict contains these
+    fields only if their options are given.
     """
     options = {
         field.name: _option(field, settled.get(field.name))

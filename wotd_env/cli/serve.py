@@ -78,7 +78,7 @@ def command(
             "on the open internet, put a proxy with TLS in front of it."
         )
     set_up_log()
-    # With --name, a proxy on this machine is expected to forward requests with the addresses of the clients.
+    # With --name, a proxy on this machine is expected to add the clients' addresses to requests.
     server = uvicorn.Server(config_of(app, limits, proxy_headers=bool(name)))
     try:
         with contextlib.suppress(KeyboardInterrupt):

@@ -65,7 +65,7 @@ def command(
     known = seed if given is None else None
     try:
         show_game(game, names, known, played(), delay)
-    finally:  # an interrupted game is recorded too
+    finally:  # also record an interrupted game
         if record and steps:
             states, actions = zip(*steps, strict=True)
             decided = np.array(actions[:-1], np.int64)

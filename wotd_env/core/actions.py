@@ -10,11 +10,11 @@ import numpy as np
 
 from wotd_env.core.rules import MAX_PLAYERS, PATHS, Power
 
-Bits = Any  # a set in compiled code, uint64: bit i is set if the set contains action, swap or power i
+Bits = Any  # a set of actions, swaps or powers, uint64: bit i is set if the set contains number i
 
 
 class Action(IntEnum):
-    """The actions from number 31 on. Actions 0 to 30 re-roll dice: action a keeps die i if bit i of a is set.
+    """The actions 31 and above. An action a below 31 keeps die i if bit i of a is set, and re-rolls the other dice.
 
     A name that ends in `_ON` is the action on path 0; add p to get the action on path p. The action
     `FIRST_SWAP + path * pairs(players) + pair` swaps two pieces on a path; `PAIRS` lists the two seats of each pair.
@@ -22,7 +22,7 @@ class Action(IntEnum):
 
     STOP_ROLLING = 31  #: keep all five dice
     MOVE_ON = 32  #: + path: move by the number of dice that show the path's element (R3)
-    WOOD_ON = 37  #: + path: move by the dice of the path's element and the dragons (R12, the dragon)
+    WOOD_ON = 37  #: + path: move by the dice that show the path's element or a dragon (R12, the dragon)
     JUMP_ON = 42  #: + path: move to the next empty space beyond an occupied destination (R12, anxiety)
     EQUILIBRIUM = 47  #: advance every own piece that can move by one space (R7)
     WOOD_EQUILIBRIUM = 48  #: the same as EQUILIBRIUM, with a dragon as the missing element (R13)
@@ -30,7 +30,7 @@ class Action(IntEnum):
     PASS = 50  #: do nothing; legal if no move without a power is possible (R5)
     NO_MOVE_BY_FEAR = 51  #: do not move although a move is possible (R12, fear)
     END_TURN = 52
-    PERFECTION_TURN = 53  #: take the extra turn of perfection (R8)
+    PERFECTION_TURN = 53  #: take the extra turn for five dice of one element (R8)
     REBIRTH_TURN = 54  #: take an extra turn (R12, rebirth)
     FIRST_SWAP = 55  #: + path * pairs + pair: swap two pieces on a path (R6)
 
@@ -49,7 +49,7 @@ MOST_ACTIONS = num_actions(MAX_PLAYERS)  # the size of the action space for five
 
 
 def power_of(action: int) -> Power | None:
-    """Return the power that an action uses (R12), or None; None also for holds, of which some use the tiger."""
+    """Return the power that an action uses (R12), or None. A hold gives None, even if it uses the tiger."""
     if Action.WOOD_ON <= action < Action.JUMP_ON or action == Action.WOOD_EQUILIBRIUM:
         return Power.DRAGON
     if Action.JUMP_ON <= action < Action.EQUILIBRIUM or action == Action.EARTH_EQUILIBRIUM:
@@ -60,6 +60,6 @@ def power_of(action: int) -> Power | None:
 
 
 PAIRS = np.zeros((MAX_PLAYERS + 1, pairs(MAX_PLAYERS), 2), np.int8)
-"""int8 (6, 10, 2): PAIRS[players, pair] are the two seats of a swap, counted from the seat to act (0)."""
+"""int8 (6, 10, 2): PAIRS[players, pair] are the two seats of a swap, counted in turn order from the seat to act (0)."""
 for _players in range(2, MAX_PLAYERS + 1):
     PAIRS[_players, : pairs(_players)] = list(combinations(range(_players), 2))

@@ -1,6 +1,7 @@
 """Loops that apply the rules and the encodings to every record of a batch.
 
-All arrays have one row per game, so that each thread can work on a part of the batch. `config` is CONFIG (1,).
+All array arguments have one row per game, so that each thread can work on a slice of the batch. The argument `config`
+is CONFIG (1,), one row for all games.
 """
 
 from __future__ import annotations
@@ -28,7 +29,7 @@ def seed(states: Records, where: Any, first: Any) -> None:
 
 @kernel
 def reset(states: Records, config: Configs, starters: Any, where: Any, to_decision: Any) -> None:
-    """Start the games marked in `where`, up to the first decision or, if not `to_decision`, up to the first roll."""
+    """Start the games marked in `where`; stop at the first decision if `to_decision`, otherwise before the roll."""
     rules = config[0]
     for i in range(states.shape[0]):
         if where[i]:
@@ -48,8 +49,8 @@ def roll_off_round(states: Records, config: Configs, candidates: Any) -> None:
 def first_wrong(states: Records, config: Configs, actions: Any, shown: Any) -> Any:
     """Return the index of the first game with an invalid record or an illegal action, or -1 if no game has one.
 
-    In a finished game every action is legal. Write the index of each game's dice (`engine.shown`) to `shown`,
-    uint16 (N,).
+    In a finished game every action is legal. Write the index of each checked game's roll or keep (`engine.shown`) to
+    `shown`, uint16 (N,).
     """
     rules = config[0]
     for i in range(states.shape[0]):
@@ -76,8 +77,8 @@ def is_legal(s: Record, rules: Config, action: Any) -> Any:
 def step(states: Records, config: Configs, actions: Any, validate: Any, chance: Any) -> Any:
     """Take each game's action and play to the game's next decision. If `chance` is false, stop before any roll.
 
-    If `validate` is true, call `first_wrong` first; if it finds a game, return the game's index and change no game.
-    In all other cases return -1.
+    If `validate` is true and `first_wrong` finds a game, return the index of this game and change no game. Otherwise
+    return -1.
     """
     if validate:
         wrong = first_wrong(states, config, actions, np.empty(states.shape[0], np.uint16))
@@ -100,7 +101,7 @@ def roll(states: Records, config: Configs) -> None:
 
 @kernel
 def roll_given(states: Records, config: Configs, rolls: Any) -> None:
-    """Set the given roll in every game in which a roll is due; play these games to their next decision or roll."""
+    """Set the roll with index `rolls[i]` in each game i in which a roll is due; play to the next decision or roll."""
     for i in range(states.shape[0]):
         if states[i].phase == Phase.CHANCE:
             engine.rolled(states[i], config[0], rolls[i])
@@ -117,7 +118,7 @@ def legal_actions(states: Records, config: Configs, mask: Any) -> None:
 
 @kernel
 def observe(states: Records, config: Configs, observers: Any, observation: Any) -> None:
-    """Write the observations, int8 (N, D), of the seats `observers` or, if it is empty, of the seats to act."""
+    """Write the observations, int8 (N, D), of the seats `observers`. Empty `observers` stand for the seats to act."""
     if config[0].encoding != ONE_HOT:
         observe_integers(states, config, observers, observation)
         return
@@ -129,9 +130,9 @@ def observe(states: Records, config: Configs, observers: Any, observation: Any) 
 
 @kernel
 def observe_integers(states: Records, config: Configs, observers: Any, observation: Any) -> None:
-    """Write observations that are not one-hot.
+    """Write the observations in an encoding other than one-hot.
 
-    This is a separate loop, because calls of these encoders would slow down the loop of `observe` by a third.
+    The loop is separate, because calls of the other encoders would slow down the loop of `observe` by a third.
     """
     for i in range(states.shape[0]):
         s = states[i]
@@ -141,7 +142,7 @@ def observe_integers(states: Records, config: Configs, observers: Any, observati
 
 @kernel
 def scores(states: Records, config: Configs, out: Any) -> None:
-    """Write every seat's points (N, n)."""
+    """Write every seat's points to `out`, integers (N, n)."""
     for i in range(states.shape[0]):
         for seat in range(config[0].players):
             out[i, seat] = engine.score(states[i], config[0], seat)
@@ -149,7 +150,7 @@ def scores(states: Records, config: Configs, out: Any) -> None:
 
 @kernel
 def rewards(states: Records, config: Configs, out: Any) -> None:
-    """Write every seat's reward (N, n)."""
+    """Write every seat's reward to `out`, floats (N, n)."""
     for i in range(states.shape[0]):
         engine.rewards(states[i], config[0], out[i])
 
@@ -174,7 +175,7 @@ def step_autoreset(
 ) -> Any:
     """Step, write rewards and `done`, restart finished games, and write observations and masks.
 
-    Skip empty output arrays. Return the same number as `step`.
+    Skip empty output arrays. Like `step`, return the index of the first wrong game, or -1.
     """
     games = states.shape[0]
     shown = np.empty(games * validate, np.uint16)
@@ -186,7 +187,8 @@ def step_autoreset(
     one_hot = observation.size and rules.encoding == ONE_HOT
     reward[:] = 0
     # A roll needs several table lookups, one after the other. So each iteration rolls for game i and then finishes game
-    # i - 1. The processor works on one of the two games while the other waits. This saves 2 of 60 ns per step.
+    # i - 1. While one of the two games waits for a lookup, the processor works on the other game. This order saves 2 of
+    # 60 ns per step.
     rolled = engine.NOTHING_KEPT
     for i in range(games + 1):
         keep = rolled
@@ -248,8 +250,8 @@ def view_one(
 def view(s: Record, rules: Config, observer: Any, ended: Any, observation: Any, mask: Any) -> None:
     """Write a seat's observation, int8 (D,), and action mask, int8 (A,). An empty observation is skipped.
 
-    The mask is all zeros if another seat is to act. It is all ones if the game is over, or if `ended` is true because
-    the game has ended for this seat.
+    The mask is all zeros if another seat is to act. The mask is all ones if the game is over, or if `ended` is true
+    because the game has ended for this seat.
     """
     keep = engine.shown(s)
     if observation.size:

@@ -34,22 +34,22 @@ CHECKS = (
     ("truncated", "0 or, in a game that is over, 1"),
     ("_reserved", "0"),
 )
-"""Each check is a field of STATE, and the condition on the value as the error message states it."""
+"""The checks: a field of STATE, and the condition that its value must satisfy, in the words of the error message."""
 (
     PHASE, PLAYER, TURN, FACES, ROLLS_LEFT, TIGER, RANGE, DEAD, ALONE, COLOR, USED, PERFECTION, TRUNCATED, RESERVED,
 ) = range(len(CHECKS))  # fmt: skip
 
 
 def contiguous(state: States) -> States:
-    """Return the batch, or a copy if its memory is read-only or not contiguous; raise ValueError for a non-batch."""
-    # Compare dtypes with `!=`: that of a batch from a file equals STATE but is another object. Kernels accept it.
+    """Return the batch, or a copy if its memory is read-only or not contiguous; raise ValueError for other objects."""
+    # Compare with `!=`: a batch from a file has a dtype that equals STATE but is another object. Kernels accept both.
     if not isinstance(state, np.ndarray) or state.dtype != STATE or state.ndim != 1:
         raise ValueError(f"state must be a one-dimensional array of wotd_env.STATE, got {kind_of(state)}")
     return state if state.flags.carray else np.array(state, STATE)
 
 
 def check_one(state: States) -> None:
-    """Raise ValueError unless a batch contains one game."""
+    """Raise ValueError unless a batch contains exactly one game."""
     if len(contiguous(state)) != 1:
         raise ValueError(f"state must be one game, STATE (1,), got {len(state)}")
 
@@ -93,8 +93,8 @@ BYTE = np.uint64(8)
 def faults(s: Record, rules: Config) -> Any:
     """Return the checks that a record fails, as bits: bit i is set if the record fails CHECKS[i].
 
-    The code compares five bytes at once (see wotd_env.core.lanes). It replaces a branch by arithmetic if its condition
-    differs between the games of a batch, because a processor would mispredict the branch.
+    The code compares five bytes at once (see wotd_env.core.lanes). Conditions that differ between the games of a batch
+    are computed with arithmetic instead of branches, because a processor would mispredict the branches.
     """
     n = rules.players
     phase = np.int64(s.phase)
@@ -109,7 +109,7 @@ def faults(s: Record, rules: Config) -> Any:
     if phase == Phase.CHANCE or over:
         dice, fine = _unrolled_as_dragons(s, dice, over)
         failed |= np.int64(not fine) << FACES
-    ascent = ((dice >> BYTE) | HIGH) - (dice & FOUR)  # high bit of byte i is 0: die i + 1 is below die i
+    ascent = ((dice >> BYTE) | HIGH) - (dice & FOUR)  # die i + 1 is below die i if byte i has no high bit
     failed |= np.int64((dice | (dice + EACH * (MOST - np.uint64(DRAGON)))) & HIGH != 0) << FACES
     failed |= np.int64(ascent & HIGH & FOUR != HIGH & FOUR) << FACES
     failed |= np.int64((rolls_left < 0) | (rolls_left > REROLLS)) << ROLLS_LEFT
@@ -135,7 +135,7 @@ def faults(s: Record, rules: Config) -> Any:
     colors = np.int64(0)
     for seat in range(MAX_PLAYERS):
         colors |= np.int64(1) << (s.color[seat] & 31)
-        colors |= np.int64(s.color[seat] & -32)  # a number outside 0 to 31 sets a bit above these
+        colors |= np.int64(s.color[seat] & -32)  # a number outside 0 to 31 sets a higher bit
     failed |= np.int64(colors != (1 << MAX_PLAYERS) - 1) << COLOR
     failed |= np.int64(s.used >> n != 0) << USED
     failed |= np.int64(s.perfection > 1) << PERFECTION
@@ -149,8 +149,9 @@ def approves(s: Record, rules: Config, roll: Roll, action: Any) -> Any:
     """Return whether a quick check shows that a record passes all CHECKS and that the action is legal.
 
     `roll` is the result of `engine.shown`. This check is much faster than `faults` and `engine.legal`, and accepts
-    nearly all valid decisions. If it returns False, `faults` and `engine.legal` must decide. It does not cover dead
-    pieces, random colors, a roll that is due, the tiger, extra turns, swaps and powers.
+    nearly all valid decisions. It may return False for a valid decision that involves dead pieces, random colors, the
+    tiger, extra turns, swaps or powers, and for a valid record in which a roll is due. So after False, `faults` and
+    `engine.legal` must decide.
     """
     wrong = word_at(s, DICE_AT) & FIVE ^ DICE_WORDS[roll]
     wrong |= (word_at(s, COLOR_AT) ^ word_at(rules, COLORS_AT)) & FIVE
@@ -173,16 +174,17 @@ def approves(s: Record, rules: Config, roll: Roll, action: Any) -> Any:
         | (action > 63)
     ):
         return False
-    # Holds and moves use different bits, and the action fits the phase. So the action is legal if its bit is in the
-    # union of holds and moves. A branch on the phase would be mispredicted and add 2 to 29 ns to a checked step. A
-    # product with the phase does not help, because the compiler can turn it into a branch.
+    # Holds and moves use different bits, and the check above has compared the action with the phase. So the action is
+    # legal if its bit is in the union of the legal holds and moves. A branch on the phase would be mispredicted, and
+    # add 2 to 29 ns to a checked step. Multiplying by the phase does not help, because the compiler can turn the
+    # product into a branch.
     moves = engine.free_moves(engine.open_paths(s, rules, roll), roll)
     return (LEGAL_HOLDS[roll] | moves) >> np.uint64(action) & BIT != 0
 
 
 @kernel
 def _unrolled_as_dragons(s: Record, dice: Any, over: Any) -> Any:
-    """Replace unrolled dice by dragons; return all dice, and whether the unrolled dice are valid.
+    """Return the five dice, with dragons in place of unrolled dice, and whether the unrolled dice are valid.
 
     The unrolled dice must come last. If a roll is due, at least one die must be unrolled.
     """
@@ -196,7 +198,7 @@ def _unrolled_as_dragons(s: Record, dice: Any, over: Any) -> Any:
 
 @kernel
 def _dead_pieces(s: Record, rules: Config) -> Any:
-    """Return the checks that the dead pieces fail, as bits like those of `faults` (R15)."""
+    """Return the checks that the dead pieces fail (R15), as bits: bit i is set if they fail CHECKS[i]."""
     plain = (np.int64(2) << rules.spaces) - 2
     failed = np.int64(0)
     for path in range(PATHS):

@@ -2,12 +2,13 @@
 
 - Kernels release the GIL and start no threads, because numba's threading layers break forked workers. A fork waits
   until no thread compiles, because otherwise the child would inherit a locked compiler.
-- Kernels are cached on disk. numba would check only the file of a kernel for changes. This cache also checks the files
-  of the package that this file imports, because their functions and tables are compiled into the kernel.
+- Kernels are cached on disk. numba itself would notice changes only in the file that defines a kernel. This cache also
+  notices changes in the files of this package that the kernel's file imports, because their functions and tables are
+  compiled into the kernel.
 - A damaged cache file is detected by its checksum and replaced. Without a writable cache folder, or with a full disk,
-  every process compiles.
-- Compiling takes seconds, so each process logs a warning once before it compiles. `wotd compile` compiles all kernels
-  in advance.
+  every process compiles again.
+- Compiling takes seconds, so each process logs one warning before its first compilation. `wotd compile` compiles all
+  kernels in advance.
 
 Importing numba is slow. Therefore import this module and modules with kernels only when a kernel is needed.
 """
@@ -33,14 +34,14 @@ from wotd_env import files
 
 _Function = TypeVar("_Function", bound=Callable[..., Any])
 
-_PACKAGE = Path(__file__).parents[1]  # wotd_env
+_PACKAGE = Path(__file__).parents[1]  # the folder of the package wotd_env
 
 KERNELS: list[Any] = []
 """All compiled functions of the modules imported so far."""
 
 
 def kernel(function: _Function) -> _Function:
-    """Compile `function` (nopython mode, `nogil`, cached) at its first call.
+    """Compile `function` at its first call, in nopython mode, with `nogil` and with the cache.
 
     Module-level values that `function` reads become constants of the compiled code.
     """
@@ -70,7 +71,7 @@ def _compiled(function: _Function, forceinline: bool) -> _Function:
 
 
 class _Cache(FunctionCache):
-    """numba's file cache for one kernel, with files of `_Files`."""
+    """numba's cache for one kernel, which reads and writes its files with `_Files`."""
 
     def __init__(self, function: Callable[..., Any]) -> None:
         super().__init__(function)  # type: ignore[no-untyped-call]
@@ -100,7 +101,7 @@ class _Cache(FunctionCache):
 class _Files:
     """The cache files of a kernel, one for each signature. File names contain a digest of the kernel's source files.
 
-    This class replaces numba's own format, which has no checksums and an index file that parallel processes overwrite.
+    numba's own file format lacks checksums, and parallel processes overwrite each other's entries in its index file.
     """
 
     def __init__(self, folder: Path, kernel: str, stamp: str) -> None:
@@ -121,7 +122,7 @@ class _Files:
         return pickle.loads(data)
 
     def save(self, key: Any, data: Any) -> None:
-        """Save the data of a key; remove the kernel's files that belong to other source files or numba versions."""
+        """Save the data of a key; remove the kernel's files for other versions of its source files or of numba."""
         file, content = self._file(key), dumps(data)  # type: ignore[no-untyped-call]
         # The file is not flushed to the disk: if it is lost, the kernel is compiled again.
         files.write(file, hashlib.sha256(content).digest() + content, sync=False)
@@ -135,7 +136,7 @@ class _Files:
 
 
 class _NoCache(NullCache):
-    """A cache that stores nothing: every process compiles."""
+    """A cache that stores nothing, so that every process compiles the kernels again."""
 
     def load_overload(self, *args: Any) -> None:
         _announce("in every process, because no cache folder is writable (NUMBA_CACHE_DIR names another one)")
@@ -150,7 +151,7 @@ def _announce(how_often: str) -> None:
 
 @functools.cache  # log each message once per process
 def _warn(message: str) -> None:
-    # Log a warning: without a logging setup lower levels are not shown, and a silent pause looks like a hang.
+    # The level is WARNING, because Python shows no lower level by default, and a silent pause looks like a hang.
     logging.getLogger("wotd_env").warning(message)
 
 
@@ -170,7 +171,7 @@ if hasattr(os, "register_at_fork"):
 
 @functools.cache
 def source_digest(file: Path) -> str:
-    """Return a digest of `file` and of all files of this package that it imports, directly or indirectly."""
+    """Return a digest of `file` and of all files of this package that `file` imports, directly or indirectly."""
     found = [file]
     for source in found:  # the list grows during the loop
         found += _imported(source).difference(found)

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from wotd_env.core.rules import DRAGON, ELEMENTS, MAX_PLAYERS, NUMBERED, POWER_MODES, REROLLS, Phase, Rules
 from wotd_env.core.state import STATE
 
-DRAGONS, LOSER = -1, -2  # values of the field `start` if it does not name a seat
+DRAGONS, LOSER = -1, -2  # values of the field `start` if it is not a seat
 
 CONFIG = np.dtype(
     [
@@ -23,7 +23,7 @@ CONFIG = np.dtype(
         ("random_colors", "i8"),
         ("start", "i8"),  # a seat, DRAGONS or LOSER
         ("max_turns", "i8"),
-        ("skip_forced", "i8"),  # 1: moves with one legal action are taken at once
+        ("skip_forced", "i8"),  # 1 if an only legal move is taken at once, else 0
         ("limits", "u1", (STATE.itemsize,)),  # highest value of each byte of a record, see `_limits`
         ("encoding", "i8"),  # encoding of observations, an index into wotd_env.core.observation.ENCODINGS
     ],
@@ -74,7 +74,7 @@ def config(rules: Rules, skip_forced: bool, encoding: int = 0) -> NDArray[np.voi
 
 
 def _limits(rules: Rules) -> NDArray[np.uint8]:
-    """Return the highest valid value of each byte of a record at a decision without dead pieces, uint8 (64,)."""
+    """Return the highest valid value of each byte of a record at a decision if no piece is dead, uint8 (64,)."""
     limits = np.zeros(1, STATE)
     limits["rng"] = ~np.uint64(0)
     limits["turn"] = ~np.uint16(0)

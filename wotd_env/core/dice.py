@@ -1,8 +1,8 @@
 """Tables with one entry for each of the 252 rolls or the 462 keeps of five dice.
 
-A *keep* describes the five dice on the table, of which some may still be unrolled. It is a multiset of five symbols:
-the six faces, and "unrolled" as the largest symbol. The index of a keep in the tables is its rank in the combinatorial
-number system. The keeps without an unrolled die are the rolls; they have the indices 0 to 251.
+A *keep* describes the five dice on the table, of which some may still be unrolled. A keep is a multiset of five
+symbols: the six faces, and "unrolled" as the largest symbol. The index of a keep in the tables is its rank in the
+combinatorial number system. The keeps without an unrolled die are the rolls, with the indices 0 to 251.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ NUM_HOLDS = 1 << DICE
 
 _SYMBOLS = (*range(FACES), UNROLLED, UNROLLED)
 INDEX_PARTS = np.array([[comb(symbol + i, i + 1) for symbol in _SYMBOLS] for i in range(DICE)], np.uint16)
-"""uint16 (5, 8): the index of a keep is the sum of its five entries [i, face of die i], one for each die i.
+"""uint16 (5, 8): the index of a keep is the sum of the entries [i, face of die i] over its five dice i.
 
 Column 7 is for unrolled dice, which the state shows as -1.
 """
@@ -54,15 +54,15 @@ def _words(rows: NDArray[Any]) -> NDArray[np.uint64]:
     return np.pad(rows.view(np.uint8), ((0, 0), (0, 3))).view("<u8")[:, 0].astype(np.uint64)
 
 
-DICE_WORDS = _words(KEEP_DICE)  # uint64 (462,): KEEP_DICE, five bytes in one integer
+DICE_WORDS = _words(KEEP_DICE)  # uint64 (462,): each row of KEEP_DICE as the bytes of one integer
 COUNT_WORDS = _words(np.ascontiguousarray(COUNTS[:, :DRAGON]))
-"""uint64 (462,): COUNTS of the five elements, five bytes in one integer."""
+"""uint64 (462,): for every keep, the number of dice of each of the five elements, as the bytes of one integer."""
 
 UNROLLED_DICE = (KEEPS == UNROLLED).sum(1).astype(np.uint8)  # uint8 (462,): the number of unrolled dice
 EQUILIBRIUM = keep_index((0, 1, 2, 3, 4))  # the roll with five different elements
 
 MISSING = np.full(NUM_KEEPS, DRAGON, np.uint8)
-"""uint8 (462,): for a roll of a dragon and four different elements, the fifth element; 5 for all other rolls."""
+"""uint8 (462,): for a roll of a dragon and four different elements, the fifth element; 5 for all other keeps."""
 for _element in range(5):
     MISSING[keep_index(sorted({*range(5), DRAGON} - {_element}))] = _element
 
@@ -70,7 +70,7 @@ for _element in range(5):
 def _holds() -> tuple[NDArray[np.uint16], NDArray[np.uint64]]:
     """Return for each roll the keep after each hold, uint16 (252, 32), and the legal holds as bits, uint64 (252,).
 
-    If several holds keep the same faces, only the lowest is legal.
+    If several holds keep the same faces, only the hold with the lowest number is legal.
     """
     left = np.zeros((NUM_ROLLS, NUM_HOLDS), np.uint16)
     legal = np.zeros(NUM_ROLLS, np.uint64)
@@ -98,7 +98,7 @@ THROW_ROLL = np.array(
     ],
     np.uint8,
 )
-"""uint8 (23112,): the roll after each throw of each keep."""
+"""uint8 (23112,): the roll after each throw: all throws of keep 0, then all throws of keep 1, and so on."""
 
 
 def rolls_after(keep: int) -> NDArray[np.uint8]:

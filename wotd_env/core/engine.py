@@ -4,7 +4,7 @@ The phases of a game, and the functions that lead to them:
 
     new_game -> CHANCE -- roll --> KEEP, MOVE -- decide --> CHANCE, MOVE, EXTRA, OVER
 
-The rulings (in full in docs/reference/rulings.md), with the functions that implement them:
+The rulings, with the functions that implement them (docs/reference/rulings.md has the full text):
 
     R1   who starts: most dragons in a roll-off, the loser of the last game, or a given seat    new_game, roll_off
     R2   five dice, then up to two re-rolls of any of them; keeping all stops the rolling       rolled, hold
@@ -15,7 +15,7 @@ The rulings (in full in docs/reference/rulings.md), with the functions that impl
     R7   five different elements: every piece that can advances one space                       legal_moves, advance_all
     R8   a move by five dice of one element earns one extra turn                                move, extra
     R9   the game ends when a player has five pieces on numbered spaces                         finished
-    R10  most points win, then most numbered pieces; remaining ties are shared                  standing, rewards
+    R10  most points win, then most pieces on numbered spaces; remaining ties are shared        standing, rewards
     R11  each power can be used once a game                                                     powers_of, use_power
     R12  the powers: fear, rebirth, eye of the tiger, the dragon, anxiety                       power_moves, jump, extra
     R13  the dragon's power counts dragons as one element, also for R7 and R8                   power_moves, move
@@ -23,8 +23,9 @@ The rulings (in full in docs/reference/rulings.md), with the functions that impl
     R15  dead pieces block plain spaces, never five in a row                                    place_dead_pieces
     R16  a game is truncated after max_turns turns                                              end_turn, rewards
 
-The argument `s` is the record of a game, and `rules` is a record of CONFIG. Functions change `s` in place. They trust
-that records are valid and actions are legal; `wotd_env.core.game` checks records and actions from outside.
+The argument `s` is the record of a game, and `rules` is a record of CONFIG. Functions change `s` in place. The
+functions trust that records are valid and actions are legal; `wotd_env.core.game` checks records and actions from
+outside.
 
 Two sets of bits represent the legal actions: bit a of the first set is action a < FIRST_SWAP, and bit k of the second
 set is the swap FIRST_SWAP + k. Functions pass the dice on the table to each other as the index of a roll or keep (see
@@ -100,7 +101,7 @@ def occupied(s: Record, rules: Config, path: Any) -> Bits:
 
 @kernel
 def destination(s: Record, rules: Config, path: Any, count: Any) -> Any:
-    """Return the space to which `count` dice move the acting seat's piece, or 0 if it cannot move (R3, R4)."""
+    """Return the space to which `count` dice move the acting seat's piece, or 0 if this move is impossible (R3, R4)."""
     space = np.int64(s.pieces[s.player, path])
     goal = space + np.int64(count)
     blocked = occupied(s, rules, path) >> np.uint64(goal) & BIT
@@ -110,7 +111,7 @@ def destination(s: Record, rules: Config, path: Any, count: Any) -> Any:
 
 @kernel
 def jump(s: Record, rules: Config, path: Any, count: Any) -> Any:
-    """Return the next empty space beyond an occupied destination, or 0 if it does not exist (R12, anxiety)."""
+    """Return the first empty space beyond an occupied destination, or 0 if a jump is impossible (R12, anxiety)."""
     space = np.int64(s.pieces[s.player, path])
     if count == 0 or space > rules.spaces:
         return 0
@@ -171,7 +172,7 @@ def legal_moves(s: Record, rules: Config, roll: Roll) -> tuple[Bits, Bits]:
 def open_paths(s: Record, rules: Config, roll: Roll) -> Bits:
     """Return the paths on which the dice can move the acting seat's piece, as bits.
 
-    This computes `destination` != 0 for all paths at once.
+    The function evaluates the condition `destination != 0` for all paths at once.
     """
     counts = COUNT_WORDS[roll]
     pieces = word_at(s, PIECES_AT + PATHS * np.int64(s.player)) & FIVE
@@ -233,7 +234,7 @@ def power_moves(s: Record, rules: Config, roll: Roll, powers: Any, free: Any) ->
 
 @kernel
 def legal_swaps(s: Record, rules: Config, path: Any) -> Bits:
-    """Return the legal swaps on a path on which the dice allow swaps, as bits (R6, R14)."""
+    """Return the legal swaps on a path as bits, assuming that the dice allow swaps on this path (R6, R14)."""
     n = rules.players
     pairs = n * (n - 1) // 2
     swaps = np.uint64(0)
@@ -260,7 +261,7 @@ def finished(s: Record, rules: Config) -> Any:
 
 @kernel
 def score(s: Record, rules: Config, seat: Any) -> Any:
-    """Return a seat's points: the sum of the numbers under its pieces (R10)."""
+    """Return a seat's points: the sum of the numbers under the seat's pieces (R10)."""
     points = 0
     for path in range(PATHS):
         points += max(s.pieces[seat, path] - rules.spaces, 0)
@@ -290,7 +291,7 @@ def loss(rules: Config) -> Any:
 
 @kernel
 def rewards(s: Record, rules: Config, out: Any) -> None:
-    """Write the rewards of all seats: zero-sum, and all 0 unless the game has ended by R9 (R10, R16)."""
+    """Write the rewards of all seats, which sum to 0. Every reward is 0 unless the game has ended by R9 (R10, R16)."""
     n = rules.players
     if s.phase != Phase.OVER or s.truncated:
         for seat in range(n):
@@ -316,9 +317,9 @@ def rewards(s: Record, rules: Config, out: Any) -> None:
 def new_game(s: Record, rules: Config, starter: Any) -> None:
     """Start a new game in a record, and stop before the first roll; the random stream continues (R1, R15).
 
-    `starter` is a seat, DRAGONS or LOSER. For LOSER the record must contain the previous game, with the players' pieces
-    moved to the players' new seats. In a new record all fields but the stream are 0, so all players tie for the last
-    place and take part in the roll-off.
+    `starter` is a seat, DRAGONS or LOSER. For LOSER, the record must contain the previous game, with the pieces of each
+    player in the new seat of that player (see `move_seats`). In a new record all fields but the stream are 0, so all
+    players tie for the last place, and all of them take part in the roll-off.
     """
     n = rules.players
     candidates = (1 << n) - 1
@@ -353,7 +354,7 @@ def new_game(s: Record, rules: Config, starter: Any) -> None:
 def move_seats(s: Record, rules: Config, by: Any) -> None:
     """Move the pieces of every player `by` seats onward (R1).
 
-    If the players change seats between games, `new_game` then finds the loser of the last game in the new seat.
+    Call this function if the players change seats between games, so that `new_game` finds the loser in the new seat.
     """
     n = rules.players
     for path in range(PATHS):
@@ -392,7 +393,7 @@ def impassable(dead: Bits) -> Any:
 
 @kernel
 def roll_off(s: Record, candidates: Any) -> Any:
-    """Return the candidate (of a set of bits) that rolls the most dragons; tied seats roll again (R1)."""
+    """Return the seat among `candidates` (bits) that rolls the most dragons; tied seats roll again (R1)."""
     while True:
         candidates = roll_off_round(s, candidates)
         if candidates & (candidates - 1) == 0:
@@ -401,7 +402,7 @@ def roll_off(s: Record, candidates: Any) -> Any:
 
 @kernel
 def roll_off_round(s: Record, candidates: Any) -> Bits:
-    """Roll all dice for each candidate (bits), in seat order; return the candidates with the most dragons."""
+    """Roll five dice for each of the `candidates` (bits), in order; return the seats with the most dragons, as bits."""
     most = np.int64(-1)
     leaders = 0
     for seat in range(MAX_PLAYERS):
@@ -417,7 +418,7 @@ def roll_off_round(s: Record, candidates: Any) -> Bits:
 
 @inlined
 def begin_turn(s: Record, seat: Any) -> None:
-    """Begin the turn of a seat; nothing is rolled yet (R2)."""
+    """Begin the turn of a seat, with all dice unrolled (R2)."""
     s.player = seat
     s.phase = Phase.CHANCE
     s.rolls_left = REROLLS
@@ -447,7 +448,7 @@ def rolled(s: Record, rules: Config, roll: Roll) -> None:
 
 @inlined
 def decide(s: Record, rules: Config, keep: Keep, action: Any) -> Keep:
-    """Take a legal action without rolling. `keep` is the index of the dice before it; return the index after it."""
+    """Take a legal action without rolling. Given the index of the dice before the action, return the index after it."""
     if s.phase == Phase.KEEP:
         return hold(s, rules, keep, action)
     if s.phase == Phase.MOVE:
@@ -467,7 +468,7 @@ def left(s: Record, keep: Keep) -> Keep:
 def hold(s: Record, rules: Config, roll: Roll, action: Any) -> Keep:
     """Take a legal action of phase KEEP; return the index of the resulting keep (R2, R12).
 
-    The dice in the record do not change until `run` rolls, or stops before the roll.
+    The dice in the record change later, when `run` rolls or stops before the roll.
     """
     keep = np.uint64(HOLD_KEEP[roll, action])
     if action == Action.STOP_ROLLING:
@@ -545,7 +546,7 @@ def swap(s: Record, rules: Config, k: Any) -> None:
 
 @kernel
 def advance_all(s: Record, rules: Config, jumps: Any) -> None:
-    """Advance every piece of the seat to act by one space if it can; with `jumps`, blocked pieces jump (R7, R12)."""
+    """Advance each movable piece of the seat to act by one space; with `jumps`, blocked pieces jump (R7, R12)."""
     for path in range(PATHS):
         goal = destination(s, rules, path, np.int64(1))
         if jumps and not goal:
@@ -556,7 +557,7 @@ def advance_all(s: Record, rules: Config, jumps: Any) -> None:
 
 @inlined
 def end_turn(s: Record, rules: Config, again: Any) -> None:
-    """Finish the turn. Truncate the game, or begin the next turn; with `again` the same seat takes it (R8, R16)."""
+    """Finish the turn; truncate the game or begin the next turn, with the same seat if `again` is true (R8, R16)."""
     s.turn += np.uint16(1)
     if s.turn >= rules.max_turns:
         s.phase = Phase.OVER
@@ -584,9 +585,9 @@ def roll_if_due(s: Record, rules: Config, keep: Keep) -> Keep:
 def run(s: Record, rules: Config, keep: Keep, chance: Any) -> tuple[Bits, Bits, Keep]:
     """Play to the next decision. If `chance` is false, stop before a roll.
 
-    `keep` is the index of the dice on the table. If `rules.skip_forced` is set, a move with one legal action is taken
-    at once. Decisions in other phases always have several legal actions. Return the legal actions, the legal swaps, and
-    the new index of the dice.
+    `keep` is the index of the dice on the table. If `rules.skip_forced` is set, an only legal action of phase MOVE is
+    taken at once. The phases KEEP and EXTRA always offer several legal actions. Return the legal actions, the legal
+    swaps, and the new index of the dice.
     """
     while True:
         if s.phase == Phase.CHANCE and not chance:

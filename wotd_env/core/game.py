@@ -26,12 +26,12 @@ _T = TypeVar("_T", bound=np.generic)
 
 
 class IllegalActionError(ValueError):
-    """The error for an illegal action; no game has been changed.
+    """The error for an illegal action. The method that raises this error has changed no game.
 
     Attributes:
         game: index of the game in its batch.
         action: the illegal action.
-        legal: the legal actions, ascending.
+        legal: the legal actions in this game, ascending.
     """
 
     def __init__(self, game: int, action: int, legal: list[int], message: str) -> None:
@@ -48,9 +48,9 @@ class GameSpec:
 
     players: int  #: number of seats
     min_reward: float  #: lowest reward of a seat
-    max_turns: int  #: number of turns of the longest game (R16)
-    max_decisions: int  #: number of decisions in the longest game, all seats together
-    max_decisions_per_turn: int  #: number of decisions in the longest turn
+    max_turns: int  #: largest possible number of turns in a game (R16)
+    max_decisions: int  #: largest possible number of decisions in a game, summed over all seats
+    max_decisions_per_turn: int  #: largest possible number of decisions in a turn
     chance: bool = True  #: whether there are chance events (rolls of the dice)
     perfect_information: bool = True  #: whether every seat sees the whole state
     zero_sum: bool = True  #: whether the rewards of a game sum to 0
@@ -61,8 +61,8 @@ class Game:
     """The rules of a game, applied to batches of states.
 
     A batch is a one-dimensional array of `STATE` records. Methods that play change the batch in place. All other
-    methods return new arrays, or fill the array `out`. In shapes, N is the number of games, n of players, A of actions,
-    and D of entries of an observation.
+    methods return new arrays, or fill the array `out`. In shapes, N is the number of games, n the number of players, A
+    the number of actions, and D the length of an observation.
 
     All methods first check all records, and raise `ValueError` for the first invalid record. With `validate=False`
     methods trust the records and actions: an invalid record or an illegal action may have any result, even a crash.
@@ -70,7 +70,7 @@ class Game:
     Args:
         rules: the rules of all games.
         skip_forced: take a move at once if it is the only legal action, so that players only face real choices.
-        num_threads: number of threads that share a batch; results do not depend on it.
+        num_threads: number of threads that share a batch. The number does not change the results.
         encoding: format of the observations: `"one_hot"`, `"compact"`, `"tokens"` or `"features"`
             (docs/reference/observation.md).
         **fields: fields of `Rules` instead of `rules`, as in `Game(players=3, powers="own")`.
@@ -78,7 +78,7 @@ class Game:
     Attributes:
         num_actions: number of actions, A.
         observation_size: number of entries of an observation, D.
-        observation_layout: the slice of the observation vector for each part, by name and in order.
+        observation_layout: dict from the name of each part of the observation to its slice of the vector, in order.
         spec: facts about the game, a `GameSpec`.
         config: the rules for compiled code, `wotd_env.core.engine.CONFIG` (1,).
     """
@@ -99,7 +99,7 @@ class Game:
         self.observation_layout = layout(rules, encoding)
         self.observation_size: int = max(part.stop for part in self.observation_layout.values())
         self.config = config(rules, self.skip_forced, ENCODINGS.index(encoding))
-        # The most decisions of a turn: the holds (one more with the tiger), the move, and the choice of an extra turn.
+        # A turn has at most two holds (three with the tiger), one move, and one choice of an extra turn.
         most = REROLLS + (rules.powers != "none") + 2
         turns = rules.max_turns
         self.spec = GameSpec(rules.players, -1 / (rules.players - 1), turns, turns * most, most)
@@ -123,8 +123,8 @@ class Game:
 
         Args:
             state: number of new games, or a batch to restart in place.
-            seed: game i gets the random stream of seed + i, and a previous game in the record has no effect (R1). By
-                default new games use seed 0, and restarted games continue their streams.
+            seed: game i gets the random stream of seed + i; then the loser of a previous game in the record does not
+                start (R1). By default, new games use seed 0, and restarted games continue their streams.
             starting_player: one seat for all games, or a seat for each game (N,). By default the rules determine the
                 starting player (R1).
             where: bool (N,), the games to restart; all games by default.
@@ -158,7 +158,7 @@ class Game:
     def new(
         self, batch_size: int, seed: int = 0, *, starting_player: ArrayLike | None = None, roll: bool = True
     ) -> States:
-        """Return new games, STATE (N,); `reset` explains the arguments."""
+        """Return N = `batch_size` new games, STATE (N,). The other arguments are those of `reset`."""
         return self.reset(batch_size, seed, starting_player=starting_player, roll=roll)
 
     def roll_off(self, seed: int) -> NDArray[np.int8]:
@@ -166,10 +166,10 @@ class Game:
 
         Returns:
             Faces, int8 (rounds, n, 5): the dice of each seat in each round, ascending, or -1 if the seat does not roll.
-            The seats with the most dragons roll again, until one seat is left. The array has no rounds if the rules
-            name the starting player.
+            The seats with the most dragons roll again, until one seat is left. If the rules give the starting player,
+            the array has no rounds.
         """
-        state = self.reset(1, seed=seed, starting_player=0, roll=False)  # has the stream before the roll-off
+        state = self.reset(1, seed=seed, starting_player=0, roll=False)  # its stream precedes the roll-off
         rolling = np.array([(1 << self.rules.players) - 1])
         rounds = np.empty((0, self.rules.players, DICE), np.int8)
         while not isinstance(self.rules.start, int):
@@ -223,7 +223,7 @@ class Game:
     def legal_actions(
         self, state: States, out: NDArray[np.int8] | None = None, validate: bool = True
     ) -> NDArray[np.int8]:
-        """Return the action masks, int8 (N, A) of 0 and 1.
+        """Return the action masks, int8 (N, A): 1 for legal and 0 for illegal actions.
 
         In a finished game all actions are legal and do nothing. If a roll is due, no action is legal.
         """
@@ -236,7 +236,7 @@ class Game:
         out: NDArray[np.int8] | None = None,
         validate: bool = True,
     ) -> NDArray[np.int8]:
-        """Return the observations, int8 (N, D), of the seats to act, or of `seat` (one seat, or one per game, (N,))."""
+        """Return the observations, int8 (N, D), of `seat` (one, or one per game), by default of the seats to act."""
         seats = _NO_SEATS if seat is None else self._seats("seat", seat, len(checks.contiguous(state)))
         return self._fill(batch.observe, state, out, self.observation_size, _INT8, validate, seats)
 
@@ -267,7 +267,7 @@ class Game:
         self._act(batch.step, state, actions, validate, True)
 
     def decide(self, state: States, actions: ArrayLike, validate: bool = True) -> None:
-        """Take each game's action without rolling: the first half of `step`, for search and explicit chance nodes."""
+        """Take the actions, integers (N,), without rolling: the first half of `step`, for search and chance nodes."""
         self._act(batch.step, state, actions, validate, False)
 
     def roll(self, state: States, dice: ArrayLike | None = None, validate: bool = True) -> None:
@@ -275,9 +275,9 @@ class Game:
 
         Args:
             state: STATE (N,), changed in place.
-            dice: faces (N, 5) of all five dice after the roll, in any order, including the kept dice. Each game
-                then continues to its next decision or, after a forced move, to its next roll. By default each game
-                rolls from its own random stream until its next decision.
+            dice: the faces after the roll, integers (N, 5), in any order, including the kept dice. With given faces,
+                each game continues to its next decision or, after a forced move, stops before its next roll. By
+                default, each game rolls from its own random stream until its next decision.
             validate: check all records first.
 
         Raises:
@@ -308,15 +308,15 @@ class Game:
         Args:
             state: STATE (N,), changed in place.
             actions: integers (N,).
-            observation: int8 (N, D), filled with the observation of the next seat to act. After the end of a game this
-                is the first observation of the next game.
+            observation: int8 (N, D), filled with the observation of the next seat to act. If a game has ended, this is
+                the first observation of the new game.
             mask: int8 (N, A), filled with the action mask of the next seat to act.
             rewards: float32 (N, n), filled with every seat's reward in this step.
             done: bool (N,), filled with True for every game that ended in this step.
             validate: check all records and actions first.
 
         Raises:
-            IllegalActionError: if an action is illegal or a roll is due; nothing has been changed.
+            IllegalActionError: if an action is illegal or a roll is due; no game and no array has been changed.
         """
         n = len(state)
         self._act(
@@ -416,7 +416,7 @@ class Game:
         return rows
 
     def _writable(self, state: States) -> States:
-        """Return a contiguous batch that kernels may change: `state`, or a copy that the caller writes back to it."""
+        """Return a contiguous batch that kernels may change: `state`, or a copy that the caller must write back."""
         work = checks.contiguous(state)
         if work is not state and not state.flags.writeable:
             raise ValueError("state is read-only; work on state.copy()")
@@ -429,7 +429,7 @@ class Game:
         return np.full(games, check_integer(name, seats, 0, last), np.int64)
 
     def as_actions(self, state: States, actions: ArrayLike) -> NDArray[np.int64]:
-        """Return actions in the form for kernels, int64 (N,); raise ValueError unless each game has one integer.
+        """Return actions as kernels need them, int64 (N,); raise ValueError unless each game has one integer.
 
         An integer beyond 64 bits is replaced by an illegal action that fits into 64 bits.
         """
@@ -471,7 +471,7 @@ def _as_array(actions: ArrayLike) -> NDArray[Any]:
 
 
 def check_seed(seed: Any) -> np.uint64:
-    """Return a seed in the form for kernels; raise ValueError for an invalid seed."""
+    """Return a seed as kernels need it, uint64; raise ValueError for an invalid seed."""
     return np.uint64(check_integer("seed", seed, 0, 2**64 - 1))
 
 
@@ -483,7 +483,7 @@ def final_rewards(game: Game, state: States) -> NDArray[np.float64]:
 
 
 def _output(name: str, out: Any, shape: tuple[int, ...], dtype: Any, optional: bool = False) -> Any:
-    """Check and return the array `out`. If it is None, return a new array, which is empty if `optional`."""
+    """Check and return the array `out`. If `out` is None, return a new array; this array is empty if `optional`."""
     if out is None:
         return np.empty((0,) * len(shape) if optional else shape, dtype)
     if isinstance(out, np.ndarray) and out.dtype == dtype and out.shape == shape and out.flags.carray:

@@ -1,12 +1,12 @@
 """Operations that process several bytes in one instruction, for the speed of batches.
 
-numba neither vectorizes nor unrolls loops over the five-byte fields of a record and the blocks of an observation,
-because the sizes are known only at run time. The operations in this module treat the bytes of a record as lanes of one
-64-bit word, and write 16 or 32 numbers of an observation at once. Without these operations a checked step of a
+numba neither vectorizes nor unrolls loops over the five-byte fields of a record or over the blocks of an observation,
+because their lengths are known only at run time. The operations in this module treat the bytes of a record as lanes of
+one 64-bit word, and write 16 or 32 numbers of an observation at once. Without these operations a checked step of a
 two-player game takes about 1.4 times as long.
 
-    word & FIVE                          five bytes: the pieces of a seat, the dice, or the colors
-    (word + EACH * (MOST - m)) & HIGH    the high bit of each byte of `word` above m, if all bytes are below 128
+    word & FIVE                          keeps five bytes: the pieces of a seat, the dice, or the colors
+    (word + EACH * (MOST - m)) & HIGH    has the high bit of each byte that is above m in `word` (all bytes below 128)
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ trailing_zeros: Any = numbers.trailing_zeros  # the index of the lowest set bit 
 
 
 def _emitted(function: Callable[..., Any]) -> Any:
-    """Return an operation for kernels whose code `function` emits. Calls of the operation omit `typing`."""
+    """Return an operation for kernels; `function` emits its code. Kernels call it without the argument `typing`."""
     return intrinsic(function)
 
 
@@ -62,7 +62,7 @@ def word_at(typing: Any, record: Any, offset: Any) -> Any:
 
 @_emitted
 def set_five(typing: Any, record: Any, offset: Any, word: Any) -> Any:
-    """Write the five lower bytes of a number at an offset of a record."""
+    """Write the five lowest bytes of a number at an offset of a record."""
 
     def emit(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
         record, offset, word = arguments
@@ -78,8 +78,8 @@ def set_five(typing: Any, record: Any, offset: Any, word: Any) -> Any:
 def copy_game(typing: Any, target: Any, source: Any) -> Any:
     """Copy the record `source`, one game, to the record `target`.
 
-    The assignment `states[i] = source` has the same effect. But it needs the array `states` as an argument of the
-    kernel, and the kernel then counts references to the array.
+    The assignment `states[i] = source` has the same effect. But for the assignment a kernel needs the array `states` as
+    an argument, and the kernel then counts references to the array.
     """
 
     def emit(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
@@ -93,7 +93,7 @@ def copy_game(typing: Any, target: Any, source: Any) -> Any:
 
 @_emitted
 def above(typing: Any, record: Any, limits: Any, offset: Any) -> Any:
-    """Return whether any of a record's 64 bytes is above its limit. The limits are at `offset` of `limits`."""
+    """Return whether any of a record's 64 bytes is above its limit. The 64 limits begin at `offset` in `limits`."""
 
     def emit(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
         record, limits, offset = arguments
@@ -112,8 +112,8 @@ def above(typing: Any, record: Any, limits: Any, offset: Any) -> Any:
 def put_bits(typing: Any, row: Any, at: Any, bits: Any) -> Any:
     """Write the bits of a number, lowest first, as zeros and ones to `row[at:]`.
 
-    The type of `bits` sets the number of entries: uint16 writes 16 and uint32 writes 32. All written entries must lie
-    in the row.
+    The type of `bits` sets the number of written entries: 16 for uint16, and 32 for uint32. All written entries must
+    lie in the row.
     """
 
     def emit(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
@@ -145,8 +145,8 @@ DEFAULT_SPACES = Rules().spaces  # the number of plain spaces for which `put_pie
 def put_pieces(typing: Any, row: Any, at: Any, pieces: Any) -> Any:
     """Write the spaces of five pieces one-hot to `row[at:]`; byte p of `pieces` is the space on path p.
 
-    Comparing 32 columns at once saves 8 of 95 ns in a checked step of a five-player game, and 3 of 60 ns for two
-    players.
+    The code compares 32 columns at once. This saves 8 of 95 ns in a checked step of a five-player game, and 3 of 60 ns
+    in a checked step of a two-player game.
     """
     block = DEFAULT_SPACES + NUMBERED + 1
 

@@ -32,7 +32,7 @@ _THREAD = _Thread()
 def slices(games: int, threads: int) -> list[slice]:
     """Return the slice of the batch for each thread, or the whole batch as one slice if threads do not pay off.
 
-    A call from a worker thread also gets one slice. With more slices, all workers could wait for each other forever.
+    A call from a worker thread also gets one slice. If workers used threads, they could wait for each other forever.
     """
     count = 1 if threads == 1 or _THREAD.is_worker else max(1, min(threads, games // MIN_GAMES))
     edges = [games * i // count for i in range(count + 1)]
@@ -48,9 +48,9 @@ def call(
 ) -> list[Any]:
     """Call `kernel(states, config, *arguments)` for each slice of the batch, in threads if there are several slices.
 
-    `states` is STATE (N,) in one block of memory. Arrays among the arguments must have a row for each game. They are
-    sliced like the batch, also in NamedTuples. Callable arguments are called in each thread, and return the
-    scratch memory of the thread. Return a list with the result of each call of the kernel.
+    `states` is STATE (N,) in one block of memory. Arrays among the arguments, also in NamedTuples, must have a row for
+    each game, and are sliced like the batch. A callable argument is called in each thread; the kernel receives its
+    result, such as the scratch memory of the thread. Return a list with the result of each call of the kernel.
     """
     parts = slices(len(states), threads)
     if len(parts) == 1:

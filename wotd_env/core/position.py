@@ -48,7 +48,7 @@ def position(rules: Rules, state: States, stream: bool = False) -> str:
     for field in fields(Rules):
         value = getattr(rules, field.name)
         usual = count_dead(record) if field.name == "dead_pieces" else field.default
-        if value != usual and field.name not in ("players", "spaces"):  # the board shows these two
+        if value != usual and field.name not in ("players", "spaces"):  # the first two words show them
             text = ",".join(value) if isinstance(value, tuple) else value
             words.append(field.name if value is True else f"{field.name}={text}")
     if stream:
@@ -60,7 +60,7 @@ def parse_position(text: str) -> tuple[Rules, States]:
     """Parse a line as written by `position`.
 
     Returns:
-        The rules, and the game, STATE (1,). Its `rng` is 0 if the line has no stream.
+        The rules, and the game, STATE (1,). The field `rng` of the game is 0 if the line has no stream.
 
     Raises:
         ValueError: for a malformed line; the error names the field, the expected and the actual text.
@@ -92,12 +92,12 @@ def parse_position(text: str) -> tuple[Rules, States]:
 
 
 def letters(faces: Any) -> str:
-    """Return the letters of faces or colors; the letter of -1 is `?`."""
+    """Return the letters of faces or colors; an unrolled die, -1, has the letter `?`."""
     return "".join((FACES + UNROLLED)[face] for face in faces)
 
 
 def read_dice(what: str, text: str, more: str = "") -> list[int]:
-    """Return the faces of five dice, given by letters, in ascending order; the letter `more` becomes -1, at the end."""
+    """Return the faces of five dice, given as letters, in ascending order; the letter `more` gives -1, at the end."""
     if len(text) != DICE or not set(text) <= set(FACES + more):
         symbols = ", ".join(FACES + more)
         raise wrong(what, f"{DICE} letters out of {symbols}", text)
@@ -156,7 +156,7 @@ def _read_colors(record: np.void, text: str) -> int:
 
 
 def _read_rest(record: np.void, words: list[str], given: dict[str, Any]) -> None:
-    """Read the words after the dice into the record and the rules `given`."""
+    """Read the words after the dice into the record and into `given`, the fields of the rules."""
     seen = set()
     for word in words:
         name, _, value = word.partition("=")

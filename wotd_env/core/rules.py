@@ -98,7 +98,7 @@ class Rules:
 
     @classmethod
     def from_dict(cls, values: Any) -> Rules:
-        """Return the rules from the result of `dataclasses.asdict`, even if it was stored as JSON.
+        """Return the rules from a dict made by `dataclasses.asdict`, even if the dict was stored as JSON.
 
         Raises:
             ValueError: for an unknown field or an invalid value.
@@ -110,7 +110,7 @@ class Rules:
 
 
 def rules_for(made: type, given: Mapping[str, Any], rules: Rules | None = None) -> Rules:
-    """Return `rules` or, if it is None, the rules with the fields `given`. Errors name the class `made`.
+    """Return `rules` or, by default, the rules with the fields `given`. Errors name `made`, the class to be created.
 
     Raises:
         TypeError: for an unknown field, for fields in addition to `rules`, or if `rules` is not a Rules. The error
@@ -135,7 +135,7 @@ def rules_for(made: type, given: Mapping[str, Any], rules: Rules | None = None) 
 
 
 def options_of(rules: Rules) -> list[str]:
-    """Return the command-line options for these rules."""
+    """Return the command-line options for the fields of `rules` that differ from their defaults."""
     words = []
     for field in fields(rules):
         if (value := getattr(rules, field.name)) != field.default:

@@ -1,4 +1,4 @@
-"""The state of a game: one 64-byte record; a batch of games is a one-dimensional array of them."""
+"""The state of a game: one 64-byte record; a batch of games is a one-dimensional array of records."""
 
 from __future__ import annotations
 
@@ -13,17 +13,17 @@ from wotd_env.core.rules import DICE, MAX_PLAYERS, PATHS
 STATE = np.dtype(
     [
         ("rng", "u8"),  # the game's own random stream
-        ("dead", "u2", (PATHS,)),  # bit t of dead[p] set: a dead piece on space t of path p
+        ("dead", "u2", (PATHS,)),  # bit t of dead[p] is 1 if a dead piece is on space t of path p
         ("turn", "u2"),  # turns finished so far
         ("player", "i1"),  # seat to act
         ("phase", "i1"),  # a Phase
         ("rolls_left", "i1"),  # re-rolls left, without the re-roll of the tiger
         ("dice", "i1", (DICE,)),  # ascending faces; before a roll, the kept dice, then -1 for the other dice
-        ("pieces", "i1", (MAX_PLAYERS, PATHS)),  # [seat, path] -> space
+        ("pieces", "i1", (MAX_PLAYERS, PATHS)),  # [seat, path]: the space of the seat's piece on the path
         ("color", "i1", (MAX_PLAYERS,)),  # first the colors of the seats, then the unused colors
-        ("used", "u1"),  # bit k set: seat k has used its power
-        ("perfection", "u1"),  # 1: this turn has earned the extra turn of R8
-        ("truncated", "u1"),  # 1: the game was truncated (R16)
+        ("used", "u1"),  # bit k is 1 if seat k has used its power
+        ("perfection", "u1"),  # 1 if this turn has earned the extra turn of R8
+        ("truncated", "u1"),  # 1 if the game was truncated (R16)
         ("_reserved", "u1", (3,)),  # fills the cache line; always 0
     ]
 )
@@ -71,7 +71,7 @@ _SCRATCH = _Scratch()
 
 
 def scratch() -> NDArray[np.void]:
-    """Return this thread's scratch memory for kernels, STATE (2,). Only one kernel at a time may use it.
+    """Return this thread's scratch memory for kernels, STATE (2,). Only one kernel at a time may use this memory.
 
     Kernels cannot allocate records, because in compiled code a view of a row does not keep its array alive.
     """

@@ -18,10 +18,11 @@ from wotd_env.envs.common import Format, OneGame, as_integer, take_action
 from wotd_env.rendering import FPS, RENDER_MODES, Viewer
 
 
-def env(**arguments: Any) -> _OrderEnforcing:  # AECEnv is untyped, so the type would be Any
+def env(**arguments: Any) -> _OrderEnforcing:  # the return type AECEnv is untyped, so it would be Any
     """Return `raw_env` in the same wrappers as PettingZoo's classic games.
 
-    An illegal action ends the game. The acting agent gets -1, the other agents get 0, so the rewards do not sum to 0.
+    An illegal action ends the game. The agent that takes it gets -1 and the other agents get 0, so the rewards do not
+    sum to 0.
 
     Args:
         **arguments: the arguments of `raw_env`.
@@ -35,8 +36,8 @@ class raw_env(OneGame, AECEnv[str, Any, int]):  # type: ignore[misc]  # PettingZ
     An agent may act several times in a row: a turn has several decisions. Decisions with one legal action
     are taken automatically. An illegal action raises `IllegalActionError` and changes nothing.
 
-    The game ends for all agents in the same step. Rewards before this step are 0; its rewards sum to 0 (R10). If
-    the game is truncated after `max_turns` (R16), all rewards are 0. Copies made with `copy.deepcopy` or `pickle`
+    The game ends for all agents in the same step. The rewards of this step sum to 0 (R10); all earlier rewards are 0.
+    If the game is truncated after `max_turns` (R16), all rewards are 0. Copies made with `copy.deepcopy` or `pickle`
     continue the running game with the same dice.
 
     Args:
@@ -110,7 +111,8 @@ class raw_env(OneGame, AECEnv[str, Any, int]):  # type: ignore[misc]  # PettingZ
         Raises:
             ValueError: for an invalid seed or option; the running game continues.
         """
-        # `_next_game` expects one learner. All seats learn here; only the seat of an illegal loss matters (R1).
+        # `_next_game` expects the seat of one learner, but all seats learn here. The seat matters only after a loss by
+        # an illegal action (R1).
         seat = self._loser or 0
         self._state, _ = self._next_game(seed, options, seat, seat, self._loser is not None)
         self._loser = None
@@ -182,13 +184,13 @@ class raw_env(OneGame, AECEnv[str, Any, int]):  # type: ignore[misc]  # PettingZ
         self.agent_selection = self.agents[0]
 
     def _info(self, legal: int) -> dict[str, Any]:
-        """Return an agent's info. A mask in the info has the value `legal`, 0 or 1, in all entries."""
+        """Return an agent's info. If it contains a mask, all entries of the mask are `legal`, 0 or 1."""
         if self._format.mask_in == "obs":
             return {}
         return self._format.info(np.full(self.game.num_actions, legal, np.int8))
 
     def observe(self, agent: str) -> Any:
-        """Return an agent's observation. After the first reset this works at any time, even if another agent is to act.
+        """Return an agent's observation at any time after the first reset, even if another agent is to act.
 
         The action mask of an agent that is not to act is all zeros. After the end all masks are all ones.
         """
@@ -196,7 +198,7 @@ class raw_env(OneGame, AECEnv[str, Any, int]):  # type: ignore[misc]  # PettingZ
 
     def _seen_by(self, agent: str) -> tuple[NDArray[np.int8], NDArray[np.int8]]:
         self._started("observe")
-        ended = bool(self.terminations.get(agent, True))  # also True after `forfeit`
+        ended = bool(self.terminations.get(agent, True))  # True after `forfeit`, too
         return self._view(self._seats[agent], ended)
 
     def action_masks(self) -> NDArray[Any]:

@@ -1,4 +1,4 @@
-"""Shared parts of the environments: argument checks, the format of observations, the base class for single games."""
+"""Shared parts of the environments: argument checks, the format of observations, the base class of single games."""
 
 from __future__ import annotations
 
@@ -36,7 +36,8 @@ class Format:
     def flat_space(self) -> Box:
         """Return a new space of observations without masks: arrays (D,) of type `observation_dtype`."""
         layout = parts(self._game.rules, self._game.encoding).values()
-        # Some numbers of the encoding "tokens" are always 0, and Gymnasium warns about ranges from 0 to 0.
+        # Some numbers of the encoding "tokens" are always 0. Their range is 0 to 1, because Gymnasium warns about
+        # empty ranges.
         high = np.maximum(np.concatenate([part.highest for part in layout]), 1).astype(self.dtype)
         return Box(np.zeros_like(high), high, dtype=high.dtype.type)
 
@@ -70,7 +71,7 @@ def check_dtype(name: str, value: DTypeLike, allowed: Sequence[str]) -> np.dtype
 
 
 class OneGame:
-    """Base class of the environments with a single game, which it starts, copies and draws."""
+    """Base class of the environments with a single game. It starts, copies and draws this game."""
 
     game: Game
     render_mode: str | None
@@ -93,8 +94,8 @@ class OneGame:
     ) -> tuple[States, int]:
         """Return the next game at its first decision, STATE (1,), and the learner's seat in it.
 
-        `learner` is the learner's seat in the last game, which it has `lost` by an illegal action or not. `seat` is its
-        seat in the next game, as `fixed_seat` returns it.
+        `learner` is the learner's seat in the last game, and `lost` says whether the learner lost that game by an
+        illegal action. `seat` is the learner's seat in the next game, as `fixed_seat` returns it.
         """
         learners = np.zeros(1, LEARNER)
         learners["seat"], learners["lost"] = learner, lost
@@ -125,13 +126,13 @@ class OneGame:
 
 
 def take_action(game: Game, state: States, action: Any) -> int:
-    """Take an action in a game, STATE (1,), with `batch.step_one`. Return the result of that function."""
+    """Take an action in a game, STATE (1,). Return the next seat to act, n after the end, -1 for an illegal action."""
     player: int = batch.step_one(state, game.config, max(-1, min(as_integer(action), game.num_actions)))
     return player
 
 
 def as_integer(action: Any) -> int:
-    """Return an action, given as an integer or an array with one integer, as an int. Other types raise TypeError."""
+    """Return an action as an int. It may be an integer or an array with one integer; other types raise TypeError."""
     one = action.item() if isinstance(action, np.ndarray) and action.size == 1 else action
     try:
         if not isinstance(one, bool):

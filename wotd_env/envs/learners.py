@@ -31,9 +31,9 @@ class Settings(NamedTuple):
 
 
 class Step(NamedTuple):
-    """The arrays of a step. With `same_step`, `final_observation` and `final_mask` show the games that ended."""
+    """The arrays of a step. With `same_step`, `final_observation` and `final_mask` show how games ended in the step."""
 
-    acting: bool  # whether `advance` takes the actions before it plays the waiting games
+    acting: bool  # whether `advance` first takes the actions, before it plays the waiting games
     actions: NDArray[np.int64]  # (N,)
     illegal: NDArray[np.bool_]  # (N,): whether the mask forbids the action
     observation: NDArray[np.int8]  # (N, D)
@@ -64,7 +64,7 @@ def find_illegal(states: Records, learners: Any, mask: Any, actions: Any, illega
 def advance(
     states: Records, config: Configs, learners: Any, step: Step, settings: Settings, scratch: Records
 ) -> None:
-    """Take the learners' actions and play the waiting games. Write the results of games that stop waiting to `step`.
+    """Take the learners' actions and play the waiting games. In `step`, store the results of games that stop waiting.
 
     A game is waiting until its learner is to decide or the game has ended. A game in which a policy outside of compiled
     code is to decide is still waiting after the call.

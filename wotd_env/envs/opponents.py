@@ -5,7 +5,7 @@ game's random stream without advancing it. So a game has the same moves in any b
 do not depend on the policies.
 
 All other policies run outside of compiled code. They act in batches of games and draw from a generator that the
-environment passes. The random streams of their games are replaced, so these policies cannot know the future dice.
+environment passes. They see the games with replaced random streams, so they cannot know the future dice.
 
 Relative seats are counted from the learner's seat in turn order: 1 is the seat after the learner.
 """
@@ -36,12 +36,13 @@ class Opponents:
 
     Args:
         game: the rules.
-        opponents: a policy or its name for all other seats, or a list or tuple of policies in turn order.
+        opponents: a policy or the name of a policy, which then plays all other seats; or a list or tuple with one
+            policy or name for each other seat, in turn order.
 
     Attributes:
         policies: the policies of the relative seats 1 to n - 1.
-        scripts: the scripts of the policies as one integer with SCRIPT_BITS bits for each relative seat. An integer is
-            passed to a kernel 2 us faster than a tuple or a record; a step of a single environment takes 20 us.
+        scripts: the scripts of the policies as one integer with SCRIPT_BITS bits for each relative seat. A step of a
+            single environment takes 20 us; passing a tuple or a record to the kernel would add 2 us.
         outside: whether at least one policy is not a script.
     """
 
@@ -75,7 +76,7 @@ class Opponents:
     def decide(
         self, state: States, learners: NDArray[np.int8], waiting: NDArray[np.int64], rng: np.random.Generator
     ) -> None:
-        """Take an action in each game with an index in `waiting`, where policies that are not scripts are to act.
+        """Take one action in each game whose index is in `waiting`. In these games, policies outside compiled code act.
 
         Raises:
             ValueError: if a policy plays an illegal action. Games in which other policies were to act may have changed.
@@ -112,8 +113,9 @@ def play_scripts(s: Record, rules: Config, learner: Any, scripts: Any, after: Re
         script = scripts >> SCRIPT_BITS * relative & (1 << SCRIPT_BITS) - 1
         if script == Script.OUTSIDE:
             return False
-        # Every decision gets other bits, because a roll advances the stream and each phase occurs at most once between
-        # two rolls. `starts.restart` draws in the same way with 0, the number of the phase without a decision.
+        # No two decisions get the same bits, because a roll advances the stream and each phase occurs at most once
+        # between two rolls. `starts.restart` draws a seat in the same way, with 0 as the phase. Phase 0 has no
+        # decisions.
         bits = mix(~s.rng ^ np.uint64(s.phase))
         engine.step(s, rules, choose(script, s, rules, after, bits))
     return True

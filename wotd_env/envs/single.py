@@ -1,4 +1,4 @@
-"""The Gymnasium environment: a learner plays one seat, policies play the other seats."""
+"""The Gymnasium environment: a learner plays one seat, and policies play the other seats."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from wotd_env.envs.starts import fixed_seat
 from wotd_env.policy import Policy
 from wotd_env.rendering import FPS, RENDER_MODES, Viewer
 
-# The phase as an int, because a comparison with an enumeration member takes a tenth of the time of a step.
+# The phase as an int: a comparison with the enumeration member would take a tenth of the time of a step.
 _OVER = int(Phase.OVER)
 
 
@@ -39,9 +39,9 @@ class WayOfTheDragonEnv(OneGame, gymnasium.Env[Any, Any]):
     ignores its action and returns the result.
 
     Args:
-        opponents: a policy or its name for all other seats, or a list with a policy for each other seat, in turn order
-            after the learner. Policies other than `random` and `greedy` draw from `np_random`. No policy can foresee
-            the dice.
+        opponents: a policy or the name of a policy, which then plays all other seats; or a list with one policy or name
+            for each other seat, in turn order after the learner. Policies other than `random` and `greedy` draw from
+            `np_random`. No policy can foresee the dice.
         seat: the learner's seat, or `"random"` to draw it for every game.
         mask_in: the place of the action mask, `"info"` or `"obs"`.
         observation_dtype: `int8` or `float32`, as NumPy dtype or its name.
@@ -117,7 +117,7 @@ class WayOfTheDragonEnv(OneGame, gymnasium.Env[Any, Any]):
             ValueError: for an invalid seed or option; the running game continues.
         """
         state, self._seat = self._next_game(seed, options, self._seat, self._fixed_seat, self._lost)
-        super().reset(seed=None if seed is None else int(seed))  # Gymnasium takes no NumPy integers
+        super().reset(seed=None if seed is None else int(seed))  # Gymnasium rejects NumPy integers
         self._state, self._lost = state, False
         self._let_others_play(state)
         self._ended = False
@@ -164,7 +164,7 @@ class WayOfTheDragonEnv(OneGame, gymnasium.Env[Any, Any]):
     def _let_others_play(self, state: States) -> None:
         try:
             self.opponents.play(state, self._seat, self.np_random)
-        except BaseException:  # an error or Ctrl-C: only some of the opponents have played
+        except BaseException:  # an error or Ctrl-C has left the turns of the opponents incomplete
             self._ended = True
             raise
 

@@ -1,4 +1,4 @@
-"""Start the next games of environments, with the seeds, the options of `reset`, and the learners' seats."""
+"""Start the next games of environments from seeds, options of `reset` and settings of the learners' seats."""
 
 from __future__ import annotations
 
@@ -21,14 +21,14 @@ from wotd_env.core.state import ROW, STATE, Record, Records, States
 from wotd_env.core.stream import mix
 
 ANY_SEAT = -1  # a value of the setting `seat`: draw the learner's seat for every game
-CONTINUE = -3  # passed instead of the `starter` of `engine.new_game`: continue the game in the record
+CONTINUE = -3  # a value of `starter` in `restart`: continue the game in the record, start no new game
 
 LEARNER = np.dtype(
     [
         ("seat", "i1"),
         ("steps", "i4"),  # number of the learner's actions in this game
         ("waiting", "?"),  # within a step: other seats must play before the learner decides
-        ("ended", "?"),  # the game has ended, so the next step starts another game
+        ("ended", "?"),  # the game has ended for the learner, so the next step starts another game
         ("lost", "?"),  # the learner lost the game by an illegal action
     ]
 )
@@ -103,10 +103,11 @@ def next_games(
 ) -> States:
     """Return the next games of N environments at their first decisions, STATE (N,).
 
-    A game without a seed continues the random stream of the last game or of the state from the options; other first
-    games get random seeds. `last` is STATE (N,), not changed, or None before the first games. `learners`, LEARNER (N,),
-    are the learners of the last games; they are overwritten with those of the next games. `options` is the result of
-    `read_options`. An invalid starting player raises ValueError and changes nothing.
+    A game without a seed continues the random stream of the last game or of the state from the options. If there is
+    neither, the game gets a random seed. `last`, STATE (N,), contains the last games and is not changed; it is None
+    before the first games. `learners`, LEARNER (N,), contains the learners of the last games and is overwritten with
+    the learners of the next games. `options` is the result of `read_options`. An invalid starting player raises
+    ValueError and changes nothing.
     """
     starter, given = options
     n = len(learners)
@@ -119,7 +120,7 @@ def next_games(
         seeds = Seeds(np.where(seeds.given, seeds.number, random), np.ones(n, np.bool_))
     else:
         state = last.view(ROW).copy().view(STATE)
-        # `engine.new_game` takes a record of zeros for a first game.
+        # `engine.new_game` treats a record of zeros as the record of a first game.
         state.view(ROW)[seeds.given] = np.zeros(1, STATE).view(ROW)
     game.apply(_start, state, learners, starters, seeds, seat, validate=False)
     return state
@@ -140,9 +141,9 @@ def restart(s: Record, rules: Config, learner: Any, starter: Any, seat: Any) -> 
     """Start a learner's next game in the record of the last game, and play to the first decision of any seat.
 
     `starter` is an argument of `engine.new_game`, or CONTINUE. A new seat of the learner does not change the order of
-    the other players. A learner that lost the last game by an illegal action counts as its loser (R1).
+    the other players. A learner that lost the last game by an illegal action counts as the loser of that game (R1).
     """
-    # The draw from the game's random stream does not advance the stream.
+    # The seat is drawn from the game's random stream without advancing the stream.
     chosen = np.int64(mix(~s.rng) % np.uint64(rules.players)) if seat == ANY_SEAT else np.int64(seat)
     if starter != CONTINUE:
         if starter == LOSER and learner.lost:

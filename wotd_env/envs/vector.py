@@ -1,4 +1,4 @@
-"""The native Gymnasium vector environment: one learner in each of many games, policies in the other seats.
+"""The native Gymnasium vector environment: many games with one learner each, and policies in the other seats.
 
 A step calls the kernel `advance` until no game is waiting. Between two calls, policies outside of compiled code act in
 the waiting games.
@@ -45,7 +45,7 @@ class WayOfTheDragonVectorEnv(VectorEnv[Any, ArrayLike, NDArray[Any]]):
     of `WayOfTheDragonEnv`.
 
     Args:
-        num_envs: N.
+        num_envs: the number of games, N.
         autoreset_mode: a `gymnasium.vector.AutoresetMode` or its value.
         num_threads: the number of threads that play the games; the results do not depend on it.
         render_mode: one of `wotd_env.rendering.RENDER_MODES`, or None. `render` returns a tuple with a picture of each
@@ -149,7 +149,7 @@ class WayOfTheDragonVectorEnv(VectorEnv[Any, ArrayLike, NDArray[Any]]):
         self._state.view(ROW)[games], self._learners[games] = state.view(ROW), learners
         super().reset(seed=int(seeds.number[seeds.given][0]) if seeds.given.any() else None)
         self._started = True
-        self._learners["waiting"] = True  # a reset of some games returns the masks of all games
+        self._learners["waiting"] = True  # a reset of some games returns the masks of all games, too
         step = self._new_step()
         self._play(step)
         return self._show(step)
@@ -221,7 +221,7 @@ class WayOfTheDragonVectorEnv(VectorEnv[Any, ArrayLike, NDArray[Any]]):
         return np.flatnonzero(where)
 
     def _answer_illegal(self, given: ArrayLike, step: Step) -> dict[str, Any]:
-        """Return the infos about the illegal actions of a step, after the warning, or raise the error."""
+        """Return the infos about a step's illegal actions and warn once, or raise the error if `illegal="raise"`."""
         if self.illegal == "raise" or not self._warned:
             error = self.game.error_in(self._state, int(step.illegal.argmax()), given)
             if self.illegal == "raise":
@@ -259,7 +259,7 @@ class WayOfTheDragonVectorEnv(VectorEnv[Any, ArrayLike, NDArray[Any]]):
                 return
             try:
                 self.opponents.decide(self._state, self._learners["seat"], waiting, self.np_random)
-            except BaseException:  # an error or Ctrl-C: the opponents have played only in some games
+            except BaseException:  # an error or Ctrl-C has left the turns of opponents incomplete
                 self._started = False
                 raise
             step = step._replace(acting=False)
@@ -273,12 +273,12 @@ class WayOfTheDragonVectorEnv(VectorEnv[Any, ArrayLike, NDArray[Any]]):
         return self._format.show(step.observation, step.mask), info
 
     def _mask_info(self, mask: NDArray[np.int8], where: NDArray[np.bool_]) -> dict[str, Any]:
-        """Return infos with masks, int8 (N, A), valid if `where`, bool (N,), is true; no infos with `mask_in="obs"`."""
+        """Return infos with masks, int8 (N, A), for the games in `where`, bool (N,); empty with `mask_in="obs"`."""
         info: dict[str, Any] = self._format.info(mask)
         return info | {f"_{name}": where for name in info}
 
     def _final_info(self, step: Step, info: dict[str, Any]) -> dict[str, Any]:
-        """Return the infos about the games that ended in this step, in which the next games have already started."""
+        """Return the infos about games that ended in this step. The next games have started in the same step."""
         ended = step.terminated | step.truncated
         games = np.flatnonzero(ended)
         if not games.size:
@@ -286,7 +286,7 @@ class WayOfTheDragonVectorEnv(VectorEnv[Any, ArrayLike, NDArray[Any]]):
         shown = self._format.show(step.final_observation.take(games, 0), step.final_mask.take(games, 0))
         if isinstance(shown, dict):
             shown = [dict(zip(shown, row, strict=True)) for row in zip(*shown.values(), strict=True)]
-        final = np.empty(self.num_envs, object)  # all None
+        final = np.empty(self.num_envs, object)  # None stays for games that have not ended
         final[games] = np.fromiter(shown, object, len(games))
         return {
             "final_obs": final,

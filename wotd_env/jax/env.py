@@ -25,7 +25,7 @@ with np.errstate(divide="ignore"):
 """float32 (462, 252): the log-probability of each roll after each keep."""
 
 INTEGERS = ("dead", "turn", "phase", "rolls_left", "used")
-"""Fields of a STATE record that have equal integers in a `State`, where an underscore precedes the name."""
+"""Fields that are the same integers in STATE records and in a `State`. In a `State` an underscore precedes the name."""
 
 
 class WayOfTheDragon:
@@ -82,7 +82,7 @@ class WayOfTheDragon:
         return self._after(state, action, *play.decide(self.rules, state, action))
 
     def throw(self, state: State, roll: Array) -> State:
-        """Set the dice of a game before a roll to the faces of roll `roll`, 0 to 251 as in `chance_logits`.
+        """Set the dice of a game that waits for a roll to roll number `roll`, 0 to 251 as in `chance_logits`.
 
         This method is the second half of `step`, but takes no forced moves. If no roll is due, it only sets the rewards
         to 0.
@@ -139,8 +139,8 @@ class WayOfTheDragon:
     def to_records(self, state: State, seed: int = 0) -> States:
         """Return states as games of the engine, STATE (N,); a state without a batch axis is one game.
 
-        Records cannot represent illegal actions, so after one the record has the position before it. `seed` gives the
-        random streams, as in `wotd_env.Game.reset`.
+        A record cannot represent a game lost by an illegal action. For such a game it has the position before this
+        action. `seed` is the seed of the random streams, as in `wotd_env.Game.reset`.
         """
         axes = np.ndim(state.current_player)
         every: Any = jax.tree.map(lambda leaf: np.asarray(leaf).reshape(-1, *leaf.shape[axes:]), state)
@@ -175,7 +175,7 @@ class WayOfTheDragon:
         return self._complete(new, moves)
 
     def _complete(self, state: State, moves: Moves | None = None) -> State:
-        """Return the state with its observation and its legal actions; `moves` are its moves if they are known."""
+        """Return the state with its observation and its legal actions; `moves` are its moves, by default computed."""
         legal = play.legal_actions(self.rules, state, moves or play.moves_of(self.rules, state))
         return state.replace(
             _legal=legal,
@@ -189,7 +189,8 @@ def auto_reset(
 ) -> Callable[[State, Array, Array], State]:
     """Return a step function that starts a new game when a game ends, like `auto_reset` of pgx.
 
-    The state then belongs to the new game; its `rewards`, `terminated` and `truncated` belong to the finished game.
+    The returned state then belongs to the new game, except that its `rewards`, `terminated` and `truncated` belong to
+    the finished game.
     """
 
     def stepped(state: State, action: Array, key: Array) -> State:

@@ -68,7 +68,7 @@ class Moves(NamedTuple):
     """The moves of a state in phase MOVE. A destination is the space that a piece reaches, or 0 if it cannot move."""
 
     legal: Array  # uint32: bit i set: action MOVE_ON + i is legal; the last one is NO_MOVE_BY_FEAR
-    swaps: Array  # uint32 (5,), by path: bit i set: the i-th pair of seats can swap pieces there
+    swaps: Array  # uint32 (5,), by path: bit i set: the i-th pair of seats can swap pieces on the path
     jumps: Array  # int32 (5,): destinations of jumps over pieces (anxiety)
     ones: Array  # int32 (5,): destinations one space ahead
 
@@ -115,7 +115,7 @@ def jump_destinations(rules: Rules, s: State, counts: Array) -> Array:
     mine = s._pieces[0]
     goals = mine + counts
     blocked = occupied(rules, s) >> goals
-    run = jax.lax.population_count(blocked & ~(blocked + 1))  # pieces in a row from the goal on
+    run = jax.lax.population_count(blocked & ~(blocked + 1))  # length of the row of pieces from the goal on
     goals = goals + run
     legal = (run > 0) & (counts > 0) & (mine <= rules.spaces) & (goals <= rules.spaces + NUMBERED)
     return jnp.where(legal, goals, 0)
@@ -146,7 +146,7 @@ def moves_of(rules: Rules, s: State) -> Moves:
 
 
 def bits(first: int, legal: Array) -> Array:
-    """Return whether the actions `first`, `first + 1`, ... are legal as bits, uint32; the lowest bit is MOVE_ON."""
+    """Return whether actions are `legal`, starting with action `first`, as bits, uint32; the lowest bit is MOVE_ON."""
     places = np.arange(first, first + legal.size, dtype=np.uint32) - np.uint32(Action.MOVE_ON)
     return (legal.astype(jnp.uint32).reshape(-1) << places).sum(dtype=jnp.uint32)
 
@@ -164,7 +164,7 @@ def legal_swaps(rules: Rules, s: State, elements: Array, dragons: Array) -> Arra
 
 
 def legal_actions(rules: Rules, s: State, moves: Moves) -> Array:
-    """Return the legal actions as bits, 32 in a word, uint32 (W,). None is legal before a roll, all after the end."""
+    """Return the legal actions as bits, uint32 (W,), 32 in a word: none before a roll, all of them after the end."""
     none = jnp.zeros((), jnp.uint32)
     choose = s._phase == Phase.MOVE
     extra = bits(
@@ -192,7 +192,7 @@ def mask_of(rules: Rules, legal: Array) -> Array:
 def is_legal(rules: Rules, legal: Array, action: Array) -> Array:
     """Return whether an action, any integer, is legal; `legal` is the result of `legal_actions`."""
     known = (action >= 0) & (action < num_actions(rules.players))
-    action = jnp.where(known, action, 0)  # JAX would replace an index out of range silently
+    action = jnp.where(known, action, 0)  # JAX would silently replace an index that is out of range
     return known & (legal[action // 32] >> (action % 32).astype(jnp.uint32) & 1 != 0)
 
 
@@ -210,7 +210,7 @@ def rewards(rules: Rules, s: State) -> Array:
 def observe(rules: Rules, s: State, seat: Array | int | None = None) -> Array:
     """Return the observation of `seat`, int8 (D,); without `seat`, of the seat to act."""
     n, spaces = rules.players, rules.spaces
-    # `seat` comes `ahead` seats after the seat to act.
+    # `ahead`: number of seats from the seat to act to `seat`, in turn order.
     ahead = 0 if seat is None else (seat - s.current_player) % n
     pieces, hues, actor = s._pieces, colors(rules, s), jnp.asarray(-ahead % n)
     seats = (s.current_player + ahead + np.arange(n)) % n
@@ -280,7 +280,7 @@ def new_game(rules: Rules, key: Array) -> State:
 
 
 def dead_pieces(rules: Rules, key: Array) -> Array:
-    """Draw the dead pieces, int32 (5,): the bits of each path. Draw again if five are in a row on a path (R15)."""
+    """Draw the dead pieces, int32 (5,): the bits of each path. Draw again if five of them are in a row (R15)."""
     if rules.dead_pieces == 0:
         return jnp.zeros(PATHS, jnp.int32)
     room = PATHS * rules.spaces
@@ -346,14 +346,14 @@ def move(rules: Rules, s: State, moves: Moves, action: Array, where: Array) -> t
     wood = action == Action.WOOD_ON + ALL_PATHS
     jump = action == Action.JUMP_ON + ALL_PATHS
     moved_by = jnp.where(plain | jump, elements, 0) + jnp.where(wood, elements + dragons, 0)
-    advance = destinations(rules, s, elements)  # in an equilibrium there is one die for each piece
+    advance = destinations(rules, s, elements)  # an equilibrium shows one die of each element
     goals = jnp.where(plain | wood, mine + moved_by, mine)
     goals = jnp.where((action == Action.EQUILIBRIUM) & (advance > 0), advance, goals)
     used = jnp.zeros((), bool)
     if rules.powers != "none":
         goals = jnp.where(jump, moves.jumps, goals)
         goals = jnp.where((action == Action.WOOD_EQUILIBRIUM) & (moves.ones > 0), moves.ones, goals)
-        earth = jnp.maximum(advance, moves.jumps)  # on each path at least one of the two destinations is 0
+        earth = jnp.maximum(advance, moves.jumps)  # for each piece at least one of the two is 0
         goals = jnp.where((action == Action.EARTH_EQUILIBRIUM) & (earth > 0), earth, goals)
         used = (action >= Action.WOOD_ON) & (action < Action.EQUILIBRIUM)
         used = used | (action == Action.WOOD_EQUILIBRIUM) | (action == Action.EARTH_EQUILIBRIUM)

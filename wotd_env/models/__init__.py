@@ -1,8 +1,8 @@
-"""Bundled trained networks: a file for each policy and rules, such as `td-3-any.npz`.
+"""Find the bundled trained networks. A pair of policy and rules has one file, such as `td-3-any.npz`.
 
-A file name consists of the policy, the number of players and the powers. For a short board, the number of plain spaces
-follows, as in `td-2-none-3`. All other rules are those of `Rules()`. Training and strength are documented in
-docs/results/models.md, which `tools.models` writes.
+A file name consists of the policy, the number of players and the powers. If the board does not have the default number
+of plain spaces, this number follows, as in `td-2-none-3`. All other rules have their default values, see `rules_of`.
+Training and strength are documented in docs/results/models.md, which `tools.models` writes.
 """
 
 from __future__ import annotations
@@ -25,9 +25,10 @@ def name_of(policy: str, rules: Rules) -> str:
 
 
 def rules_of(rules: Rules) -> Rules:
-    """Return the rules with which the model for a game is trained.
+    """Return the rules of the games in which the model for `rules` is trained.
 
-    They are `Rules()` with the players, powers and spaces of the game. With `own` powers, the colors are random.
+    The result has the players, powers and spaces of `rules`, and otherwise default values. With `own` powers, the
+    colors are random.
     """
     colors = "random" if rules.powers == "own" else None
     return Rules(players=rules.players, powers=rules.powers, spaces=rules.spaces, colors=colors)

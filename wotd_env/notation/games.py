@@ -1,4 +1,4 @@
-"""Create recorded games from decisions, write them as text, and parse them. Errors name the faulty line."""
+"""Create recorded games from decisions, write them as text, and parse them. An error in a text names the line."""
 
 from __future__ import annotations
 
@@ -22,8 +22,8 @@ from wotd_env.core.state import ROW, States
 from wotd_env.notation.words import parse_action, word
 
 NOBODY = "?"  # name of an unknown player
-MOST_TEXT = 10_000_000  # largest text of a game, in characters or bytes; the longest game is shorter
-_LONGEST_TAG = 1000  # characters
+MOST_TEXT = 10_000_000  # limit for a text, in characters or bytes; every possible game is shorter
+_LONGEST_TAG = 1000  # limit for a line of the header, in characters
 _TAGS = ("Position", "Seed", *SEATS, "Result", "Points")
 _TAG = re.compile(r'\[([A-Za-z]+) (".*")\]\s*')
 _COMMENT = ";"
@@ -97,14 +97,14 @@ def record_game(
     state: States | None = None,
     players: Sequence[str] = (),
 ) -> RecordedGame:
-    """Replay a game from its seed, or from its first position with the random stream, and return it.
+    """Replay a game from its seed, or from its first position with the random stream; return the recorded game.
 
     Args:
         rules: the rules.
         actions: the decisions, integers (T,). Forced decisions may be left out.
         seed: seed of `Game.reset`.
         state: STATE (1,), the first position, if `seed` is not given.
-        players: names of the players, by seat.
+        players: names of the players, by seat; by default every name is "?".
 
     Raises:
         IllegalActionError: for an illegal action.
@@ -149,14 +149,14 @@ def write_game(file: str | Path, game: RecordedGame) -> None:
     """Write a game to a file, as text.
 
     Raises:
-        OSError: if the file cannot be written; an older file is unchanged.
+        OSError: if the file cannot be written; an existing file is unchanged.
         ValueError: for an invalid game, such as a game in which forced decisions are missing.
     """
     files.write(Path(file), str(game).encode())
 
 
 def same_but_stream(one: States, other: States) -> NDArray[np.bool_]:
-    """Return for each pair of states whether they are equal except for the random stream, bool (N,)."""
+    """Return whether `one[i]` and `other[i]`, both STATE (N,), are equal except for the random stream, bool (N,)."""
     other = other.copy()
     other["rng"] = one["rng"]
     equal: NDArray[np.bool_] = one.view(ROW) == other.view(ROW)
@@ -178,7 +178,7 @@ def read_game(file: str | Path) -> RecordedGame:
 
     Raises:
         OSError: if the file cannot be read.
-        ValueError: as in `parse_game`; the message names the file.
+        ValueError: for malformed text; the message contains the file, the line number, the expected and the given text.
     """
     with Path(file).open("rb") as stream:
         content = stream.read(MOST_TEXT + 1)
@@ -215,7 +215,7 @@ def parse_game(text: str) -> RecordedGame:
 
 @contextmanager
 def _at(line: int) -> Iterator[None]:
-    """Add the line number to the message of a ValueError raised inside."""
+    """Add the line number to the message of a ValueError raised in the `with` block."""
     try:
         yield
     except ValueError as error:
@@ -287,7 +287,7 @@ def _replay(tags: dict[str, tuple[int, str]], words: Iterator[tuple[int, str]]) 
 
 
 def _from_seed(game: Game, state: States, text: str, has_stream: bool) -> tuple[int, States, bool]:
-    """Return the seed in `text`, the first position with its random stream, and True: the stream is known."""
+    """Return the seed in `text`, the first position with its random stream, and True, because the stream is known."""
     if not (text.isascii() and text.isdecimal() and len(text) <= len(str(2**64))):
         raise wrong("Seed", "a number from 0 to 2**64 - 1", text)
     seed = check_integer("Seed", int(text), 0, 2**64 - 1)

@@ -24,7 +24,7 @@ FIXED_WORDS: dict[int, str] = {
     Action.PERFECTION_TURN: "perfection",
     Action.REBIRTH_TURN: "rebirth",
 }
-"""Words of the actions whose word does not depend on the position."""
+"""The actions that have the same word in every position, with their words."""
 
 
 def action_text(game: Game, state: States, action: int) -> str:
@@ -41,7 +41,7 @@ def action_text(game: Game, state: States, action: int) -> str:
 
 
 def legal_words(game: Game, state: States) -> dict[str, int]:
-    """Map the word of each legal action of a position, STATE (1,), to its number, in ascending order of number.
+    """Return the legal actions of a position, STATE (1,), as a dict from words to numbers, ascending by number.
 
     The result is empty if the game is over or a roll is due.
 
@@ -98,7 +98,7 @@ def word(rules: Rules, before: np.void, after: np.void, action: int) -> str:
 
 
 def _hold_words(record: np.void) -> list[str]:
-    """Return the word of every hold, at the index of its action. Without free re-rolls, holds use the tiger (R12)."""
+    """Return the word of every hold, at the index of its action. If no re-roll is left, holds use the tiger (R12)."""
     return _holds(record["dice"].tobytes(), "" if record["rolls_left"] else f"+{ELEMENTS[Power.TIGER]}")
 
 

@@ -27,7 +27,8 @@ class Deeper:
         """Return the value of every state for each seat, float32 (M, n). Values of ended games are 0.
 
         Raises:
-            ValueError: if a running game is not before the first roll of a turn, or `value` returns an invalid array.
+            ValueError: if a running game is not before the first roll of a turn, or if `value` returns an invalid
+                array.
         """
         given = contiguous(afterstates)
         values = np.zeros((len(given), game.rules.players), np.float32)

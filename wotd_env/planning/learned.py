@@ -1,12 +1,12 @@
 """A learned value function for positions before a turn: a small compiled network and its file format.
 
-The input is a set of *features* of the position, as the seat to act sees it. Every feature has a row of weights. The
+The input is a set of *features* of the position, seen from the seat to act. Every feature has a row of weights. The
 features of a position are:
 
 - for each path and pair of players, the spaces of their two pieces (with `immunity`, also whether they are immune);
 - for each player, its *standing*: the number of its pieces on numbered spaces, the largest number of pieces that any
-  other player has on numbered spaces, and its lead in points. In games of two players only the seat to act has a
-  standing;
+  other player has on numbered spaces, and its lead in points. In games of two players, only the standing of the seat to
+  act is a feature;
 - with `powers`, for each player: the power that the player still holds;
 - with `dead_pieces`, for each path and player: the space of its piece, and which of the next five spaces have
   dead pieces.
@@ -50,12 +50,13 @@ HIDDEN = BLOCK  # units of the second layer
 LEAD = 8  # largest lead in points that the network distinguishes
 AHEAD = np.uint64(31)  # a mask of the next five spaces
 FORMAT = "wotd-env value 1"
-# Limit of the unpacked size of a file, for a width of about 5,000. It prevents a small file from filling the memory.
+# Largest unpacked size of a file, enough for a width of about 5,000. Without a limit, a small file could fill the
+# memory.
 MOST_BYTES = 256_000_000
 
 
 class Features(NamedTuple):
-    """The numbers and indices of the features for given rules. The features of pairs of pieces come first."""
+    """Numbers of features under given rules, and the first index of each kind. Pairs of pieces start at index 0."""
 
     total: int  # R, the number of all features
     active: int  # K, the number of features of a position
@@ -65,7 +66,7 @@ class Features(NamedTuple):
 
     @classmethod
     def of(cls, rules: Rules) -> Features:
-        """Return the numbers and indices of the features for these rules."""
+        """Return the numbers of features and the first indices for these rules."""
         n, spaces = rules.players, rules.spaces + NUMBERED + 1
         pairs = n * (n - 1) // 2
         seats = 1 if n == 2 else n
@@ -133,7 +134,7 @@ class LearnedValue(CheckedValue):
 
 
 def save(value: LearnedValue, dtype: type[np.floating[Any]] = np.float32) -> bytes:
-    """Return the bytes of a file: a NumPy archive (`.npz`) of the weights, the rules and the format.
+    """Return the bytes of a file: a NumPy archive (`.npz`) with the weights, the rules and the version of the format.
 
     Args:
         value: the value function to save.
@@ -255,7 +256,7 @@ def write_values(states: Records, config: Configs, features: Features, network: 
 
 @inlined
 def _write_value(s: Record, network: Network, x: Any, y: Any, j: Any, values: Any) -> None:
-    """Write the values of a position to `values`, (n,). Row j of `x` and `y` has the outputs of the two layers."""
+    """Write the values of a position to `values`, (n,). `x[j]` and `y[j]` are the outputs of the two layers."""
     n = values.shape[0]
     width = network.rows.shape[1]
     largest = np.float32(-np.inf)

@@ -1,9 +1,9 @@
 """The turn planner: find the exact best holds and moves of a turn, given a value function for the positions after it.
 
 `plan` computes the value of each action with the module `slots`. Policies choose actions with these values. Only the
-seat to act decides within a turn. So with any number of players it maximizes its own value. The plan includes extra
-turns and all powers: the tiger allows one more re-roll, and the moves with other powers are slots (see `slots`). A
-plan depends only on the state and reads no random stream.
+seat to act decides within a turn. So with any number of players, the plan maximizes the value of this seat. The plan
+includes extra turns and all powers: the tiger allows one more re-roll, and the moves with other powers are slots (see
+`slots`). A plan depends only on the state and reads no random stream.
 """
 
 from __future__ import annotations

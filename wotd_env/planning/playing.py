@@ -27,9 +27,9 @@ from wotd_env.planning.turn import NOTHING
 
 
 class Turns(NamedTuple):
-    """The values of N positions to n seats, before and after the turn."""
+    """The values of N positions for n seats, before and after the turn."""
 
-    before: NDArray[np.float32]  # (N, n): the values before the first roll: the means over all rolls
+    before: NDArray[np.float32]  # (N, n): the values before the first roll, which are means over all rolls
     after: NDArray[np.float32]  # (N, n): the values after the turn; the rewards if the game is over
 
 
@@ -40,10 +40,12 @@ def play_turns(game: Game, state: States, value: Value, at_random: NDArray[np.bo
         game: the rules.
         state: STATE (N,), games before the first roll of a turn.
         value: the zero-sum value function for the afterstates.
-        at_random: bool (N,): whether the last action of the turn is a random legal action. The default is False.
+        at_random: bool (N,): True to play a random legal action as the last action of the turn; by default, no last
+            action is random.
 
     Raises:
-        ValueError: if a game is not before the first roll of a turn, or `at_random` or a result of `value` is invalid.
+        ValueError: if a game is not before the first roll of a turn, if `at_random` is invalid, or if `value` returns
+            an invalid array.
     """
     given = contiguous(state)
     if (given["phase"] != Phase.CHANCE).any() or (given["dice"] >= 0).any():
@@ -61,7 +63,7 @@ def _play_part(
     game: Game, value: Value, states: Records, config: Configs, at_random: Any, turns: Turns
 ) -> None:
     """Play one turn in every game of a part of a batch."""
-    # With two players the game is zero-sum, so the values of one seat suffice.
+    # With two players, the values of one seat suffice, because the values of both seats sum to 0.
     seats = game.rules.players if game.rules.players > 2 else 1
     for group in slots.group_states(states, config):
         games, batch = group.games, states[group.games]

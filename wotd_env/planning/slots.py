@@ -37,10 +37,10 @@ from wotd_env.planning.values import CheckedValue
 Value = Callable[[Game, NDArray[np.void]], NDArray[np.floating[Any]]]
 """A value function: return the expected reward of every seat, float (M, n), in afterstates, STATE (M,).
 
-The values of ended games are ignored."""
+The planner ignores the values of ended games."""
 
 CHUNK = 128  # number of states whose afterstates are valued in one call of the value function
-MOST_ENDS = 3  # afterstates of an action: no extra turn, one from perfection (R8), one from rebirth (R12)
+MOST_ENDS = 3  # afterstates of an action, at most: no extra turn, perfection (R8) and rebirth (R12)
 PASSING = (Action.PASS, Action.NO_MOVE_BY_FEAR)
 """The actions of the first slots. These actions move no piece (R5, R12), so they earn no extra turn (R8)."""
 
@@ -83,8 +83,9 @@ def slots_of(players: int, powers: bool) -> Slots:
 def _offers(players: int, powers: bool) -> list[list[int]]:
     """Return for each roll the actions of phase MOVE that are legal in some position, power-free moves first.
 
-    The actions in PASSING are left out. Three positions suffice: one in which all pieces can move, one in which all
-    entering pieces are blocked and can jump, and one in which all pieces can be swapped.
+    The lists do not contain the actions in PASSING. Three positions suffice to find all other actions: one in which all
+    pieces can move, one in which all entering pieces are blocked and can jump, and one in which all pieces can be
+    swapped.
     """
     probes = np.zeros(3, STATE)
     probes["phase"] = Phase.MOVE
@@ -116,11 +117,11 @@ def _is_free(action: int) -> bool:
     return Action.MOVE_ON <= action < Action.WOOD_ON or action == Action.EQUILIBRIUM
 
 
-ENDED, LAST = -1, 0  # values of `Group.rolls`: for ended games, and for phases MOVE and EXTRA
+ENDED, LAST = -1, 0  # `Group.rolls` of ended games, and of games in phases MOVE and EXTRA
 
 
 class Group(NamedTuple):
-    """States with the same number of rolls left in the turn and the same `tiger`."""
+    """States whose turns have the same number of rolls left and the same value of `tiger`."""
 
     games: NDArray[np.int64]  # indices of the states, at most CHUNK
     rolls: int  # rolls left, including the re-roll by the tiger
@@ -156,8 +157,8 @@ def _write_groups(states: Records, config: Configs, rolls: Any, tiger: Any) -> N
 class Ends(NamedTuple):
     """The possible ends of the turns of N states, with K choices (slots or actions), M afterstates and n players.
 
-    `choice_values` has the largest value, to the seat to act, among the afterstates of each choice. `best` has the
-    index of the afterstate with this value.
+    Several afterstates can follow a choice. `best` has the index of the afterstate with the largest value to the seat
+    to act, and `choice_values` has this value.
     """
 
     afterstates: States  # STATE (M,)
@@ -167,7 +168,7 @@ class Ends(NamedTuple):
 
 
 class _Afterstates(NamedTuple):
-    """M afterstates, with the index of the state and of the choice that lead to each of them, all (M,)."""
+    """M afterstates; `state` and `choice`, (M,), are the indices of the state and of the choice that lead to each."""
 
     states: States
     state: NDArray[np.int64]
@@ -191,7 +192,7 @@ def value_ends(
     if given.shape != (count, game.rules.players):
         raise ValueError(f"value must return an array {(count, game.rules.players)}, got {given.shape}")
     shape = choices, len(states)
-    own = np.array(given, order="C")  # a copy: rewards are written into it
+    own = np.array(given, order="C")  # a copy, because rewards replace some of its values
     ends = Ends(afterstates, own, np.full(shape, -np.inf, np.float32), np.zeros(shape, np.int64))
     wrong = _find_best(states, game.config, written, ends)
     if wrong >= 0:
@@ -253,9 +254,9 @@ def write_actions(states: Records, config: Configs, scratch: Records, out: _Afte
 
 @kernel
 def _append_ends(s: Record, rules: Config, source: Any, out: _Afterstates, count: Any) -> Any:
-    """Append `s`, or in phase EXTRA the afterstate of each choice of an extra turn; return the new count.
+    """Append `s` or, if it is in phase EXTRA, the afterstate of each possible choice. Return the new count.
 
-    `source` is the index of the state and of the choice that lead to `s`.
+    `source` is a pair: the index of the state and the index of the choice that lead to `s`.
     """
     if s.phase != Phase.EXTRA:
         out.states[count] = s
@@ -273,7 +274,7 @@ def _append_ends(s: Record, rules: Config, source: Any, out: _Afterstates, count
 
 @kernel
 def _find_best(states: Records, config: Configs, written: _Afterstates, ends: Ends) -> Any:
-    """Fill `choice_values` and `best`, and replace the values of ended games by their rewards.
+    """Fill `choice_values` and `best`, and replace the values of ended games with the rewards.
 
     Return the index of the first afterstate with a non-finite value, or -1.
     """
@@ -309,7 +310,7 @@ class TurnPlan(NamedTuple):
 
 
 def plan_turns(game: Game, value: Value, states: States, group: Group, seats: int, keeps: bool) -> TurnPlan:
-    """Value the ends of the turns of a group, and return a plan for `expect_rolls`, with memory for `seats` seats.
+    """Value the ends of a group's turns. Return a plan for `expect_rolls` with memory for the values of `seats` seats.
 
     The group must have at least one roll left. `keeps` says whether `expect_rolls` stores `TurnPlan.expected`.
     """
@@ -344,7 +345,7 @@ def expect_rolls(plan: TurnPlan, states: Records, first: Any) -> None:
         _stop_rolling(rows, stride)
     _fill_stops(plan.slots, plan.ends, rows, states, first)
     for level in range(plan.rolls):
-        if level or not plan.tiger:  # the last roll with the tiger (R12) is set above
+        if level or not plan.tiger:  # the values after the roll of the tiger (R12) are set above
             _stop_rolling(rows, stride)
         if level:
             turn.best(rows)

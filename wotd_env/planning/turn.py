@@ -4,14 +4,15 @@
 *lane*) for each position. Rows 0 to 251 are the rolls. First the caller sets the row of each roll to the value of
 stopping with this roll.
 
-- `expect(rows)` sets the row of every partial keep to the mean value over the dice to be rolled
+- `expect(rows)` sets the row of every keep with fewer than five dice to the mean value over the rolls of the other dice
   (W in docs/explanation/solver.md).
 - `best(rows)` sets the row of every keep to the largest value among the keep and all keeps that it contains
   (U in docs/explanation/solver.md).
 
-`reroll` calls `expect` and `best`, for one re-roll. A turn takes two calls of `reroll` (three with the tiger) and one
-more call of `expect`. Then row NOTHING, the keep without dice, has the value before the first roll. After `expect` and
-before `best`, row HOLD_KEEP[roll, hold] has the value of this hold. The planner and the solver share this module.
+`reroll` calls `expect` and `best`, for one re-roll. A turn takes two calls of `reroll` (three with the tiger) and then
+one call of `expect`. After these calls row NOTHING, the keep without dice, has the value before the first roll. After
+`expect` and before `best`, row HOLD_KEEP[roll, hold] has the value of this hold. The planner and the solver share this
+module.
 """
 
 from __future__ import annotations
@@ -46,7 +47,7 @@ def _more() -> np.ndarray:
 
 
 def _fewer() -> np.ndarray:
-    """Return uint16 (462, 5): for every keep, the rows of the keeps with one die less.
+    """Return uint16 (462, 5): for every keep, the rows of the keeps that lack one of its dice.
 
     If a keep has fewer than five such rows, the last row is repeated.
     """
@@ -115,7 +116,7 @@ def _emit_mean(builder: Any, rows: list[Any]) -> Any:
 
 
 def emit_largest(builder: Any, rows: list[Any]) -> Any:
-    """Return the elementwise maximum of the rows; an argument `reduce` of `row_operation`."""
+    """Return the elementwise maximum of the rows; used as the argument `reduce` of `row_operation`."""
     while len(rows) > 1:
         a, b = rows.pop(0), rows.pop(0)
         rows.append(builder.select(builder.fcmp_ordered(">", a, b), a, b))
@@ -143,7 +144,7 @@ def best(rows: Rows) -> None:
     Call `expect` first.
     """
     for i in range(NUM_KEEPS):
-        row = NOTHING - i  # from the fewest dice to the most
+        row = NOTHING - i  # keeps with few dice come first
         fewer = FEWER[row]
         faces = FACES_SHOWN[row]
         if faces <= 1:

@@ -40,7 +40,7 @@ class Named(NamedTuple):
     maker: str  #: the factory: its module in this package, a colon, and its name
     argument: str = ""  #: placeholder of the factory's argument; users write NAME:ARGUMENT
     needs_argument: bool = False
-    needs_trust: bool = False  #: reading the policy's file can run code; the factory takes `trust`
+    needs_trust: bool = False  #: reading the policy's file can run code, so the factory takes `trust`
     script: Script = Script.OUTSIDE  #: the compiled policy that plays the same actions
 
 
@@ -70,16 +70,16 @@ POLICIES = {
     ),
 }
 """The policies that `make_policy` knows, by name."""
-RUN_FILES = ("value.npz", "model.onnx")  # the files of policies in a run folder of train.py
+RUN_FILES = ("value.npz", "model.onnx")  # names of the policy files in a run folder of train.py
 FILES = {".npz": "td", ".onnx": "onnx", ".zip": "sb3"}  # suffix of a file -> policy that reads the file
-STRONGEST = ("oracle", "deep", "deep:planner")  # from strong to weak; the last policy plays under any rules
+STRONGEST = ("oracle", "deep", "deep:planner")  # strongest first; the last one plays under any rules
 
 # Import path of a policy -> its script
 _SCRIPTS = {f"{__name__}.{known.maker}": known.script for known in POLICIES.values()}
 
 
 def full_name(name: str) -> str:
-    """Return the name of a policy. For a run folder of train.py, return the name of the policy in the folder.
+    """Return `name` or, if it is a run folder of train.py, the name of the policy in this folder.
 
     Raises:
         ValueError: if the folder contains no policy.
@@ -114,7 +114,7 @@ def make_policy(name: str | Policy, *, trust: bool = False) -> Policy:
         trust: consent to read files that can run code. Only `sb3:FILE` needs it.
 
     Raises:
-        ValueError: for an unknown policy, a missing or wrong argument, or missing consent.
+        ValueError: if the policy is unknown, its argument is missing or wrong, or `trust` is needed and False.
         FileNotFoundError: if the file of the policy does not exist.
         ImportError: if the policy needs an extra that is not installed.
     """
@@ -150,7 +150,7 @@ def plays(policy: str | Policy, rules: Rules) -> bool:
 def _from_module(name: str) -> Policy:
     """Return the policy with the import path `module:object`."""
     module, _, attribute = name.partition(":")
-    if not attribute or module.startswith("."):  # no package to resolve a relative module name
+    if not attribute or module.startswith("."):  # relative names of modules are not supported
         kind = FILES.get(os.path.splitext(name)[1])
         cure = f": write '{kind}:{name}' for the policy in this file" if kind else ""
         raise ValueError(
@@ -177,7 +177,7 @@ def _from_module(name: str) -> Policy:
 
 
 def check_policy(name: object, candidate: object) -> Policy:
-    """Return the candidate if it is a policy, not a class; otherwise raise ValueError with `name`."""
+    """Return the candidate if it is a policy. If it is not, or is a class, raise ValueError with `name`."""
     if not _acts(candidate):
         raise ValueError(f"policy {name!r} must have a method act(game, state, rng), got {candidate!r}")
     return candidate

@@ -1,4 +1,4 @@
-"""`deep` and `deep:NAME`: plan one turn exactly, or two turns if the equities of the best two actions are close."""
+"""`deep` and `deep:NAME`: plan one turn exactly, or two turns if the best two actions have close equities."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from wotd_env.policies import POLICIES, make_policy
 from wotd_env.policies.planner import Planner
 from wotd_env.policy import check_plays
 
-CLOSE = 0.01  # plan two turns if one-turn plans of the best two actions differ by less equity
+CLOSE = 0.01  # plan two turns if the one-turn equities of the best two actions differ by less
 
 
 class Deep(Planner):
@@ -45,7 +45,7 @@ class Deep(Planner):
         super().__init__(Deeper(value))
 
     def act(self, game: Game, state: States, rng: np.random.Generator) -> NDArray[np.int64]:
-        """Choose actions, see `Policy.act`. Break ties by the lowest action number."""
+        """Return an action for each state, int64 (N,), see `Policy.act`. In a tie, the lowest action number wins."""
         values = plan(game, state, self.value.value)[0]
         second, best = np.partition(values, -2)[:, -2:].T
         actions: NDArray[np.int64] = values.argmax(1)
@@ -54,7 +54,7 @@ class Deep(Planner):
         return actions
 
     def check_rules(self, rules: Rules) -> None:
-        """Check that the value fits games with these rules."""
+        """Check that the value function fits games with these rules."""
         check_plays(self.policy, rules)
 
 

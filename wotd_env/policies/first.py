@@ -13,6 +13,6 @@ class First:
     """A policy that plays the lowest legal action: it re-rolls all dice, then moves on the first possible path."""
 
     def act(self, game: Game, state: States, rng: np.random.Generator) -> NDArray[np.int64]:
-        """Choose actions, see `Policy.act`."""
+        """Return an action for each state, int64 (N,), see `Policy.act`."""
         actions: NDArray[np.int64] = game.legal_actions(state).argmax(1)
         return actions

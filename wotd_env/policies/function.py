@@ -36,7 +36,7 @@ class FunctionPolicy:
         self._encoding: str = check_choice("encoding", encoding, ENCODINGS)
 
     def act(self, game: Game, state: States, rng: np.random.Generator) -> NDArray[np.int64]:
-        """Choose actions, see `Policy.act`."""
+        """Return an action for each state, int64 (N,), see `Policy.act`."""
         if not len(state):
             return np.zeros(0, np.int64)
         observation, mask = seen_in(self._encoding, game).observe(state), game.legal_actions(state)

@@ -1,11 +1,11 @@
 """`greedy`: a deterministic heuristic without search.
 
 The policy collects the dice of its best path, which is the path with the most dice. If several paths have the most
-dice, the best path is the one with its foremost piece. The policy stops rolling early if an equilibrium or a
-swap gains at least as much as an average move. Then it plays the move after which its *lead* is largest: the value of
-its own pieces minus the value of the best opponent's pieces. Each plain space adds 2 to the value of a piece. Each
-numbered space adds 3, except number 1, which adds nothing. The use of a power costs as much as an average move gains.
-Winning or losing the game counts more than any lead.
+dice, the best of them is the path with the foremost piece of the seat. The policy stops rolling early if an equilibrium
+or a swap gains at least as much as an average move. After the last roll it plays the move after which its *lead* is
+largest: the value of its own pieces minus the value of the best opponent's pieces. Each plain space adds 2 to the value
+of a piece. Each numbered space adds 3, except number 1, which adds nothing. The use of a power costs as much as an
+average move gains. Winning or losing the game counts more than any lead.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ class Greedy:
     """A policy that collects the dice of its best path, then maximizes its lead."""
 
     def act(self, game: Game, state: States, rng: np.random.Generator) -> NDArray[np.int64]:
-        """Choose actions, see `Policy.act`. An action depends only on its state."""
+        """Return an action for each state, int64 (N,), see `Policy.act`. An action depends only on its state."""
         out = np.empty(len(state), np.int64)
         game.apply(choose_all, state, scratch, out)
         return out
@@ -90,7 +90,7 @@ def hold(s: Record, rules: Config, after: Record) -> Any:
 
 @kernel
 def best_move(s: Record, rules: Config, after: Record) -> Any:
-    """Return the best move with the dice on the table and its gain in lead, as if rolling had stopped."""
+    """Return the best move with the dice on the table, and the move's gain in lead, as if rolling had stopped."""
     roll = engine.shown(s)
     actions, swaps = engine.legal_moves(s, rules, roll)
     before = lead(s, rules, np.int64(s.player))

@@ -2,8 +2,9 @@
 
 The search is UCT over states. A node is a decision. Each outcome of the dice leads to its own node, and transpositions
 share a node. A playout descends to the first state that is not in the tree; from there, `greedy` finishes the turn. The
-value of the playout is the hand-made value of `planner` or the learned value of `td`; if the game is over, it is the
-reward. Every seat maximizes its own value (max^n). The most visited action is played.
+value of the playout is the hand-made value of `planner` or the learned value of `td` for the position after this turn.
+If the game is over, the value is the reward. Every seat maximizes its own value (max^n). The most visited action is
+played.
 
 The policy is weak, because the dice leave few visits for each node (docs/results/experiments.md has figures).
 """
@@ -56,14 +57,14 @@ class Mcts:
             self._network(rules)
 
     def act(self, game: Game, state: States, rng: np.random.Generator) -> NDArray[np.int64]:
-        """Choose actions, see `Policy.act`. Each game uses 64 bits of `rng`, whatever the batch size."""
+        """Return an action for each state, int64 (N,). Each game uses 64 bits of `rng`, whatever the batch size."""
         bits = rng.integers(0, 1 << 64, len(state), dtype=np.uint64)
         out = np.empty(len(state), np.int64)
         game.apply(functools.partial(self._search, *self._network(game.rules)), state, bits, out)
         return out
 
     def _network(self, rules: Rules) -> tuple[Features, Network]:
-        """Return the network that evaluates states. An empty array `rows` selects the hand-made value instead."""
+        """Return the network that evaluates states, and its features. Empty `rows` mean the hand-made value."""
         if self.learned:
             value = BundledValue().for_rules(rules)
             return value.features, value.network
@@ -128,7 +129,7 @@ def _search_all(states: Records, config: Configs, bits: Any, tree: _Tree, out: A
 
 @kernel
 def _playout(s: Record, config: Configs, tree: _Tree, values: Any) -> None:
-    """Run a playout from a state in the tree, and add its value to the nodes on the way."""
+    """Run a playout from a state in the tree, and add its value to the nodes that it visits."""
     rules, after, value = config[0], tree.scratch[0], values[0]
     steps = 0
     new = False

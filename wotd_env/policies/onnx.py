@@ -85,7 +85,7 @@ class Onnx:
         return type(self), (self.file.absolute(),)  # a session cannot be copied: load the file again
 
     def act(self, game: Game, state: States, rng: np.random.Generator) -> NDArray[np.int64]:
-        """Choose actions, see `Policy.act`; raise ValueError if the network fails or returns no logits."""
+        """Return an action for each state, int64 (N,). Raise ValueError if the network fails or returns no logits."""
         self.check_rules(game.rules)
         mask = game.legal_actions(state)
         if not len(state):

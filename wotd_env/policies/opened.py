@@ -21,7 +21,7 @@ _current = threading.local()
 def watch(module: str) -> Iterator[None]:
     """Record the files that this thread opens for reading.
 
-    The files are recorded for `module` and, if `watch` is nested, for the modules of the outer calls.
+    The files are recorded for `module` and, in nested calls of `watch`, for the modules of all outer calls.
     """
     _install()
     outer = getattr(_current, "modules", ())

@@ -14,17 +14,17 @@ from wotd_env.policy import RulesBound
 
 
 class Planner:
-    """A policy that plays the best action of the exact plan of its turn.
+    """A policy that plans its turn exactly and plays the best action of the plan.
 
     Args:
-        value: the value function of afterstates; by default the hand-made value.
+        value: the value function for the positions after the turn; by default the hand-made one.
     """
 
     def __init__(self, value: Value = hand_made) -> None:
         self.value = value
 
     def act(self, game: Game, state: States, rng: np.random.Generator) -> NDArray[np.int64]:
-        """Choose actions, see `Policy.act`. Break ties by the lowest action number."""
+        """Return an action for each state, int64 (N,), see `Policy.act`. In a tie, the lowest action number wins."""
         actions: NDArray[np.int64] = plan(game, state, self.value)[0].argmax(1)
         return actions
 
@@ -33,7 +33,7 @@ class Planner:
         return plan(game, state, self.value)[1]
 
     def check_rules(self, rules: Rules) -> None:
-        """Check that the value fits games with these rules."""
-        value: object = self.value  # object, because mypy thinks a function is never RulesBound
+        """Check that the value function fits games with these rules."""
+        value: object = self.value  # typed as object: mypy thinks that a function is never RulesBound
         if isinstance(value, RulesBound):
             value.check_rules(rules)

@@ -20,7 +20,7 @@ class Ppo:
     """A policy that plays the most likely action of the bundled network for the rules of the game."""
 
     def act(self, game: Game, state: States, rng: np.random.Generator) -> NDArray[np.int64]:
-        """Choose actions, see `Policy.act`."""
+        """Return an action for each state, int64 (N,), see `Policy.act`."""
         return load_model(models.find("ppo", game.rules)).act(game, state, rng)
 
     def check_rules(self, rules: Rules) -> None:

@@ -25,7 +25,7 @@ class Random:
     """A policy that plays a uniformly random legal action."""
 
     def act(self, game: Game, state: States, rng: np.random.Generator) -> NDArray[np.int64]:
-        """Choose actions, see `Policy.act`. Each game uses 64 bits of `rng`, whatever the batch size."""
+        """Return an action for each state, int64 (N,). Each game uses 64 bits of `rng`, whatever the batch size."""
         bits = rng.integers(0, 1 << 64, len(state), dtype=np.uint64)
         out = np.empty(len(state), np.int64)
         game.apply(choose_all, state, bits, out)

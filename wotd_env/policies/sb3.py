@@ -25,14 +25,14 @@ if TYPE_CHECKING:
 
 
 class Trained:
-    """A policy that plays the most likely action of a MaskablePPO network or, with `sample`, a random action.
+    """A policy that plays the most likely action of a MaskablePPO network or, with `sample`, draws an action at random.
 
     Args:
         network: a policy of MaskablePPO, for observations as vectors or as dicts with `observation` and `action_mask`.
         sample: draw each action at random with the probability that the network gives it.
         name: name of the network in error messages.
-        encoding: encoding of the network's observations. If it is None, `check_rules` selects the first encoding
-            whose observations have the size of the network's input.
+        encoding: encoding of the network's observations. With None, `check_rules` selects the first encoding whose
+            observations have the size of the network's input.
     """
 
     def __init__(
@@ -46,7 +46,7 @@ class Trained:
         self._checked: Rules | None = None
 
     def act(self, game: Game, state: States, rng: np.random.Generator) -> NDArray[np.int64]:
-        """Choose actions, see `Policy.act`."""
+        """Return an action for each state, int64 (N,), see `Policy.act`."""
         self.check_rules(game.rules)
         assert self.encoding is not None
         game = seen_in(self.encoding, game)
@@ -68,7 +68,7 @@ class Trained:
         return actions
 
     def check_rules(self, rules: Rules) -> None:
-        """Check that the sizes of the network, and the rules stored in it if there are any, fit these rules."""
+        """Check that the sizes of the network and any rules that are stored in the network fit these rules."""
         if rules is self._checked:
             return
         if made_for := getattr(self.network, "rules", None):  # stored in networks of `train.py sb3`
@@ -92,8 +92,8 @@ def load(file: str | Path, trust: bool = False) -> Trained:
     """Load a policy from a model that MaskablePPO saved.
 
     Args:
-        file: the zip file, or `ENCODING:FILE`. Without ENCODING, the size of the network's input determines
-            the encoding.
+        file: the zip file, or `ENCODING:FILE`. Without ENCODING, the encoding is the first one that has the size of the
+            network's input.
         trust: consent to run code from the file, because it contains pickled objects.
 
     Raises:

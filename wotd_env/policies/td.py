@@ -55,6 +55,6 @@ class Td(Planner):
         super().__init__(BundledValue() if file is None else learned.load(file))
 
     def learned(self, rules: Rules) -> LearnedValue:
-        """Return the learned value that the policy uses under these rules, after checking that it fits the rules."""
+        """Return the learned value that the policy uses under these rules. Raise ValueError if no value fits."""
         self.check_rules(rules)
         return self.value.for_rules(rules) if isinstance(self.value, BundledValue) else self.value

@@ -1,4 +1,4 @@
-"""The columns of a file of games, and functions to read and verify files. Files of positions share some columns."""
+"""Columns of files of games, and functions to read and verify files. Files of positions have some of these columns."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ with needed_for("a Parquet file of games", "arena"):
     from pyarrow import parquet
 
 _UNREADABLE = "cannot be read as recorded games: {}"
-KEY = b"wotd_env"  # metadata entry of a file, whose value is JSON
+KEY = b"wotd_env"  # key of the metadata entry that describes the file, as JSON
 FORMAT = 1
 
 
@@ -37,7 +37,7 @@ class Decisions(NamedTuple):
     number: NDArray[np.int64]  #: (M,): number of the decision in its game
     seed: NDArray[np.uint64]  #: (M,): seed of the game
     policy: NDArray[np.int64]  #: (M,): first index in `policies` of the name of the deciding policy
-    state: States  #: STATE (M,): `state["player"]` decides
+    state: States  #: STATE (M,): the game at each decision
     mask: NDArray[np.int8]  #: (M, A): 1 for legal actions
     action: NDArray[np.int64]  #: (M,): the chosen action
     reward: NDArray[np.float64]  #: (M,): reward at the end of the game for the seat that decided
@@ -70,7 +70,7 @@ def schema(rules: Rules) -> pa.Schema:
 
 
 def seating(games: NDArray[np.int64], seats: int, policies: int) -> NDArray[np.int64]:
-    """Return the index of the policy in each seat of each game, int64 (N, seats). `games` are numbers of games, (N,).
+    """Return the index of the policy in each seat of each game, int64 (N, seats). `games`, (N,), are game numbers.
 
     From one game to the next, every policy moves on by one seat.
     """
@@ -94,7 +94,7 @@ def legal_values(values: NDArray[np.float32], mask: NDArray[np.int8]) -> pa.List
 
 @contextmanager
 def errors_name(file: str | Path, message: str) -> Iterator[None]:
-    """Turn read errors into a ValueError that names the file. The error replaces `{}` or `{!r}` in `message`.
+    """Turn read errors into a ValueError that names the file; the error's text replaces `{}` or `{!r}` in `message`.
 
     pyarrow reports a damaged file as an OSError without errno. An OSError with errno comes from the operating system
     and is raised unchanged.
@@ -187,7 +187,7 @@ def load(file: str | Path, filters: Any = None) -> Decisions:
 
     Raises:
         FileNotFoundError: if there is no such file.
-        ValueError: if it is not a file of recorded games, or a row cannot come from a recorded game.
+        ValueError: if `file` is not a file of recorded games, or a row cannot come from a recorded game.
     """
     with errors_name(file, _UNREADABLE), parquet.ParquetFile(file) as opened:
         about = _about(file, opened)
@@ -195,7 +195,7 @@ def load(file: str | Path, filters: Any = None) -> Decisions:
 
 
 def blocks(file: str | Path) -> Iterator[Decisions]:
-    """Yield the decisions of a file in blocks of a few hundred whole games. Raise the same errors as `load`.
+    """Yield the decisions of a file, for a few hundred whole games at a time. Raise the same errors as `load`.
 
     The file can be larger than memory.
     """
@@ -233,7 +233,8 @@ def verify(
 
     Raises:
         FileNotFoundError: if there is no such file.
-        ValueError: if a decision does not follow from the seed and the actions; the message names the first.
+        ValueError: if a decision does not follow from the seed and the actions; the message names the first such
+            decision.
     """
     games = rows = 0
     with errors_name(file, _UNREADABLE), parquet.ParquetFile(file) as opened:
@@ -273,7 +274,7 @@ def _first_wrong(decisions: Decisions) -> tuple[int, str] | None:
         expected[start] = game.reset(1, seed=int(decisions.seed[start]))[0]
     over = np.ones(rows, np.bool_)
     over[ends] = game.is_over(after[ends])
-    seat, each = decisions.state["player"], np.searchsorted(ends, np.arange(rows))  # each: game of each row
+    seat, each = decisions.state["player"], np.searchsorted(ends, np.arange(rows))  # `each`: each row's game
     policy = seating(decisions.game, decisions.rules.players, len(decisions.policies))[np.arange(rows), seat]
     first_of_name = np.array([decisions.policies.index(name) for name in decisions.policies])
     for what, right in (

@@ -1,4 +1,4 @@
-"""Play games and write them to a file. The folder FILE.parts keeps finished blocks; a repeated call continues."""
+"""Play games and write them to a file. A repeated call continues after the finished blocks in the folder FILE.parts."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ from wotd_env.recording.reading import FORMAT, KEY, legal_values, schema, seatin
 from wotd_env.solver import Table
 
 BLOCK = 256
-"""Number of games in a batch. It is a constant, because the random draws of policies depend on it."""
+"""Number of games in a batch. Another number would change the random draws of the policies."""
 
 
 def record(
@@ -49,7 +49,8 @@ def record(
 ) -> int:
     """Play games between policies and write every decision to a file. Forced decisions are not recorded.
 
-    The same call always writes the same games. If it is repeated after an interruption or a full disk, it continues.
+    The same call always writes the same games. A call that is repeated after an interruption or a full disk continues
+    after the last finished block.
 
     Args:
         policies: one policy for each seat, or one policy for all seats. From game to game, every policy moves on by one
@@ -58,8 +59,9 @@ def record(
         games: number of games.
         rules: the rules, by default the basic game of two players.
         seed: game i has the seed `seed + i`. The random draws of policies also depend on `seed`.
-        table: solved game. With it, the equity of every legal action and the regret of every decision are recorded.
-        trust: see `make_policy`.
+        table: a solved game. With a table, the equity of every legal action and the regret of every decision are
+            recorded.
+        trust: consent to read policy files that can run code, see `make_policy`.
         progress: called with the number of finished games and the number of all games, before every block and at
             the end.
 
@@ -94,7 +96,7 @@ def record(
     }
     depends_on = about | {
         "code": source_digest(Path(__file__)),
-        # The contents of a policy object are unknown, so blocks played by it are never reused.
+        # The contents of a policy object are unknown, so blocks with a policy object are never reused.
         "digests": [policy_digest(each) if isinstance(each, str) else uuid.uuid4().hex for each in policies],
         "table": table.header["sha256"] if table else None,
     }
@@ -191,7 +193,7 @@ def decision_columns(
 def _parts_folder(file: Path) -> Iterator[Path]:
     """Yield the folder of finished blocks, locked for this call. Remove the folder at the end if it contains no block.
 
-    An OSError raised inside is raised again with the file and the folder of kept blocks in its message.
+    Add the file and the folder of kept blocks to the message of an OSError raised in the `with` block.
     """
     parts = file.with_name(f"{file.name}.parts")
     try:

@@ -37,7 +37,7 @@ __all__ = [
 def _each(
     draw: Callable[[Game, States, States], Any], game: Game, states: States, before: States
 ) -> tuple[Any, ...]:
-    """Return a picture of each game; `draw` draws one game."""
+    """Return one picture per game, made by `draw`."""
     return tuple(draw(game, states[i : i + 1], before[i : i + 1]) for i in range(len(states)))
 
 
@@ -48,8 +48,8 @@ RENDERERS: dict[str, Callable[[Game, States, States], tuple[Any, ...] | None]] =
     "ansi": partial(_each, lambda game, state, before: render_text(game, state)),
     "ansi_color": partial(_each, lambda game, state, before: render_text(game, state, color=True)),
 }
-"""Render functions by mode. A function takes the rules, the games, and the games before their last moves,
-each STATE (N,). The function returns a tuple with a picture of each game, or None if it displays the games itself.
+"""Render functions by mode. A function takes the rules, the games, STATE (N,), and the games before their last moves,
+STATE (N,). The function returns a tuple with one picture per game, or None if it displays the games itself.
 """
 
 RENDER_MODES = list(RENDERERS)
@@ -72,9 +72,10 @@ class Viewer:
         self._before: States | None = None  # the games before their last moves
 
     def render(self, states: States) -> tuple[Any, ...] | None:
-        """Return pictures of the games, STATE (N,), or None if the mode returns no pictures.
+        """Return one picture for each of the games `states`, STATE (N,), or None if the mode returns no pictures.
 
-        Every call must pass the same games in the same order, because `render` compares them with the last call.
+        Every call must pass the same games in the same order, because `render` compares each game with its position in
+        the last call.
         """
         if self._mode is None:
             gymnasium.logger.warn("render() does nothing without a render_mode; 'ansi' returns text")

@@ -33,7 +33,7 @@ anxiety: .......|...../..A.BC.|...../.......|...../..B....|...../.......|..... e
 """  # noqa: E501
 
 CASES: dict[str, str] = dict(line.split(": ", 1) for line in _LINES.strip().splitlines())
-"""Pictures by name. A value is a position in the notation, optionally with ` -> ` and an action in the notation."""
+"""The cases by picture name. In the notation, a case is a position, optionally followed by ` -> ` and an action."""
 
 
 @functools.cache

@@ -1,4 +1,4 @@
-"""SVG drawings of elements, animals, powers and dice. The box of a drawing is 48 by 48.
+"""SVG drawings of elements, animals, powers and dice. Each drawing fits into a box of 48 by 48 units.
 
 The elements, and the pieces of the five colors, differ in outline as well as in color. The outlines of the pieces are a
 hexagon, a disc, a square, a diamond and a leaf.
@@ -46,7 +46,7 @@ def _ellipse(x: float, y: float, rx: float, ry: float, **turn: str) -> str:
     return tag("ellipse", cx=x, cy=y, rx=rx, ry=ry, **turn, fill="{ink}")
 
 
-# Drawings with placeholders for their two colors, {ink} and {ground}
+# The drawings have two placeholders for colors, {ink} and {ground}.
 _WAVE = "c3.5-4.6 6.8-4.6 10 0s6.5 4.6 10 0 6.5-4.6 10 0"
 _WING = _shape(
     "M23.5 24C20 16 14 12 7.5 13.5 8.5 15.5 9.5 17 11 18 9.8 18.2 9 18.2 8.3 18 9.8 21 11.5 22.5 13.5 23.2"
@@ -138,7 +138,7 @@ _POWERS = (
 
 
 def power(number: int, ink: str, ground: str) -> str:
-    """Return the sign of the power of the color `number`; 5 is the sign of `powers="any"`."""
+    """Return the sign of a power. `number` is that of the power's color, or 5 for the sign of `powers="any"`."""
     return _POWERS[number].format(ink=ink, ground=ground)
 
 

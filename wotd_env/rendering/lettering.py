@@ -1,7 +1,7 @@
 """Draw text as strokes, so that an SVG needs no font and looks the same on every machine.
 
-A font file would have to be embedded in every SVG and every page of a replay. A letter is a path on a grid.
-The baseline is at y = 0, and y increases downwards. Small letters are 7 units high, capitals and digits 10 units.
+A font would have to be embedded in every SVG and every page of a replay. Here, a letter is a path on a grid. The
+baseline is at y = 0, and y increases downwards. Small letters are 7 units high, capitals and digits 10 units.
 """
 
 from __future__ import annotations
@@ -67,7 +67,7 @@ def _letters(text: str) -> list[tuple[float, str]]:
 
 
 def width_of(text: str) -> float:
-    """Return the width of a line of text in units of the grid, without the thickness of the strokes."""
+    """Return the width of a line of text in units of the grid. The thickness of the strokes does not count."""
     letters = _letters(text)
     return sum(width for width, _ in letters) + _SPACING * max(len(letters) - 1, 0)
 

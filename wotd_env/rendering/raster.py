@@ -1,4 +1,4 @@
-"""Render a position in pixels: rasterize each mark of the scene once per picture width, and blend it over the board."""
+"""Render a position in pixels: rasterize each mark of its scene once per width, and blend the mark over the board."""
 
 from __future__ import annotations
 
@@ -39,7 +39,15 @@ def render_rgb(
 ) -> NDArray[np.uint8]:
     """Return the picture of a position as RGB pixels, uint8 (3/4 `width`, `width`, 3).
 
-    See `render_svg` for the arguments. The theme cannot be "auto", because only browsers know the reader's preference.
+    Args:
+        game: the rules.
+        state: STATE (1,).
+        before: STATE (1,), an earlier position of the same game. Pieces that have moved since then are marked.
+        action: the decision taken in this position. If the action is a hold, the kept dice are marked.
+        theme: "light" or "dark", but not "auto", because only browsers know the reader's preference.
+        width: width of the picture in pixels.
+        roll_off: int8 (R, n, 5), the roll-off of this game from `Game.roll_off`, to show in place of the points.
+        names: the players' names by seat; by default the names of PettingZoo's agents.
 
     Raises:
         ImportError: if the extra `render` is not installed.
@@ -64,7 +72,7 @@ def _ground(board: Mark, width: int) -> NDArray[np.uint8]:
     return np.ascontiguousarray(_draw(board, 0, 0, width, _height(width), width)[..., :3])
 
 
-@functools.lru_cache(maxsize=1024)  # the cache takes 10 MB for a few games at a width of 640 pixels
+@functools.lru_cache(maxsize=1024)  # 10 MB for the marks of a few games at a width of 640 pixels
 def _sprite(mark: Mark, width: int) -> _Sprite:
     """Return the pixels of a mark for a picture of the given width."""
     unit = width / WIDTH
@@ -82,7 +90,7 @@ def _height(width: int) -> int:
 
 
 def _draw(mark: Mark, left: int, top: int, columns: int, rows: int, width: int) -> NDArray[np.uint8]:
-    """Return the part of a picture around one mark, with that mark only, as RGBA, uint8 (rows, columns, 4)."""
+    """Return one mark without the rest of the picture, as RGBA pixels, uint8 (rows, columns, 4)."""
     with needed_for("a picture in pixels", "render"):
         import resvg_py
         from PIL import Image

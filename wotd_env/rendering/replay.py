@@ -28,7 +28,7 @@ from wotd_env.rendering.svg import style
 from wotd_env.rendering.text import render_text, roll_off_text, seat_names
 
 FORMATS = (".html", ".gif", ".mp4")
-"""File name endings of replays."""
+"""The endings of file names that `Replay.save` accepts."""
 
 
 class Replay:
@@ -37,8 +37,9 @@ class Replay:
     Args:
         game: the rules.
         states: STATE (T,), the positions of one game in order, T >= 1.
-        actions: integers (T,) or (T - 1,), the decision taken at each position; unknown by default.
-        roll_off: the roll-off before the first position, from `Game.roll_off`.
+        actions: integers (T,) or (T - 1,), the decision taken at each position, which may be unknown at the last
+            position. By default, all decisions are unknown.
+        roll_off: int8 (R, n, 5), the roll-off before the first position, from `Game.roll_off`; by default not shown.
         names: the players' names by seat; by default the names of PettingZoo's agents.
 
     Raises:
@@ -104,7 +105,8 @@ class Replay:
     def _content(self, theme: str) -> dict[str, list[Any]]:
         """Return the data of replay.js.
 
-        A frame is a list of places. A place refers to a drawing. Equal places and equal drawings are stored once.
+        A frame is the picture of one position: a list of indices of places. A place has the index of a drawing, its
+        coordinates and its scale. Equal places are stored once, and so are equal drawings.
         """
         drawings: dict[str, int] = {}
         places: dict[tuple[int, str, str, str], int] = {}
@@ -138,7 +140,7 @@ class Replay:
 
         Raises:
             ImportError: if the format needs the extra `render` and this extra is not installed.
-            OSError: if the file cannot be written; an existing file is then unchanged.
+            OSError: if the file cannot be written. An existing file then stays unchanged.
             ValueError: for an unknown ending or theme.
         """
         target = Path(file)
@@ -159,9 +161,9 @@ class Replay:
             )
 
     def _steps(self) -> Iterator[tuple[States, States, int | None, NDArray[np.int8] | None]]:
-        """Yield (position, position before its last move, decision, roll-off) for each position, STATE (1,).
+        """Yield (position, position before the last move, decision, roll-off) for each position.
 
-        The roll-off is None except at the first position.
+        A position is STATE (1,). The roll-off is None except at the first position.
         """
         before = self.states[:1]
         for i, action in enumerate(self.actions):
@@ -179,7 +181,7 @@ def replay_game(recorded: RecordedGame) -> Replay:
 
 
 def _hash(text: str) -> str:
-    """Return the digest of a script or style, for which a content security policy can allow it."""
+    """Return the digest with which a content security policy allows a script or style."""
     return "sha256-" + base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()
 
 
@@ -187,7 +189,7 @@ def _write_gif(file: Path, pictures: Iterator[NDArray[np.uint8]], fps: float) ->
     with needed_for("a GIF", "render"):
         from PIL import Image
     images = [Image.fromarray(picture) for picture in pictures]
-    # One palette for all pictures avoids flicker. It comes from the last picture, which has the most pieces.
+    # One palette for all pictures avoids flicker. The last picture has the most pieces, so it determines the palette.
     colors = images[-1].quantize(256)
     first, *others = (image.quantize(palette=colors, dither=Image.Dither.NONE) for image in images)
     first.save(file, save_all=True, append_images=others, duration=round(1000 / fps), loop=0)

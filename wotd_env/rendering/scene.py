@@ -1,6 +1,6 @@
 """Describe a position as a scene, from which all pictures are drawn.
 
-A scene is a list of marks. A mark is an SVG drawing with its place. A scene is 800 by 600 units.
+A scene is a list of marks. A mark is an SVG drawing and its place in the scene. A scene has a size of 800 by 600 units.
 
 The first mark of a scene is the empty board, which is the same for all positions of the same rules.
 The modules `svg`, `raster` and `replay` draw the marks in order. Equal pieces, dice and texts have equal drawings, so
@@ -59,7 +59,7 @@ PALETTES["auto"] = {name: f"var(--wotd-{name})" for name in PALETTES["light"]}
 class Mark(NamedTuple):
     """A drawing and its place in a scene. The upper left corner of the drawing's box is at x, y."""
 
-    svg: str  # the drawing, inside a box from (0, 0) to (`width`, `height`)
+    svg: str  # SVG code of the drawing, inside a box from (0, 0) to (`width`, `height`)
     x: float
     y: float
     scale: float = 1  # ratio of the size in the scene to the size of the box
@@ -116,7 +116,7 @@ def scene(
     scores = game.scores(np.concatenate([state, before]))[0].tolist()  # raises ValueError for invalid records
     moved = moved_pieces(before[0], state[0])
     if before["turn"] > state["turn"] or any(goal == 0 for *_, goal in moved):
-        moved = []  # `before` is a position of another game
+        moved = []  # in this case, `before` is a position of another game
     focus = winners(game, state) if state["phase"][0] == Phase.OVER else [int(state["player"][0])]
     shown = seat_names(names, game.rules.players)
     return [
@@ -131,7 +131,7 @@ def scene(
 def _text(
     text: str, x: float, y: float, size: float, color: str, *, weight: float = 1.5, anchor: float = 0
 ) -> Mark:
-    """Return text on the baseline y, with capitals of height `size`. It starts at x, or ends at x if `anchor` is 1."""
+    """Return text on the baseline y, with capitals of height `size`. The text starts (`anchor` 0) or ends (1) at x."""
     width, pad = width_of(text), 2.0
     scale = size / CAPITAL
     svg = tag("g", lettering(text, color, weight), transform=f"translate({pad:g} {CAPITAL + pad:g})")
@@ -140,7 +140,7 @@ def _text(
 
 
 def _fitted(name: str, x: float, y: float, size: float, room: float, color: str) -> Mark:
-    """Return a name that fits into the width `room`: shrink its letters down to 60 %, then cut off its end."""
+    """Return a name that fits into the width `room`: shrink the letters down to 60 %, then cut off the end."""
     least = 0.6 * size
     while len(name) > 2 and width_of(name) * least > CAPITAL * room:
         name = f"{name.removesuffix('..')[:-1]}.."
@@ -259,9 +259,9 @@ def moved_pieces(before: np.void, after: np.void) -> list[tuple[int, int, int, i
 def _pieces(
     rules: Rules, record: np.void, palette: dict[str, str], moved: list[tuple[int, int, int, int]]
 ) -> Iterator[Mark]:
-    """Yield the marks of the pieces: lines for the moves of `moved` pieces, then dead pieces, then living pieces."""
+    """Yield the marks of the pieces: lines for the moves in `moved`, then dead pieces, then living pieces."""
     board, n = _Board(rules.spaces), rules.players
-    slot = min((_FIRST - _START - 10) / n, 38)  # width of a seat's place off the board
+    slot = min((_FIRST - _START - 10) / n, 38)  # width for a seat's piece that is off the board
     for seat, path, start, goal in moved:
         origin = board.x(start) if start else _START + (seat + 0.5) * slot
         yield _way(origin, board.x(goal), board.y(path), palette["accent"])
@@ -287,7 +287,7 @@ def _pieces(
 
 
 def _way(start: float, goal: float, y: float, color: str) -> Mark:
-    """Return the line of a move from one space to another, which runs below the spaces."""
+    """Return the line of a move from one space to another. The line runs below the spaces."""
     left, right = sorted((start, goal))
     depth, bend = 25, min(14, (right - left) / 2)
     low, end = 5 + depth, number(5 + right - left)
@@ -323,9 +323,9 @@ def _seats(
     focus: list[int],
     shown: list[int] | NDArray[np.int8],
 ) -> Iterator[Mark]:
-    """Yield the marks of a card for every seat: its name, its power, and `shown`.
+    """Yield the marks of one card per seat, which shows the seat's name, its power, and its part of `shown`.
 
-    `shown` contains the points of the seats or the roll-off, (R, n, 5).
+    `shown` is the list of the seats' points or the roll-off, (R, n, 5).
     """
     n = rules.players
     width = (WIDTH - 2 * _MARGIN - (n - 1) * _CARD_GAP) / n
@@ -353,11 +353,11 @@ def _seats(
 def _rolled_off(
     rounds: NDArray[np.int8], palette: dict[str, str], left: float, width: float
 ) -> Iterator[Mark]:
-    """Yield the dice of one seat in a roll-off of R rounds, (R, 5), as large as possible. Only dragons are unfaded."""
+    """Yield the dice of one seat in a roll-off of R rounds, (R, 5), as large as possible. All but dragons are faded."""
     height, step, gap = 44.0, 1.12, 10.0
 
     def size_of(across: int, columns: int) -> float:
-        """Return the size of a die if a round has rows of `across` dice, and `columns` rounds are side by side."""
+        """Return the size of a die if each round has rows of `across` dice, and `columns` rounds are side by side."""
         wide, high = columns * step * across, -(-len(rounds) // columns) * step * -(-DICE // across)
         return min((width - gap * (columns - 1)) / wide, height / high, 36)
 
@@ -378,7 +378,7 @@ def _rolled_off(
 
 
 def _badge(power: int, spent: bool, palette: dict[str, str]) -> str:
-    """Return the mark of a power: a sign on a full disc before use, crossed out after use."""
+    """Return the mark of a power: a sign on a filled disc if the power is unused, otherwise a crossed-out sign."""
     ground = "none" if spent else palette["accent"]
     ink = palette["faint"] if spent else palette["card"]
     line = palette["faint"] if spent else palette["accent"]

@@ -39,8 +39,9 @@ def render_svg(
             marked. If `before` is a position of another game, nothing is marked.
         action: the decision taken in this position. If the action is a hold, the kept dice are marked.
         theme: "light", "dark", or "auto" for the reader's preference. "auto" works only in browsers.
-        width: in pixels; the height is three quarters of the width. Pages may show the picture in any size.
-        roll_off: the roll-off of this game, from `Game.roll_off`, to show in place of the seats' points.
+        width: width of the picture in pixels; the height is three quarters of it. Pages may show the picture in any
+            size.
+        roll_off: int8 (R, n, 5), the roll-off of this game from `Game.roll_off`, to show in place of the seats' points.
         names: the players' names by seat; by default the names of PettingZoo's agents.
 
     Raises:
@@ -112,7 +113,7 @@ def place(mark: Mark, drawing: str) -> str:
 
 
 def style() -> str:
-    """Return the CSS of the theme "auto", which takes the colors of the reader's preferred theme."""
+    """Return the CSS of the theme "auto", which shows the reader's preferred theme, light or dark."""
     themes = (PALETTES["light"], PALETTES["dark"])
     light, dark = (";".join(f"--wotd-{name}:{color}" for name, color in theme.items()) for theme in themes)
     return f".wotd{{{light}}}@media (prefers-color-scheme:dark){{.wotd{{{dark}}}}}"

@@ -30,7 +30,8 @@ def render_text(game: Game, state: States, color: bool = False, names: Sequence[
         game: the rules.
         state: STATE (1,).
         color: whether to color dice, paths and pieces with ANSI escape sequences.
-        names: the players' names by seat, see `seat_names`.
+        names: the players' names by seat, in the format that `seat_names` describes; by default "player_0", "player_1"
+            and so on.
 
     Returns:
         Lines of at most 110 characters, not counting names and escape sequences. There is no line break at the end.
@@ -45,8 +46,9 @@ def seat_names(names: Sequence[str] | None, players: int) -> list[str]:
     """Return the name to show for each seat.
 
     Args:
-        names: names by seat, as in game files. "me:Anna" is shown as "Anna", and "?" as the name of the seat's agent in
-            PettingZoo, such as "player_0". None means "?" for all seats. Control characters are shown as escapes.
+        names: names by seat, as in game files. "me:Anna" is shown as "Anna". "?" is shown as the name of the seat's
+            agent in PettingZoo, such as "player_0". None means "?" for all seats. Control characters are shown as
+            escapes.
         players: number of seats.
 
     Raises:
@@ -62,7 +64,7 @@ def seat_names(names: Sequence[str] | None, players: int) -> list[str]:
 
 
 def describe_due(state: States) -> str:
-    """Describe the next decision or roll of a running game, STATE (1,), as text to follow the player's name."""
+    """Describe the next decision or roll of a running game, STATE (1,), as text that can follow the player's name."""
     left = int(state["rolls_left"][0])
     keep = f"chooses which dice to keep, {left} re-roll{'s' * (left != 1)} left"
     return {
@@ -95,7 +97,7 @@ def paint(text: str, color: int) -> str:
 
 
 def _news(game: Game, state: States, names: Sequence[str], paint: _Paint) -> list[str]:
-    """Return the lines with the turn and the dice or, of a finished game, with the result."""
+    """Return the lines with the turn and the dice, or the line with the result if the game is finished."""
     record = state[0]
     lettered = [f"{name} ({letter})" for name, letter in zip(names, SEATS, strict=False)]
     actor = lettered[record["player"]]
@@ -110,7 +112,7 @@ def _news(game: Game, state: States, names: Sequence[str], paint: _Paint) -> lis
 
 
 def winners(game: Game, state: States) -> list[int]:
-    """Return the winning seats of a finished game, STATE (1,); an empty list for a truncated game."""
+    """Return the winning seats of a finished game, STATE (1,), or an empty list if the game is truncated."""
     rewards = game.rewards(state)[0]
     won: list[int] = np.flatnonzero(rewards == rewards.max()).tolist()
     return [] if state["truncated"][0] else won

@@ -16,7 +16,7 @@ from wotd_env.rendering.raster import render_rgb
 from wotd_env.rendering.scene import HEIGHT, WIDTH
 
 FPS = 4
-"""Maximum number of pictures per second. Each call waits for its turn, so that people can follow the game."""
+"""Maximum number of pictures per second. Each call waits until its picture is due, so people can follow the game."""
 
 MOST = 16
 """Maximum number of games in the window. A larger batch shows its first games."""
@@ -26,7 +26,7 @@ _window = SimpleNamespace(clock=None, shut=False)
 
 
 def show_in_window(game: Game, states: States, before: States) -> None:
-    """Show the first `MOST` games of a batch, STATE (N,), in a window; wait until the next picture is due.
+    """Show the first `MOST` games of a batch, STATE (N,), in a window, then wait until the next picture is due.
 
     The first call opens the window. If the user closes it, later calls show nothing until `close_window` is called.
 

@@ -1,4 +1,4 @@
-"""Exact solution of two-player games: solve a game once, then look up its values."""
+"""Solve a game of two players exactly, or one of three players for guaranteed rewards, then look up the values."""
 
 from __future__ import annotations
 

@@ -42,20 +42,20 @@ def solve(
 ) -> Table:
     """Compute the value of every position, write the table and return it. If the file exists, only open it.
 
-    Finished layers are saved in a file with the suffix `.part`, so the same call continues interrupted work. If another
-    process is making the same table, `solve` logs a warning and waits. The values do not depend on the number of
-    threads.
+    Finished layers are saved in a file with the suffix `.part`, so the same call continues an interrupted solution. If
+    another process is making the same table, `solve` logs a warning and waits. The number of threads has no effect on
+    the values.
 
     Args:
         rules: a game of two players, with or without powers, or the basic game of three players. An integer stands
             for the basic game of two players with this number of plain spaces.
-        file: the table to make.
+        file: path of the table.
         threads: number of threads.
-        progress: see `Progress`.
+        progress: called with the numbers of finished positions and of all positions.
 
     Raises:
         ValueError: for rules that cannot be solved, or an invalid number of threads.
-        TableError: if the file or its `.part` exists and is not a table for these rules. Both files stay unchanged.
+        TableError: if `file` or its `.part` file exists and is not a table for these rules. Both files stay unchanged.
         OSError: if writing fails. Finished layers stay in the `.part` file.
         ImportError: if filelock is not installed.
     """
@@ -64,7 +64,7 @@ def solve(
     if not file.exists():
         file.parent.mkdir(parents=True, exist_ok=True)
         with storage.alone(file):
-            if not file.exists():  # another process may have made the file meanwhile
+            if not file.exists():  # another process may have made the file during the wait
                 _make(rules, file, threads, progress)
     table = load(file)
     if (given := table.header["rules"]) != storage.facts_of(rules):
@@ -100,7 +100,7 @@ def verify(file: str | Path, threads: int = 2, progress: Progress = lambda done,
 def _group_of(
     board: Any, base: NDArray[np.int64], sections: list[Section], known: dict[Section, Any]
 ) -> Group | Guarantees:
-    """Return the arrays of a group of sections: for two players from `group_of`, for three players `Guarantees`."""
+    """Return the arrays of a group of sections, as a `Group` for two players or as `Guarantees` for three players."""
     if len(sections) == 3:
         own, following, last = (known[section] for section in sections)
         return Guarantees(board, base, (own, following, last))
@@ -115,7 +115,7 @@ def _new_header(rules: Rules) -> dict[str, Any]:
         "version": __version__,
         "positions": storage.board_for(rules).positions,
         "layers": 0,  # number of finished layers in the file
-        "seconds": 0.0,  # wall-clock time of the work, without interruptions
+        "seconds": 0.0,  # wall-clock time of solving, without the time between interrupted calls
         "cpu_seconds": 0.0,  # processor time of all threads
         "tolerance": TOLERANCE,
         "date": None,
@@ -209,8 +209,8 @@ class _Maker:
     def solve(self, pair: list[Section], progress: Progress) -> None:
         """Read the finished layers of a group from the file, and solve the missing layers."""
         board, layout, longest = self._board, self._layout, int(self._board.sizes.max())
-        # The first group reads only its latest REACH layers, so the memory keeps only them. Every other group reads all
-        # layers of the group repeatedly, so the memory keeps all of them.
+        # The kernels of the first group read only its latest REACH layers, so only these layers stay in memory. The
+        # kernels of a later group read all layers of the group repeatedly, so all layers of the group stay in memory.
         base, size = layout.base, board.positions
         if not self._sections:
             base, size = np.arange(len(board.sizes), dtype=np.int64) % REACH * longest, REACH * longest

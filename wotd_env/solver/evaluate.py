@@ -1,8 +1,8 @@
 """Evaluate a deterministic policy exactly in the two-player basic game.
 
 A turn of the policy has 37 possible ends (`turns.End`). The value of a position follows from the probabilities of these
-ends and the values after them. The last layer (see `positions`) is evaluated first. Passes and swaps lead to positions
-of the same layer, so the values after passes and swaps are iterated to convergence.
+ends and the values of the positions after the ends. The last layer (see `positions`) is evaluated first. Passes and
+swaps lead to positions of the same layer, so the values after passes and swaps are iterated to convergence.
 
 The positions of the solver do not distinguish paths or seats. So the policy is always asked as seat 0, with the paths
 in ascending order of their codes (see `positions`). The result is exact if the policy treats all paths and seats alike.
@@ -40,21 +40,21 @@ ASKED = 256  # number of positions in one call of the policy
 class Evaluation(NamedTuple):
     """The results of an evaluation: expected rewards, from -1 to 1."""
 
-    begins: float  #: reward of the policy with the first turn against perfect play
-    follows: float  #: reward of the policy with the second turn against perfect play
-    itself: float  #: reward of the policy with the first turn against itself
-    enemy_begins: float  #: reward of the best response with the first turn against the policy
-    enemy_follows: float  #: reward of the best response with the second turn against the policy
-    perfect: float  #: reward of perfect play with the first turn against perfect play
+    begins: float  #: reward of the policy against perfect play, if the policy has the first turn
+    follows: float  #: reward of the policy against perfect play, if perfect play has the first turn
+    itself: float  #: reward of the starting player if both players use the policy
+    enemy_begins: float  #: reward of the best response to the policy, if the best response has the first turn
+    enemy_follows: float  #: reward of the best response to the policy, if the policy has the first turn
+    perfect: float  #: reward of the starting player if both players play perfectly
 
     @property
     def win_share(self) -> float:
-        """The policy's probability to win against perfect play, as the mean over both seats."""
+        """The policy's win probability against perfect play, averaged over both seats."""
         return (1 + (self.begins + self.follows) / 2) / 2
 
     @property
     def exploitability(self) -> float:
-        """The expected reward of the best response, as the mean over both seats; 0 if the policy plays perfectly."""
+        """The expected reward of the best response, averaged over both seats; 0 if the policy is perfect."""
         return (self.enemy_begins + self.enemy_follows) / 2
 
 
@@ -68,13 +68,14 @@ def evaluate(
 
     Args:
         policy: a deterministic policy that depends only on the pieces, the dice and the number of re-rolls left.
-        table: the table of the solved game. Evaluation from the start is practical for 0 or 1 plain spaces.
-        position: the spaces of the pieces of the player to move, and of the other player. Default: the start.
+        table: the table of the solved game. Evaluation from the start is practical only for 0 or 1 plain spaces.
+        position: the position to evaluate: the spaces of the five pieces of the player to move, and the spaces of the
+            other player's five pieces. By default, it is the start of the game.
         progress: called during the work with the numbers of finished positions and of all reachable positions.
 
     Raises:
         IllegalActionError: if the policy chooses an illegal action.
-        ValueError: if the position is impossible, or the game is not the basic game.
+        ValueError: if the position is impossible, or the table is not for the basic game.
     """
     check_solvable(check_table(table).rules)
     if table.rules.powers != "none" or table.rules.immunity:
@@ -88,9 +89,9 @@ def evaluate(
     reachable = _reachable(board, base, first, start)
     asker, reached = _Asker(policy, table), sum(len(layer.indices) for layer in reachable)
 
-    # Each array has the values for the player to move. The policy against perfect play: `against` if the policy is
-    # to move, `oracle` if perfect play is. The policy against itself: `itself`. The policy against the best
-    # response: `victim` if the policy is to move, `enemy` if the best response is.
+    # Each array has the value of every position to the player to move. In `against`, the policy is to move against
+    # perfect play; in `oracle`, perfect play is to move against the policy. In `itself`, the policy plays itself. In
+    # `victim`, the policy is to move against the best response; in `enemy`, the best response is to move.
     against, oracle, itself, victim, enemy = (np.full(board.positions, np.nan) for _ in range(5))
     perfect_play = np.asarray(table.values[0], np.float64) * table.unit
     done = 0
@@ -116,17 +117,17 @@ def evaluate(
 
 
 class _Layer(NamedTuple):
-    """The reachable positions of a layer."""
+    """The positions of one layer that are reachable from the evaluated position."""
 
-    indices: NDArray[np.int64]  # (N,): indices in the table
+    indices: NDArray[np.int64]  # (N,): indices of the positions in the table
     codes: NDArray[np.uint64]  # (N, 5): the codes of the five paths
     over: NDArray[np.bool_]  # (N,): whether the game has ended
-    result: NDArray[np.float64]  # (N,): results of ended games, otherwise nan
+    result: NDArray[np.float64]  # (N,): results of ended games, nan for running games
     after: NDArray[np.int64]  # (N, ENDS): index of the position after each end, or -1
 
 
 def _reachable(board: Board, base: NDArray[np.int64], first: int, start: int) -> list[_Layer]:
-    """Return the positions that are reachable from position `start` in layer `first`, layer by layer."""
+    """Return the reachable positions, layer by layer. `start` is the index of the first position, in layer `first`."""
     reached = np.zeros(board.positions, np.bool_)
     reached[start] = True
     layers = []
@@ -151,7 +152,7 @@ def _reachable(board: Board, base: NDArray[np.int64], first: int, start: int) ->
 
 
 _Values = NDArray[np.float64]
-# The values of all positions if this player is to move, and a function that returns new values for one layer.
+# A player: the values of all positions with this player to move, and a function that returns new values of a layer.
 _Player = tuple[_Values, Callable[[], _Values]]
 
 
@@ -218,7 +219,7 @@ class _Asker:
         self._decisions = (first_hold, second_hold, move)
 
     def ends(self, codes: NDArray[np.uint64]) -> NDArray[np.float64]:
-        """Return the probabilities of the ends of the policy's turns, (n, ENDS), in positions `codes`, (n, 5)."""
+        """Return the probability of each end of the policy's turn, (n, ENDS), for positions `codes`, (n, 5)."""
         parts = (self._ends(codes[i : i + ASKED]) for i in range(0, len(codes), ASKED))
         return np.concatenate([np.empty((0, ENDS)), *parts])
 
@@ -233,7 +234,7 @@ class _Asker:
         return chances_of(np.stack([HOLD_KEEP[rolls, first[1]], HOLD_KEEP[rolls, second[1]]]), ends)
 
     def _decide(self, decision: States, codes: NDArray[np.uint64]) -> tuple[States, NDArray[np.int64]]:
-        """Ask the policy in all positions with all rolls.
+        """Ask the policy for an action in every position with every roll.
 
         Return the states after the policy's actions, and the actions, (n, 252).
         """
@@ -246,7 +247,7 @@ class _Asker:
 
 
 def _best_ends(values: _Values) -> _Values:
-    """Return the probabilities, (n, ENDS), of the ends of the best turns, given the values of the ends, (n, ENDS)."""
+    """Return the probability of each end of the best turn, (n, ENDS), given the values of the ends, (n, ENDS)."""
     holds = np.empty((2, len(values), NUM_ROLLS), HOLD_KEEP.dtype)
     ends = np.empty((len(values), NUM_ROLLS), np.int64)
     best_choices(values, new_rows(NUM_KEEPS + NUM_ROLLS, np.float64), holds, ends)
@@ -255,10 +256,10 @@ def _best_ends(values: _Values) -> _Values:
 
 @kernel
 def write_ends(board: Board, base: Any, total: Any, codes: Any, after: Any, result: Any) -> None:
-    """Write for all positions of layer `total`, uint64, the codes, the positions after each end and the results.
+    """Write the codes, the positions after each end and the result of every position in layer `total`, uint64.
 
-    `codes` is uint64 (n, 5). `after` is int64 (ENDS, n): indices, or -1 for an impossible end. `result` is float64
-    (n,), with nan for running games.
+    `codes` is uint64 (n, 5). `after` is int64 (ENDS, n): indices of positions, or -1 after an impossible end. `result`
+    is float64 (n,), with nan for running games.
     """
     n = codes.shape[0]
     mirrors, partners = np.empty((n, PATHS), np.uint64), np.empty((n, PATHS), np.uint64)
@@ -293,7 +294,7 @@ def chances_of(holds: Any, ends: Any) -> NDArray[np.float64]:
                     stops[roll] += rolls[roll]
                 else:
                     keeps[keep] += rolls[roll]
-            # Roll the missing dice, one die at a time: move all probability in `keeps` to the rolls.
+            # Roll the missing dice one at a time. This moves all probability in `keeps` to complete rolls.
             for keep in range(NUM_KEEPS - 1, NUM_ROLLS - 1, -1):
                 for face in range(FACES):
                     keeps[MORE[keep - NUM_ROLLS, face]] += keeps[keep] / FACES

@@ -1,8 +1,8 @@
-"""Arrange the positions of families (see `positions`) side by side.
+"""Arrange the positions of families (see `positions`) side by side for vector instructions.
 
-Up to sixteen positions are computed at once, each in a *lane*, together with their mirrors. Moves make progress, so the
-values after moves come from later layers and are looked up once. Passes and swaps stay in the family, so the values
-after passes and swaps are iterated (see `iteration`).
+A block holds up to sixteen positions, each in a *lane*, and the mirrors of these positions. Their values are computed
+at once. Moves make progress, so the values after moves come from later layers and are looked up once. Passes and swaps
+lead to positions of the same family, so the values after passes and swaps are iterated (see `iteration`).
 """
 
 from __future__ import annotations
@@ -22,9 +22,10 @@ from wotd_env.solver.turns import ENDS, NEVER, PROGRESS
 
 NO_SWAP = 2 * LANES  # index in `Block.value[owner].ravel()` that stands for an impossible swap
 
-# A block has these rows: the rows of a turn, one row for each roll after the re-roll with the tiger, and the value of
-# an impossible end. Then follow, for each owner (see `powers`) and half (see `Block`), the ends without a power (KEPT),
-# the ends with the power used (USED), the ends with a jump (JUMPED), and passes and swaps with rebirth (REBORN).
+# A block has these rows: the rows of a turn (see `planning.turn`), one row for each roll after the additional re-roll
+# of the power tiger, one row with the value of an impossible end, and rows with the values of ends. For each owner (see
+# `powers`) and half (see `Block`), there are four kinds of ends: ends without a power (KEPT), ends with the power used
+# (USED), ends with a jump (JUMPED), and passes and swaps with the power rebirth (REBORN).
 TIGER = NUM_KEEPS
 IMPOSSIBLE = TIGER + NUM_ROLLS
 FIRST_END = IMPOSSIBLE + 1
@@ -37,13 +38,13 @@ class Block(NamedTuple):
     """The memory of one thread: one position in each lane (half 0), and the mirrors of these positions (half 1)."""
 
     rows: NDArray[np.floating[Any]]  # (FIRST_END + 4 * STRIDE, LANES)
-    value: NDArray[np.floating[Any]]  # (2, 3, LANES): by owner and half; half 2: an impossible position
+    value: NDArray[np.floating[Any]]  # (2, 3, LANES): by owner and half; half 2 is for impossible swaps
     codes: NDArray[np.uint64]  # (2, LANES, 5): the codes of the five paths, ascending
     partner: NDArray[np.uint64]  # (LANES, 5): for each code, the index of the same path in the mirror
     swapped: NDArray[np.uint64]  # (2, 5, LANES): the mirror after a swap, an index in `value[owner].ravel()`
     over: NDArray[np.bool_]  # (2, LANES): whether the game has ended
     twin: NDArray[np.bool_]  # (LANES,): whether the position is its own mirror
-    indices: NDArray[np.int64]  # (ENDS, LANES): indices of the positions after each end, see `write_indices`
+    indices: NDArray[np.int64]  # (ENDS, LANES): index of the position after each end, see `write_indices`
 
 
 class Chunk(NamedTuple):
@@ -55,7 +56,7 @@ class Chunk(NamedTuple):
 
 
 def new_block(dtype: Any = np.float32) -> Block:
-    """Return the memory of one thread, which computes values in `dtype`."""
+    """Return the memory of one thread for values of type `dtype`."""
     rows = new_rows(FIRST_END + 4 * STRIDE, dtype)
     rows[IMPOSSIBLE:] = NEVER
     return Block(
@@ -74,13 +75,14 @@ def new_block(dtype: Any = np.float32) -> Block:
 def fill_lanes(board: Board, block: Block, total: Any, first: Any, last: Any) -> Any:
     """Fill the lanes with as many families of a layer as fit; return the next family and the number of filled lanes.
 
-    The paths of the same shape are a *group*. Each path has the first or the second code of its shape. So the number of
-    second codes in each group determines a member of the family. These numbers are the digits of the member's index.
-    The mirror of member m is member (members - 1 - m).
+    The paths with equal shapes form a *group*. A shape has two codes, and each path has the first or the second code of
+    its shape. The number of paths with the second code in each group determines a member of the family. These numbers
+    are the digits of the member's index. In a family of n members, the mirror of member m is member n - 1 - m.
 
     With immunity (R14) the two own paths come last and belong to no group. If the mirrors have other codes on the own
-    paths than this family, the mirrors form a separate family, and the index gets one more digit: 0 for this family, 1
-    for the family of the mirrors. Both are filled in together, so the loop skips the one with `own > other`.
+    paths than this family, the mirrors form a separate family. The two families are filled in together, so the loop
+    skips the family with `own > other`. The index then has one more digit: 0 for this family, 1 for the family of the
+    mirrors.
     """
     swappable = PATHS - 2 if board.immunity else PATHS  # the number of paths on which swaps are legal
     shapes = np.zeros(PATHS, np.uint64)
@@ -91,7 +93,7 @@ def fill_lanes(board: Board, block: Block, total: Any, first: Any, last: Any) ->
     family = first
     while family < last:
         write_multiset(board.shapes_below, board.shape_progress, total, family, shapes)
-        own, other = np.uint64(0), np.uint64(0)  # the codes of the own paths, each as its owner sees it
+        own, other = np.uint64(0), np.uint64(0)  # codes of the own paths, each as the path's player sees it
         if board.immunity:
             own = np.uint64(board.first[shapes[3]])
             other = np.uint64(board.flip[board.first[shapes[4]]])

@@ -1,9 +1,10 @@
 """Solve games of three players: kernels that compute the guarantees of all seats, layer by layer.
 
 The *guarantee* of a seat is the expected reward that this seat can force if the two other seats cooperate against it.
-The seat and this coalition play a two-sided zero-sum game, so the guarantee is unique. A position has three values: the
-guarantees of the player to move, of the next player and of the third player. The player to move maximizes its own
-guarantee. In the computation of another seat's guarantee, the player to move minimizes that guarantee.
+The seat and the coalition of the two others play a zero-sum game of two sides, so the guarantee is unique. A position
+has three values: the guarantees of the player to move, of the next player and of the third player. The player to move
+maximizes its own guarantee. In the computation of another seat's guarantee, the player to move minimizes that
+guarantee.
 
 `positions` defines codes, positions, layers, ranks and families; with three players a code has three pieces. Swaps and
 passes lead to positions of the same family, so values after swaps and passes are iterated to convergence. Values after
@@ -29,8 +30,8 @@ from wotd_env.solver.turns import ENDS, NEVER, PROGRESS, End
 
 MOST_MEMBERS = 6**PATHS
 """The largest number of positions in a family: on each of the five paths, three pieces can have six orders."""
-SEATS = PAIRS = 3  # the numbers of players, and of pairs of players whose pieces a swap can exchange (R6)
-FIRST = NUM_KEEPS  # the first of the rows in `Family.rows` that have the values of ends
+SEATS = PAIRS = 3  # three players make three pairs of players, whose pieces a swap can exchange (R6)
+FIRST = NUM_KEEPS  # the first row in `Family.rows` that has the value of an end
 
 
 class Guarantees(NamedTuple):
@@ -38,7 +39,7 @@ class Guarantees(NamedTuple):
 
     board: Board  # for three players
     base: NDArray[np.int64]  # (T,): the index of the first value of each layer
-    values: tuple[NDArray[np.float32], NDArray[np.float32], NDArray[np.float32]]  # by seat, from the mover
+    values: tuple[NDArray[np.float32], NDArray[np.float32], NDArray[np.float32]]  # by seat, mover first
 
 
 class Family(NamedTuple):
@@ -50,7 +51,7 @@ class Family(NamedTuple):
     over: NDArray[np.bool_]  # (MOST_MEMBERS,): whether the game has ended in this member
     passed: NDArray[np.int32]  # (MOST_MEMBERS,): the index of the member after a pass
     swapped: NDArray[np.int32]  # (MOST_MEMBERS, 5, 3): the index of the member after each swap, or -1
-    ends: NDArray[np.float32]  # (3, blocks, PROGRESS, LANES): by seat and end; the mover maximizes them
+    ends: NDArray[np.float32]  # (3, blocks, PROGRESS, LANES): by seat, signed so that the mover maximizes
     value: NDArray[np.float32]  # (3, MOST_MEMBERS): the guarantee of each seat
 
 
@@ -108,7 +109,7 @@ def write_members(board: Board, total: Any, number: Any, family: Family) -> Any:
 
 @kernel
 def find_member(family: Family, members: Any, rank: Any) -> Any:
-    """Return the index of the member with this rank. Ranks ascend, so binary search finds it."""
+    """Return the index of the member with this rank, found by binary search, because ranks ascend."""
     low, high = np.int64(0), np.int64(members)
     while high - low > 1:
         middle = (low + high) >> 1
@@ -121,7 +122,7 @@ def find_member(family: Family, members: Any, rank: Any) -> Any:
 
 @kernel
 def fill_family(layers: Guarantees, total: Any, family: Family, members: Any) -> None:
-    """Fill `ends`, `passed` and `swapped` of a family. Set `value` to the rewards in ended games and to 0 in others."""
+    """Fill `ends`, `passed` and `swapped` of a family. Set `value` to the rewards in ended games, otherwise to 0."""
     board, base, values = layers.board, layers.base, layers.values
     layer = np.uint64(total)
     mirrors, partners = np.zeros((1, PATHS), np.uint64), np.zeros((1, PATHS), np.uint64)
@@ -220,7 +221,7 @@ def iterate(family: Family, members: Any) -> Any:
 
 @kernel
 def solve_guarantees(layers: Guarantees, family: Family, chunk: Chunk, tolerance: Any) -> None:
-    """Solve the families of a chunk and write their values. All layers with more progress must be solved.
+    """Solve the families of a chunk and write their values. All layers with more progress must be solved already.
 
     The iteration of a family stops when no value changes by more than `tolerance`.
     """

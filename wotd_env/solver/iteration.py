@@ -16,8 +16,8 @@ from wotd_env.solver.positions import Board, index_of
 from wotd_env.solver.powers import PowerBlock, Sources
 from wotd_env.solver.storage import Section
 
-MOST_ROUNDS = 1000  # maximum iterations of a block; the table's residual shows a lack of convergence
-FIRST_GUESS = 3  # initial value of a position: the value of its best move by exactly three dice
+MOST_ROUNDS = 1000  # maximum iterations of a block; `verify` shows a lack of convergence
+FIRST_GUESS = 3  # the initial value of a position is that of its best move by exactly this many dice
 
 
 class Group(NamedTuple):
@@ -28,23 +28,23 @@ class Group(NamedTuple):
 
     board: Board
     base: NDArray[np.int64]  # (T,): the index of the first value of each layer
-    sources: tuple[Sources, Sources]  # by owner: the sections after a turn
-    values: tuple[NDArray[np.floating[Any]], NDArray[np.floating[Any]]]  # by owner: its section
+    sources: tuple[Sources, Sources]  # by owner: the sections that apply after a turn
+    values: tuple[NDArray[np.floating[Any]], NDArray[np.floating[Any]]]  # by owner: its section's values
     owners: int  # the number of owners, 1 or 2
 
 
 class Work(NamedTuple):
     """Statistics of the solution of some families."""
 
-    blocks: int  # solved blocks; a block is a group of families solved side by side
+    blocks: int  # the number of solved blocks; a block holds families that are solved side by side
     rounds: int  # the sum of the iterations over all blocks
-    most_rounds: int  # the iterations of the block with the most
+    most_rounds: int  # the largest number of iterations of a block
 
 
 def group_of(board: Board, base: NDArray[np.int64], pair: list[Section], known: dict[Section, Any]) -> Group:
     """Return the arrays for solving `pair`, one of the groups that `storage.sections_of` returns.
 
-    `known` has the values of all sections in this group and in earlier groups.
+    `known` maps each section of this group and of earlier groups to its values.
     """
     sources = []
     for mine, theirs in pair:
@@ -56,7 +56,7 @@ def group_of(board: Board, base: NDArray[np.int64], pair: list[Section], known: 
 
 @inlined
 def _fill(group: Group, block: Block, power: PowerBlock | None, chunk: Chunk, family: Any) -> tuple[Any, Any]:
-    """Fill a block from `family` on: its lanes and the rows of ends. Return the next family and the number of lanes."""
+    """Fill the lanes and rows of ends of a block, from `family` on. Return the next family and the number of lanes."""
     total = np.uint64(chunk.total)
     family, lanes = families.fill_lanes(group.board, block, total, family, chunk.last)
     for half in range(2):
@@ -81,8 +81,8 @@ def _value(group: Group, block: Block, power: PowerBlock | None, owner: Any, hal
 def solve_families(group: Group, block: Block, power: PowerBlock | None, chunk: Chunk, tolerance: Any) -> Any:
     """Solve the families of a chunk in all sections of a group and write their values. Return the `Work`.
 
-    All layers with more progress must be solved. `power` is None in the basic game. The iteration of a block stops when
-    no value changes by more than `tolerance`, a number with the dtype of the block.
+    All layers with more progress must be solved already. `power` is None in the basic game. The iteration of a block
+    stops when no value changes by more than `tolerance`, a number with the dtype of the block.
     """
     rows, value, over = block.rows, block.value, block.over
     family, blocks, rounds, most = np.int64(chunk.first), 0, 0, 0

@@ -3,8 +3,9 @@
 A *code* stands for a pair of spaces on one path: the space of the piece of the player to move, and the space of the
 other player's piece. The five paths are interchangeable, so a position before the first roll of a turn is a multiset of
 five codes. The *progress* of a position is the sum of the spaces of its ten pieces. A *layer* is the set of all
-positions with equal progress. A layer is sorted by the largest code of a position, then by the second largest code, and
-so on. The *rank* of a position is its index in this order; it is computed with the combinatorial number system.
+positions with equal progress. The positions of a layer are sorted by their largest code, then by their second largest
+code, and so on. The *rank* of a position is its index in this order. The combinatorial number system gives a formula
+for the rank.
 
 A *shape* is a code without the order of its two pieces. A *family* is the set of all positions with the same five
 shapes. Swaps and passes lead only to positions of the same family. The *mirror* of a position is the position as the
@@ -13,8 +14,8 @@ other player sees it: the two pieces of every path are exchanged.
 With immunity (R14) there are three *kinds* of paths. A path of kind 1 has the color of the player to move, a path of
 kind 2 has the other player's color, and a path of kind 0 has neither color. Codes ascend by kind, so the codes of the
 two *own paths* (kinds 1 and 2) come last. The mirror exchanges the own paths. Pieces on own paths cannot be swapped, so
-there each code is a shape by itself. A family and the family of its mirrors are counted as two families, but they are
-solved together.
+each code of an own path is a shape by itself. A family and the family of its mirrors are counted as two families, but
+they are solved together.
 
 With three players a code stands for three spaces, and a position has fifteen pieces. The other definitions are the same
 as in the basic game of two players.
@@ -33,7 +34,7 @@ from numpy.typing import NDArray
 from wotd_env.core.compilation import kernel
 from wotd_env.core.rules import DICE, NUMBERED, PATHS, Rules
 
-NONE = 65535  # instead of a code: two pieces on one space, or an illegal move
+NONE = 65535  # stands in place of a code for two pieces on one space or an illegal move
 
 PLACES = (range(3), range(3, 4), range(4, 5))
 """With immunity, the indices that codes of kinds 0, 1 and 2 can have among the five ascending codes of a position."""
@@ -42,14 +43,14 @@ Codes = NDArray[np.uint64]  # the codes of a position, uint64 (5,), ascending
 
 
 class Board(NamedTuple):
-    """The codes and positions on a board for n players, with C codes, H shapes and T layers (progress 0 to T - 1).
+    """A board of S plain spaces for n players, with C codes, H shapes and T layers (progress 0 to T - 1).
 
-    Codes ascend by progress, then by shape, so the codes of a shape are consecutive. With immunity this order repeats
-    for each kind k, and its first code is k * `per_kind`. Seats are counted from the player to move, who is seat 0.
+    Codes ascend by progress, then by shape, so the codes of a shape are consecutive. With immunity, this order repeats
+    for each kind k of paths, starting at code k * `per_kind`. Seats are counted from the player to move, who is seat 0.
     """
 
     immunity: bool
-    per_kind: int  # the number of codes of each kind; without immunity, C
+    per_kind: int  # the number of codes of each kind of path; without immunity, C
     pieces: NDArray[np.int8]  # (C, n): the space of the piece of each seat
     progress: NDArray[np.uint16]  # (C,): the sum of the n spaces
     code: NDArray[np.uint16]  # (S+6,) * n: the code of n spaces on a path of kind 0, or NONE
@@ -61,8 +62,8 @@ class Board(NamedTuple):
     swapped: NDArray[
         np.uint16
     ]  # (C, n(n-1)/2): the code after a swap of each pair of seats, or NONE (R6, R14)
-    standing: NDArray[np.int16]  # (C, n): by seat, 6 * points + pieces on numbered spaces (R10)
-    numbered: NDArray[np.uint8]  # (C,): bit k: the piece of seat k is on a numbered space (R9)
+    standing: NDArray[np.int16]  # (C, n): by seat, 6 * points + number of pieces on numbered spaces (R10)
+    numbered: NDArray[np.uint8]  # (C,): bit k is set if the piece of seat k is on a numbered space (R9)
     first: NDArray[np.uint16]  # (H + 1,): the first code of each shape; the last entry is C
     shape_progress: NDArray[np.uint16]  # (H,): the progress of each shape
     below: NDArray[np.uint32]  # (5, T, C + 1): [i, t, c] counts multisets of i + 1 codes < c with progress t
@@ -79,7 +80,7 @@ class Board(NamedTuple):
 @functools.cache
 def board_of(spaces: int, immunity: bool = False, players: int = 2) -> Board:
     """Return the board with this number of plain spaces, 0 to 10; raise ValueError for other numbers."""
-    Rules(spaces=spaces)  # raises
+    Rules(spaces=spaces)  # raises ValueError for other numbers
     top = spaces + NUMBERED
 
     def order(pieces: tuple[int, ...]) -> tuple[int, ...]:
@@ -157,7 +158,7 @@ def multisets(progress: NDArray[np.uint16], places: list[range]) -> NDArray[np.u
     count[0, 0] = 1
     for c, p in enumerate(progress.tolist()):
         count[:, :, c + 1] = count[:, :, c]
-        # Add the multisets with c as the largest item. It can occur more than once.
+        # Add the multisets whose largest item is c. This item can occur more than once.
         for place in places[c]:
             count[place + 1, p:, c + 1] += count[place, : layers - p, c + 1]
     return count[1:]
@@ -195,13 +196,13 @@ def rank_with(board: Board, total: Any, codes: Codes, path: Any, code: Any) -> A
 def write_multiset(below: Any, progress: Any, total: Any, rank: Any, items: Any) -> None:
     """Write the multiset with this rank in layer `total` to `items`, uint64 (5,), ascending: the inverse of `rank_of`.
 
-    The items are codes if `below` and `progress` are these fields of a board. They are shapes if the arguments are its
-    fields `shapes_below` and `shape_progress`.
+    With a board's fields `below` and `progress` as arguments, the items are codes. With the fields `shapes_below` and
+    `shape_progress`, the items are shapes.
     """
     left = np.uint64(total)
     for i in range(PATHS):
         row = below[PATHS - 1 - i, left]
-        # Binary search for the last item with row[item] <= rank. It is always in [low, high).
+        # Binary search for the last item with row[item] <= rank. This item is always in [low, high).
         low, high = np.uint64(0), np.uint64(row.size - 1)
         while high - low > 1:
             middle = (low + high) >> np.uint64(1)

@@ -1,10 +1,10 @@
 """Compute the values of turns for families of positions, in the basic game and with powers (R11 to R13).
 
-With powers, a position consists of a position of the basic game and the powers that each player still holds. A
-*section* has the values of all positions for given powers of the player to move and of the other player. A used power
-never returns, so the sections with fewer powers are solved first. If the players hold different powers, two sections
-differ only in the player to move. These sections are solved together, because passes and swaps lead from one to the
-other. The *owner*, 0 or 1, selects one of the two sections.
+With powers, a position also contains the powers that each player still holds. A *section* has the values of all
+positions for given powers of the player to move and of the other player. A used power never returns, so the sections
+with fewer powers are solved first. If the players hold different powers, there are two sections that differ only in the
+player to move. These two sections are solved together, because passes and swaps lead from each section to the other.
+The *owner*, 0 or 1, selects one of the two sections.
 
 As in `families`, values after moves are looked up once, and values after passes and swaps are iterated. Every turn has
 three kinds of ends: ends without a power (KEPT), ends with a used power (USED), and ends with a jump, the effect of
@@ -29,7 +29,7 @@ from wotd_env.solver.turns import ENDS, FIVE_DRAGONS, FOUR_DRAGONS, MOVES, NEVER
 
 
 class Sources(NamedTuple):
-    """The sections that apply after a turn, float (positions,) each, by use of the power and by the next player."""
+    """The values that apply after a turn, float (positions,) each, by use of a power and by the next player."""
 
     powers: int  # the powers that the player holds before the turn, as bits
     kept_other: NDArray[np.floating[Any]]  # no power was used; the other player moves next
@@ -52,9 +52,10 @@ def new_power_block() -> PowerBlock:
 
 
 def _power_ends() -> tuple[NDArray[np.uint8], NDArray[np.uint8], NDArray[np.uint8], NDArray[np.uint8]]:
-    """Return the ends that each roll offers with the dragon (R13), (252, 12), and their number, (252,).
+    """Return the ends that each roll offers with the power dragon (R13), (252, 12), and the number of ends, (252,).
 
-    The third and fourth arrays are the ends with anxiety (R12), (252, 12), and their number, (252,).
+    The third and fourth arrays are the ends that each roll offers with the power anxiety (R12), (252, 12), and the
+    number of these ends, (252,).
     """
     table, size = np.zeros((2, NUM_ROLLS, 12), np.uint8), np.zeros((2, NUM_ROLLS), np.uint8)
     for roll, counts in enumerate(COUNTS[:NUM_ROLLS].tolist()):
@@ -123,7 +124,7 @@ def fill_ends(
 
 
 def _emit_move_or_stay(builder: Any, rows: list[Any]) -> Any:
-    """Return the largest value of the moves and fear, or the value of the pass in lanes without a move (R5, R12)."""
+    """Return the value of the best move or fear or, in lanes without a possible move, the value of the pass (R5)."""
     stay, fear, *moves = rows
     move = emit_largest(builder, moves)
     possible = builder.fcmp_ordered(">", move, ir.Constant(move.type, [NEVER / 2] * LANES))
@@ -167,7 +168,7 @@ def value_power_rolls(rows: Rows, first: Any, powers: Any) -> None:
 def value_half(rows: Rows, value: Any, swapped: Any, half: Any, first: Any, powers: Any) -> None:
     """Write the values before the first roll to row NOTHING, for one owner and one half of the block.
 
-    `value`, (3, LANES), has the current values of the owner after passes and swaps. `swapped` is `Block.swapped`. The
+    `value`, (3, LANES), has the current values that apply after passes and swaps. `swapped` is `Block.swapped`. The
     rows of ends start with row `first`. `powers` are the powers of the player to move, or None in the basic game.
     """
     everyone = value.ravel()
@@ -183,7 +184,7 @@ def value_half(rows: Rows, value: Any, swapped: Any, half: Any, first: Any, powe
         kept = first + np.uint64(PROGRESS + stay)
         largest(rows, kept, (kept, first + np.uint64(REBORN + stay)))
     tiger = powers >> Power.TIGER & 1
-    if tiger:  # the additional re-roll; after it the power is used (R12)
+    if tiger:  # the additional re-roll, after which the power is used (R12)
         value_power_rolls(rows, first + np.uint64(USED), 0)
         reroll(rows)
         for roll in range(NUM_ROLLS):

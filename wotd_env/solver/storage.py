@@ -5,10 +5,11 @@
 - Each checksum is the CRC-32 of a block of 16,384 values, as a little-endian uint32. The checksums are padded to a
   multiple of 4096 bytes. A block has values of one layer only, so the last block of a layer may be shorter.
 - The values are sorted by section (see `sections_of`), and within a section by layer (see `positions`), from the most
-  progress to the least. The values are little-endian float32, or in a compact table int16 in units of 1/32767.
+  progress to the least. The values are little-endian float32. In a compact table, they are little-endian int16 in units
+  of 1/32767.
 
-A file with its final name is complete and is never changed. An unfinished file is named FILE.part. The process
-that makes it holds the lock FILE.lock, which the system releases when the process ends.
+A file with its final name is complete and is never changed. An unfinished file is named FILE.part. The process that
+makes the file holds the lock FILE.lock, which the system releases when the process ends.
 """
 
 from __future__ import annotations
@@ -35,14 +36,14 @@ from wotd_env.solver.positions import Board, board_of
 
 FORMAT = b"way-of-the-dragon values "
 MAGIC = FORMAT + b"2\n"
-RULINGS = 2  # version of rulings that affect values. Since 2, only a moving piece earns perfection (R8).
+RULINGS = 2  # version of the rulings that affect values; in 2, only a moving piece earns perfection (R8)
 PART = ".part"  # suffix of an unfinished file
 HEADER = 4096
-DIGEST = 65  # size of the end of the header: a SHA-256 in hexadecimal digits, and a line feed
+DIGEST = 65  # bytes at the end of the header: a SHA-256 in hexadecimal digits, and a line feed
 VALUE = np.dtype("<f4")
 COMPACT = np.dtype("<i2")
 CHECKSUM = np.dtype("<u4")
-REACH = DICE + 1  # layers in memory for the basic game: one, and the five that a turn can reach
+REACH = DICE + 1  # layers in memory for the basic game: the current one, and the five that a turn can reach
 UNITS = 32767  # the int16 that stands for the value 1 in a compact table
 BLOCK_BITS = 14
 BLOCK = 1 << BLOCK_BITS  # positions in a block
@@ -56,8 +57,8 @@ class TableError(ValueError):
 
 ALL_POWERS = (1 << len(Power)) - 1
 Section = tuple[int, ...]
-"""The key of a section. With two players: the powers that the player to move and the other player still hold, as bits.
-With three players: the seat whose guarantees the section contains, counted from the player to move."""
+"""The key of a section. With two players, it is the powers that the player to move and the other player still hold, as
+bits. With three players, it is the seat whose guarantees the section contains, counted from the player to move."""
 
 
 def board_for(rules: Rules) -> Board:
@@ -92,7 +93,7 @@ class Layout(NamedTuple):
     positions: int
     base: NDArray[np.int64]  # (T,): the number of values before each layer of a section
     block: NDArray[np.int64]  # (T,): the number of blocks before each layer of a section
-    cuts: NDArray[np.int64]  # (B + 1,): number of values before each block; last, number of all values
+    cuts: NDArray[np.int64]  # (B + 1,): number of values before each block, then the number of all values
 
     @property
     def blocks(self) -> int:
@@ -124,7 +125,7 @@ def layout_of(board: Board, sections: int = 1) -> Layout:
 
 
 def is_compact(header: dict[str, Any]) -> bool:
-    """Return whether the table is compact: its values are int16."""
+    """Return whether the table is compact, which means that its values are int16."""
     return header["compact_error"] is not None
 
 
@@ -217,7 +218,7 @@ def layer_checksums(layout: Layout, total: int, values: NDArray[Any]) -> NDArray
 
 
 def read_checksums(stream: BinaryIO, layout: Layout) -> NDArray[np.uint32]:
-    """Return the checksums in an open file, uint32 (sections * B,). If the file is truncated, return fewer."""
+    """Return the checksums in an open file, uint32 (sections * B,), or fewer checksums if the file is truncated."""
     stream.seek(HEADER)
     content = stream.read(layout.sections * layout.blocks * CHECKSUM.itemsize)
     return np.frombuffer(content, CHECKSUM, len(content) // CHECKSUM.itemsize)

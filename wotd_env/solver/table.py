@@ -26,23 +26,25 @@ from wotd_env.solver.positions import NONE, Board, index_of, sort_codes
 from wotd_env.solver.storage import REACH, Section, TableError
 
 Progress = Callable[[int, int], None]  #: called with the numbers of finished positions and of all positions
-# Time to compute one value on one core of a server of 2025. The keys are numbers of players.
+# Time to compute one value on one core of a server of 2025, by number of players
 MICROSECONDS = {2: 1.2, 3: 1.4}
 
 
 class Table:
-    """The value of every position of a game of two players on one board.
+    """The value of every position of a solved game of two or three players on one board.
 
-    A value is the expected reward of the player to move, before the first roll of the turn, if both players play
-    perfectly. With three players, a value is the guarantee of a seat (see `guarantees`). `load` opens a table.
+    With two players, a value is the expected reward of the player to move, before the first roll of the turn, if both
+    players play perfectly. With three players, a value is the guarantee of a seat (see `guarantees`). `load` opens a
+    table.
 
     Attributes:
         file: the file of the table.
         header: the header of the file.
-        rules: the rules of the game; the first seat has the first color.
+        rules: the rules of the game. With own powers, the colors of the seats ascend.
         board: the `Board`, which assigns an index to each position.
-        sections: for each row of `values`, the powers that the player to move and the other player hold, as bits. In
-            the basic game the only section is (0, 0).
+        sections: the key of each row of `values`. With two players, a key is the powers that the player to move and the
+            other player hold, as bits; in the basic game, the only key is (0, 0). With three players, a key is the seat
+            that a row is for, counted from the player to move.
         layout: the offsets of the layers in the file.
         unit: the factor that converts `values` to expected rewards.
     """
@@ -96,7 +98,8 @@ class Table:
     def starts(self) -> dict[str, float]:
         """The values of the start.
 
-        The keys are colors of the starting player (own powers), names of the seats (three players), or otherwise "".
+        With own powers, the keys are the possible colors of the starting player. With three players, the keys are names
+        of the seats. Otherwise, the only key is "".
         """
         last = storage.sections_of(self.rules)[-1]
         names = [""]
@@ -135,11 +138,12 @@ class Table:
         """Return the values of positions, float32 (N,), for the player to move.
 
         Args:
-            mine: integers (N, 5), the spaces of the pieces of the player to move. Paths may have any order, but with
-                immunity the first path must have the color of the player to move, the second path the color of
-                the other player.
-            theirs: integers (N, 5), the spaces of the other player's pieces.
-            powers: one of `sections`. Default: no player has used a power, and the player to move has the first color.
+            mine: integers (N, 5), the spaces of the pieces of the player to move. Without immunity, the paths may have
+                any order. With immunity, the first path must have the color of the player to move, and the second path
+                the color of the other player.
+            theirs: integers (N, 5), the spaces of the other player's pieces on the same paths.
+            powers: the powers that the two players hold, one of `sections`. By default, no player has used a power, and
+                the player to move has the first color.
 
         Raises:
             ValueError: for a wrong shape or dtype, a space that does not exist, two pieces on one space, or powers that
@@ -237,11 +241,11 @@ class Lookup(NamedTuple):
 
 @kernel
 def look_up(table: Lookup, sections: NDArray[np.int64], states: Records, out: Any, blocks: Any) -> None:
-    """Write the values of states for all n seats to `out`, (N, n), and the blocks of the values to `blocks`.
+    """Write the values of states for all n seats to `out`, (N, n), and the numbers of the values' blocks to `blocks`.
 
-    `sections`, (N,), has the index of the section of each state. `blocks` is (N, 1) with two players: the value of the
-    other player is the negative of this value. With three players `blocks` is (N, 3), a section for each seat.
-    The blocks of the first invalid state and of all states after it are -1.
+    `sections`, (N,), has the index of the section of each state. With two players, `blocks` is (N, 1), because the
+    other player's value is the negative of the stored value. With three players, `blocks` is (N, 3), because each seat
+    has its own section. The entries of `blocks` for the first invalid state and for all states after it are -1.
     """
     board = table.board
     code_of, spaces, n = board.code.ravel(), board.code.shape[0], board.code.ndim
@@ -341,7 +345,7 @@ def _write_compact(table: Table, stream: BinaryIO, progress: Progress) -> None:
 
 
 def as_rules(rules: Rules | int) -> Rules:
-    """Return the rules of a game that can be solved, or raise ValueError.
+    """Return the rules of a game. Raise ValueError if the game cannot be solved.
 
     An integer stands for the basic game of two players with this number of plain spaces.
     """
@@ -388,7 +392,7 @@ def describe_needs(rules: Rules) -> str:
 
 
 def check_solvable(rules: Rules, players: int = 2) -> None:
-    """Raise ValueError unless these rules are for this number of players, 2 or 3, and can be solved."""
+    """Raise ValueError unless these rules can be solved and have this number of players, 2 or 3."""
     what = "games of two players without dead pieces are solved"
     needed: dict[str, Any] = {"players": 2}
     if players == 3:

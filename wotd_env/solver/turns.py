@@ -23,7 +23,7 @@ from wotd_env.solver.positions import NONE, Board, Codes, index_of, rank_with, s
 
 
 class End(IntEnum):
-    """The ways to end a turn. A name ending in `_ON` is the first of several ends; its comment has their offsets."""
+    """The ways to end a turn. A name ending in `_ON` is the first of several ends; a comment has the offsets."""
 
     MOVE_ON = 0  # + 5 * path + dice - 1: one piece moves (R3)
     PERFECTION_ON = 25  # + path: one piece moves by five dice, and the player takes the extra turn (R8)
@@ -33,17 +33,17 @@ class End(IntEnum):
 
 
 ENDS = End.SWAP_ON + PATHS  # the number of ends
-PROGRESS = int(End.PASS)  # ends below this number make progress; other ends stay in the family
+PROGRESS = int(End.PASS)  # ends below this number make progress; ends from it on stay in the family
 AGAIN = np.arange(ENDS) // PATHS == End.PERFECTION_ON // PATHS  # (37,): the same player moves again (R8)
 NEVER = -4.0  # the value of an impossible end; possible ends have values in [-1, 1]
 
 FOUR_DRAGONS = np.array([keep_index([path] + [DRAGON] * (DICE - 1)) for path in range(PATHS)], np.uint8)
-"""uint8 (5,): for each path, the roll of four dragons and one die of the path. It offers a swap there (R6)."""
+"""uint8 (5,): for each path, the roll of four dragons and one die of the path, which offers a swap there (R6)."""
 FIVE_DRAGONS = keep_index([DRAGON] * DICE)  # the roll that offers a swap on any path but no move (R6)
 
 
 def _moves() -> tuple[NDArray[np.uint8], NDArray[np.uint8]]:
-    """Return the ends that are moves of each roll, uint8 (252, 4), and their number for each roll, uint8 (252,)."""
+    """Return the moves that each roll offers, as ends, uint8 (252, 4), and the number of these moves, uint8 (252,)."""
     moves = np.zeros((NUM_ROLLS, 4), np.uint8)
     size = np.zeros(NUM_ROLLS, np.uint8)
     for roll, counts in enumerate(COUNTS[:NUM_ROLLS, :PATHS].tolist()):
@@ -74,12 +74,12 @@ def ends_after(rolls: NDArray[np.integer], actions: NDArray[np.integer]) -> NDAr
 
 
 def perfect(ends: NDArray[np.int64]) -> NDArray[np.int64]:
-    """Convert ends `MOVE_ON` by five dice into the ends in which the player takes the extra turn (R8)."""
+    """Convert ends `MOVE_ON` by five dice into the ends `PERFECTION_ON` on the same paths (R8)."""
     return End.PERFECTION_ON + (ends - End.MOVE_ON) // DICE
 
 
 def _emit_move_or_pass(builder: Any, rows: list[Any]) -> Any:
-    """Return the value of the best move or, in lanes without a possible move, of the pass, rows[0] (R5)."""
+    """Return the value of the best move or, in lanes without a possible move, the value of the pass, rows[0] (R5)."""
     otherwise, *moves = rows
     move = emit_largest(builder, moves)
     possible = builder.fcmp_ordered(">", move, ir.Constant(move.type, [NEVER / 2] * LANES))
@@ -117,7 +117,7 @@ def value_turns(rows: Rows, first: Any) -> None:
 
 @kernel
 def best_end(values: Any, roll: Roll) -> Any:
-    """Return the best end that a roll offers, given the values of all ends, (37,). Return the first one of equals."""
+    """Return the best end that a roll offers, given the values of all ends, (37,). With ties, return the first."""
     chosen, most = np.int64(End.PASS), NEVER / 2
     for i in range(NUM_MOVES[roll]):
         end = np.int64(MOVES[roll, i])
@@ -145,14 +145,15 @@ class Positions(NamedTuple):
 def write_indices(board: Board, base: Any, total: Any, positions: Positions, other: Any, power: Any) -> None:
     """Write the index of the position after each end, for N positions of layer `total`, uint64.
 
-    The position after an end is indexed as seen by the player who then moves. That is the same player after a
-    perfection with the extra turn (R8), and otherwise the next player. -1 stands for an impossible end.
+    The index is that of the position as seen by the player who moves after the end. After a perfection with the extra
+    turn (R8), this is the same player, otherwise the next player. The index -1 stands for an impossible end.
 
-    `other`, int64 (PROGRESS or more, N or more), gets the ends without a power that make progress. Unless the
-    `PowerBlock` `power` is None, `other` also gets passes and swaps, and the arrays in `power` get the ends with a jump
-    and those after which a power makes the same player move again.
+    `other`, int64 (PROGRESS or more, N or more), gets the indices after ends without a power that make progress.
+    `power` is a `PowerBlock` or None. If it is a `PowerBlock`, `other` also gets the indices after passes and swaps.
+    The arrays in `power` then get the indices after ends with a jump, and after ends with which a power makes the same
+    player move again.
     """
-    # The codes after an equilibrium. The rows are for `other`, `again`, `jumped` and `jumped_again`.
+    # The codes after an equilibrium: one row each for `other`, `again`, `jumped` and `jumped_again`
     changed = np.empty((4, PATHS), np.uint64)
     other[:] = -1
     if power is not None:
@@ -217,7 +218,7 @@ def write_indices(board: Board, base: Any, total: Any, positions: Positions, oth
 @inlined
 def is_over(board: Board, codes: Codes) -> Any:
     """Return whether the game has ended, which is when a player has all pieces on numbered spaces (R9)."""
-    over = 7  # bit k is set while all pieces of player k are on numbered spaces
+    over = 7  # bit k stays set while all visited pieces of player k are on numbered spaces
     for path in range(PATHS):
         over &= board.numbered[codes[path]]
     return over != 0

@@ -1,4 +1,4 @@
-"""Agents and the advisor. Each agent decides for all tables in its own thread. The advisor also has its own thread."""
+"""Agents, and the advisor, which values positions. Each of them serves all tables and has its own thread."""
 
 from __future__ import annotations
 
@@ -39,21 +39,22 @@ _log = logging.getLogger("wotd_env.web")
 
 @functools.lru_cache(maxsize=256)
 def game_of(rules: Rules) -> Game:
-    """Return the game for some rules; it also asks for forced decisions."""
+    """Return the engine for these rules. It does not skip forced decisions."""
     return Game(rules, skip_forced=False)
 
 
 @functools.lru_cache(maxsize=64)
 def advisor_of(rules: Rules) -> Advisor:
-    """Return the advisor for some rules."""
+    """Return the advisor for these rules."""
     return Advisor(game_of(rules))
 
 
 @functools.lru_cache(maxsize=8)
 def guarantor_of(rules: Rules) -> Advisor | None:
-    """Return the advisor that computes guarantees from the solved table of these rules for three players.
+    """Return an advisor whose equities are guarantees, which a seat can force against all other seats together.
 
-    Return None for other numbers of players, or if there is no valid table on this machine.
+    The advisor reads the solved table of rules for three players. Return None for other numbers of players, or if there
+    is no valid table on this machine.
     """
     try:
         return Advisor(game_of(rules), load(cache_file(rules))) if rules.players == 3 else None
@@ -66,7 +67,7 @@ def guarantees(game: Game, states: States) -> list[float | None]:
     guarantor = guarantor_of(game.rules)
     try:
         return guarantor.analyze(states).equity.tolist() if guarantor else [None] * len(states)
-    except TableError as error:  # a damaged part is only found when it is first read
+    except TableError as error:  # damage in the table is found only when the damaged part is read
         _log.error("%s", error)
         return [None] * len(states)
 
@@ -75,9 +76,9 @@ class Asked:
     """Collects requests for single games from the event loop, and answers them in batches with a slow function.
 
     The function runs in a thread, on one batch at a time. Requests that arrive meanwhile form the next batch. A
-    request waits at most `patience` seconds. If a call takes longer, the next batch is called in a new thread.
+    request waits at most `patience` seconds. If the function takes longer, the next batch gets a new thread.
 
-    `name` appears in the log. `answer(game, states)` returns one answer for each game of STATE (N,).
+    The function `answer(game, states)` returns one answer for each game of STATE (N,). `name` appears in the log.
     """
 
     def __init__(self, name: str, answer: Callable[[Game, States], Sequence[Any]], patience: float) -> None:
@@ -87,7 +88,7 @@ class Asked:
         self._stuck: set[asyncio.Future[Any]] = set()  # late calls that still run
 
     async def __call__(self, rules: Rules, state: States) -> Any:
-        """Return the answer for a game, STATE (1,); raise TimeoutError if it is late or too many calls hang."""
+        """Return the answer for a game, STATE (1,); raise TimeoutError if the answer is late or too many calls hang."""
         if len(self._stuck) >= _MAX_STUCK:
             raise TimeoutError(f"{_MAX_STUCK} calls of {self._name} have not returned")
         answered: asyncio.Future[Any] = asyncio.get_running_loop().create_future()
@@ -127,7 +128,7 @@ class Asked:
             answers = call.result()
         for (_, answered), answer in zip(asked, answers, strict=True):
             if answered.done():
-                continue  # nobody waits
+                continue  # nobody waits for this answer
             if isinstance(answer, BaseException):
                 answered.set_exception(answer)
             else:
@@ -157,12 +158,12 @@ def quiet(future: Awaited) -> Awaited:
 
 @dataclass
 class Sampled:
-    """Samples each action with a probability proportional to exp(equity / temperature), with `planner`'s equities."""
+    """Samples actions with probabilities proportional to exp(equity / temperature), using the equities of `planner`."""
 
     temperature: float  # positive, in units of equity
 
     def act(self, game: Game, state: States, rng: np.random.Generator) -> NDArray[np.int64]:
-        """Choose actions (see `Policy.act`)."""
+        """Return a sampled action for each game, int64 (N,) (see `Policy.act`)."""
         equity = plan(game, state, hand_made)[0]
         noise = rng.gumbel(size=equity.shape)  # Gumbel-max trick: the argmax is a sample of the softmax
         actions: NDArray[np.int64] = (equity / self.temperature + noise).argmax(1)
@@ -170,13 +171,13 @@ class Sampled:
 
 
 class Strength(NamedTuple):
-    """A description, and `plays`: the name of the policy, or the temperature of `Sampled`."""
+    """An agent: its description `words`, and `plays`, the name of its policy or the temperature of a `Sampled`."""
 
     words: str
     plays: str | float
 
     def make(self) -> Policy:
-        """Return the policy of this strength."""
+        """Return the policy of the agent."""
         return make_policy(self.plays) if isinstance(self.plays, str) else Sampled(self.plays)
 
 
@@ -198,7 +199,7 @@ games against the previous strength.
 
 
 class Agents:
-    """The agents of a server: `STRENGTHS`, `AGENTS`, and the agents of the operator, `more`, by name.
+    """The agents of a server by name: those of `STRENGTHS`, those of `AGENTS`, and `more` agents of the operator.
 
     If an agent does not decide within `patience` seconds, `greedy` decides instead. `words` maps the name of each
     agent to its description.
@@ -217,8 +218,8 @@ class Agents:
     def listed(self, rules: Rules) -> list[dict[str, Any]]:
         """Return all agents as JSON.
 
-        `level` is the place of the agent in `STRENGTHS`, from 1, or None. `plays` is True if the agent plays these
-        rules; otherwise `why` is the reason.
+        `level` is the place of the agent in `STRENGTHS`, from 1, or None for other agents. `plays` is True if the agent
+        plays these rules; otherwise `why` is the reason.
         """
         levels = {name: level for level, name in enumerate(STRENGTHS, 1)}
         found = []
@@ -228,7 +229,7 @@ class Agents:
         return found
 
     def why_not(self, name: str, rules: Rules) -> str:
-        """Return the reason why an agent does not play some rules, or an empty string."""
+        """Return the reason why an agent does not play these rules, or an empty string if it plays them."""
         try:
             check_plays(self._policies[name], rules)
         except ImportError:
@@ -238,7 +239,7 @@ class Agents:
         return ""
 
     def _obstacle(self, name: str, rules: Rules) -> str:
-        """Return the one rule that an agent cannot play, such as "spaces=6", or "these rules" if several differ."""
+        """Return the one rule that an agent cannot play, such as "spaces=6", or "these rules" if there are several."""
         for field in fields(Rules):
             with contextlib.suppress(ValueError, ImportError, OSError):
                 usual: dict[str, Any] = {field.name: field.default}

@@ -34,7 +34,7 @@ _HERE = Path(__file__).parent
 STATIC = _HERE / "static"
 """Folder with the static files of the page, such as scripts and styles."""
 
-_RULES = sorted((_HERE / "rules").glob("*.html"))  # one file for each language
+_RULES = sorted((_HERE / "rules").glob("*.html"))  # the rules of the game, one file for each language
 _PICTURE = "image/svg+xml", "max-age=86400"
 HEADERS = {
     "content-security-policy": "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; "
@@ -144,7 +144,7 @@ class _Guard:
 
 
 def _check_origin(headers: Headers, names: frozenset[str]) -> None:
-    """Refuse unknown host names, against DNS rebinding, and requests from pages of other servers."""
+    """Refuse requests to unknown host names, which prevents DNS rebinding, and requests from pages of other servers."""
     host = headers.get("host", "")
     try:
         name = urlsplit(f"//{host}").hostname or ""

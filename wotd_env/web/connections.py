@@ -20,7 +20,7 @@ _CAUSED_BY_CLIENTS = (
     "Exceeded concurrency limit.",
     "ASGI callable returned without completing handshake.",  # uvicorn logs this for a refused socket
 )
-"""uvicorn's messages about errors of clients. uvicorn logs some of them with a traceback."""
+"""uvicorn's messages about errors of clients; some of these messages have a traceback."""
 
 
 def config_of(app: ASGIApp, limits: Limits, **settings: Any) -> uvicorn.Config:
@@ -58,14 +58,14 @@ def concerns(record: logging.LogRecord) -> bool:
 class _Connection(H11Protocol):
     """An HTTP connection that is dropped if the client sends a request or reads a response too slowly.
 
-    uvicorn itself has a limit for the pause between two requests only.
+    uvicorn itself limits only the pause between two requests.
     """
 
     limits = Limits()
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
-        self._awaited: Any = None  # state of h11 that the deadline is set for
+        self._awaited: Any = None  # the state of h11 for which the deadline is set
         self._deadline: asyncio.TimerHandle | None = None
         self._unread: asyncio.TimerHandle | None = None
 
@@ -78,7 +78,7 @@ class _Connection(H11Protocol):
         self._watch()
 
     def _watch(self) -> None:
-        """Set the deadline when the client starts a part of a request; clear it when the request is complete."""
+        """Set the deadline when the head or the body of a request is due; clear it when the request is complete."""
         upgraded = self.transport.get_protocol() is not self  # a WebSocket has its own deadlines
         state = None if upgraded else self.conn.their_state
         if state is self._awaited:

@@ -29,7 +29,7 @@ PERSON = "person"
 
 _TYPES = {
     **{field.name: field.type for field in schema(Rules()) if field.name != "seed"},
-    "mask": pa.list_(pa.int8()),  # a list of variable length: it depends on the number of players
+    "mask": pa.list_(pa.int8()),  # the length of the list depends on the number of players
     "policy": pa.string(),
     "person": pa.int64(),
     "agent": pa.string(),
@@ -85,7 +85,7 @@ def _rows(table: Table, found: Outcome) -> pa.Table:
     asked = np.flatnonzero(game.legal_actions(recorded.states[:-1]).sum(1) > 1)
     state = recorded.states[asked]
     reward = game.rewards(recorded.states[-1:])[0]
-    if found.resigned:  # only a player of a game of two can resign
+    if found.resigned:  # players can resign only in games of two
         reward = np.where(np.arange(len(reward)) == found.seat, -1.0, 1.0)
     own = state["player"] == found.seat
     columns = decision_columns(game, state, recorded.actions[asked], advisor_of(table.rules).analyze(state))
@@ -111,5 +111,5 @@ def _rows(table: Table, found: Outcome) -> pa.Table:
 
 
 def _number_of(text: str) -> int:
-    """Return a hash of a text with 63 bits."""
+    """Return a 63-bit hash of a text."""
     return int.from_bytes(hashlib.sha256(text.encode()).digest()[:8]) >> 1

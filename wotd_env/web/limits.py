@@ -32,7 +32,7 @@ class Refused(Exception):
 
 @dataclass(frozen=True)
 class Limits:
-    """The limits of a server."""
+    """Limits that a server sets for its clients."""
 
     tables: int = 1000
     tables_per_address: int = 100
@@ -44,7 +44,7 @@ class Limits:
     # Maximum rates: requests per second from one address.
     requests: float = 20
     new_tables: float = 0.5
-    games: float = 0.5  # uploaded games, and reviews that are not in the cache
+    games: float = 0.5  # uploaded games, results of people, and reviews that are not in the cache
     wrong_keys: float = 0.1  # wrong keys and wrong invitations
     messages: float = 10  # messages per second from one socket
 
@@ -59,7 +59,7 @@ class Limits:
 
 
 class Rate:
-    """A token bucket of size `at_once` for each client; `what` names the limited requests in the error message."""
+    """A token bucket of size `at_once` for each client. The error message calls the limited requests `what`."""
 
     def __init__(
         self, per_second: float, what: str, at_once: float = 10, clock: Callable[[], float] = time.monotonic
@@ -82,7 +82,7 @@ class Rate:
 
 
 def client_of(address: str) -> str:
-    """Return the name under which an address is counted: an IPv4 address itself, but the /64 network of an IPv6 one."""
+    """Return the name of the client at an address: the address itself for IPv4, or its /64 network for IPv6."""
     ip = ip_of(address)
     if isinstance(ip, ipaddress.IPv6Address):
         return str(ip.ipv4_mapped or ipaddress.ip_network((int(ip), 64), strict=False))

@@ -30,7 +30,7 @@ from wotd_env.web.table import Table
 from wotd_env.web.tables import table_at
 from wotd_env.web.views import Json
 
-_MOST = 20_000  # maximum number of graded games; those of the oldest tables are left out
+_MOST = 20_000  # maximum number of graded games; games of the oldest tables are omitted
 
 _log = logging.getLogger("wotd_env.web")
 
@@ -51,7 +51,7 @@ class Outcome(NamedTuple):
     seat: int  # the person's seat
     resigned: bool  # whether the person resigned
     share: float  # the person's share of the win: 0 if resigned, 1 / players if truncated
-    luck: float  # change of the expected share due to all rolls; its expected value is 0
+    luck: float  # sum of the changes in expected share caused by rolls; its mean is 0
     source: str  # name of the method that computed the equities behind `luck`
     exact: bool  # whether these equities are exact
 
@@ -98,7 +98,7 @@ def finished(tables: Iterable[Table]) -> Iterator[tuple[Table, int]]:
 
 
 def summarize(outcomes: Iterable[Outcome], tables: Iterable[Table]) -> list[Json]:
-    """Return the results of `outcomes` for each kind of game, as JSON; count the running games of `tables`."""
+    """Return as JSON, for each kind of game, the results in `outcomes` and the number of running games in `tables`."""
     playing = [versus(table, table.number) for table in tables if table.status == "playing" and table.ply]
     unfinished = Counter(running[1] for running in playing if running)
     kinds: dict[Versus, list[Outcome]] = defaultdict(list)
@@ -130,10 +130,10 @@ def summarize(outcomes: Iterable[Outcome], tables: Iterable[Table]) -> list[Json
 def margin_of_people(sums: NDArray[np.number], counts: NDArray[np.number]) -> float:
     """Return half the width of the 95 % interval of the mean sums.sum() / counts.sum(); infinity if N = 1.
 
-    `sums` and `counts`, (N,), contain the sum and the number of the values of each of N persons; no number is 0. The
+    `sums` and `counts`, (N,), contain the sum and the number of the values of each of N people; every count is > 0. The
     jackknife leaves out one person at a time, because the values of the same person are dependent. The interval uses
-    Student's t distribution. It covers 95 % even for few people, or if one person plays most games. The interval of
-    `intervals.margin_of_ratio` covers less in these cases.
+    Student's t distribution. Its coverage is 95 % even with few people, or if one person plays most games; in these
+    cases, the coverage of `intervals.margin_of_ratio` is lower.
     """
     people = len(sums)
     if people < 2:

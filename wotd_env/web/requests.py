@@ -28,7 +28,7 @@ NAME_LENGTH = 24
 PACE = {"least": 0.0, "most": 5.0, "default": 0.8}
 """Seconds that the server waits before a decision of an agent or a forced decision."""
 
-_LEAST_AMONG_AGENTS = 0.2  # smallest pace of a table of agents only, in seconds
+_LEAST_AMONG_AGENTS = 0.2  # minimum pace of a table that has only agents, in seconds
 _MAX_TURNS = 1000  # largest `max_turns`, to limit memory and disk space
 
 _Whole = Annotated[int, Meta(ge=0, le=1 << 31)]
@@ -48,7 +48,7 @@ class Hello(Message, tag="hello"):
 
 
 class Act(Message, tag="act"):
-    """A decision: `ply` is its index in the game, `action` the number of the action or its word in the notation."""
+    """A decision. `ply` is its index in the game, and `action` is a number or a word of the notation."""
 
     ply: _Whole
     action: _Whole | _Word
@@ -67,7 +67,7 @@ class SetPace(Message):
 
 
 class Step(Message):
-    """A request to take decision `ply`, an agent's or a forced one, at once."""
+    """A request to take decision `ply`, which must be forced or an agent's, at once."""
 
     ply: _Whole
 
@@ -91,7 +91,7 @@ class Named(Message):
 
 
 class Join(Named):
-    """A request to sit down, on the seat of an invitation or on an open seat."""
+    """A request to take a seat: the seat of an invitation, or an open seat."""
 
     invitation: _Word | None = None
     seat: _Whole | None = None
@@ -99,7 +99,7 @@ class Join(Named):
 
 
 class Invitation(Message):
-    """A request for facts about the seat of an invitation or, without one, about the open seats of a table."""
+    """A request for facts about the seat of an invitation or, without an invitation, the open seats of a table."""
 
     invitation: _Word | None = None
 
@@ -126,10 +126,10 @@ class RulesOrPosition(Message):
 
 
 class StudiedPosition(RulesOrPosition):
-    """A request for the choices of a position.
+    """A request for the legal actions in a position.
 
     The response includes the decisions of up to two `agents` and, if `values` is true, the chance to win after each
-    choice.
+    legal action.
     """
 
     values: bool = False
@@ -178,7 +178,7 @@ def read(content: bytes | str, schema: type[Schema]) -> Schema:
 
 
 def _refused(value: Any, error: str) -> Refused:
-    """Translate an error message of msgspec to `Refused`, such as "Expected `int`, got `str` - at `$.ply`"."""
+    """Translate an error message of msgspec, such as "Expected `int`, got `str` - at `$.ply`", to `Refused`."""
     reason, _, path = error.partition(" - at `$")
     field = path.strip(".`")
     if unset := re.search(r"(missing|unknown) .*`(.*)`", reason):
@@ -208,7 +208,7 @@ def check_pace(pace: float | None, only_agents: bool) -> None:
 
 
 def rules_and_position(body: RulesOrPosition) -> tuple[Rules, States | None]:
-    """Return the rules of a request, and its position, STATE (1,), or None."""
+    """Return the rules of a request, and its position, STATE (1,), or None if the request has only rules."""
     if body.position is None:
         given = {name: value for name, value in (body.rules or {}).items() if value is not None}
         try:
@@ -237,7 +237,7 @@ def _with_few_turns(rules: Rules, field: str) -> Rules:
 
 
 def parse_recorded(text: str) -> RecordedGame:
-    """Parse a recorded game. The text of a position becomes a game without decisions."""
+    """Parse the text of a recorded game, or of a position, which becomes a game without decisions."""
     try:
         if text.lstrip().startswith("["):
             recorded = parse_game(text)

@@ -1,4 +1,4 @@
-"""Value positions and grade decisions, as JSON: for help during a game, and for its review afterwards."""
+"""Value positions and grade decisions as JSON, for help during games and for reviews of finished games."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from wotd_env.web.table import Table, Viewer
 from wotd_env.web.views import Json
 
 _HINTS = 2
-_AT_ONCE = 2  # maximum number of running reviews: their threads slow down all other requests
+_AT_ONCE = 2  # maximum number of running reviews, because their threads slow down all other requests
 
 _log = logging.getLogger("wotd_env.web")
 
@@ -45,7 +45,7 @@ class Reviews:
         self._turn = asyncio.Semaphore(_AT_ONCE)
 
     async def __call__(self, work: Callable[[], Json]) -> bytes:
-        """Run a review, `work`, and return its result as JSON; raise Refused if too many wait or this one is late."""
+        """Run a review, `work`, and return its result as JSON; raise Refused if it is late or too many wait."""
         if len(self._unfinished) >= self._most:
             raise Refused(503, "too many games wait for their review; try again soon", wait=RETRY)
         running = quiet(asyncio.create_task(self._run(work)))
@@ -111,13 +111,13 @@ def chances(game: Game, state: States, equity: float, before: Sequence[float]) -
 
 
 class Helper:
-    """Asks the advisor for the values of positions of all tables, and waits at most `patience` seconds for each."""
+    """Asks the advisor for the values of positions at all tables. An answer may take at most `patience` seconds."""
 
     def __init__(self, patience: float) -> None:
         self._advise = Asked("the advisor", advise, patience)
 
     async def values(self, game: Game, state: States) -> Json:
-        """Return the chance to win after each legal action for the seat to act, and the source, as JSON."""
+        """Return the chance to win of the seat to act after each legal action, with the fields of `source`, as JSON."""
         try:
             advised: Advised = await self._advise(game.rules, state)
         except TimeoutError:

@@ -77,7 +77,7 @@ class Server:
 
     @contextlib.contextmanager
     def guesses(self, connection: HTTPConnection) -> Iterator[None]:
-        """Limit the rate of wrong keys and invitations. The limit does not apply to valid keys and invitations."""
+        """Limit the rate of requests with wrong keys or invitations. Requests with valid ones are not counted."""
         try:
             yield
         except Refused as refused:
@@ -93,7 +93,7 @@ def server_of(connection: HTTPConnection) -> Server:
 
 
 def address_of(connection: HTTPConnection) -> str:
-    """Return the IPv4 address or IPv6 network under which a request is counted (see `limits.client_of`)."""
+    """Return the name of the client that sent a request: an IPv4 address or IPv6 network (see `limits.client_of`)."""
     return client_of(connection.client.host if connection.client else "")
 
 
@@ -107,5 +107,5 @@ def _compile() -> None:
         actions += action.tolist()
         game.step(state, action)
     replay(parse_game(str(record_game(game.rules, actions, seed=0))), graded=True)
-    usual = game_of(Rules())  # compiles the learned value function, which the package has for these rules
+    usual = game_of(Rules())  # needs the learned value function, which is bundled for these rules
     advise(usual, usual.new(1, seed=0))

@@ -43,7 +43,7 @@ async def serve_socket(socket: WebSocket) -> None:
     server, address = server_of(socket), address_of(socket)
     limits = server.limits
     try:
-        await socket.accept()  # else pages cannot read the reason of a refusal
+        await socket.accept()  # otherwise pages cannot read the reason of a refusal
         if server.sockets.total() >= limits.sockets:
             raise Refused(503, f"{limits.sockets} sockets are open, which is the most")
         if server.sockets[address] >= limits.sockets_per_address:
@@ -138,7 +138,7 @@ async def _obey(client: _Client) -> None:
                 await socket.close(_TOO_FAST, "too many messages")
                 return
             if refused.status == 409:
-                client.changed.set()  # the message was based on an old view
+                client.changed.set()  # the client's view was out of date
 
 
 async def _push(client: _Client) -> None:

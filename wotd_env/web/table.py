@@ -56,10 +56,10 @@ class Table:
 
     id: str
     rules: Rules
-    begins: States | None  # first position of the first game, STATE (1,), or None for the usual one
+    begins: States | None  # first position of the first game, STATE (1,), or None for the usual start
     seats: list[Seat]
     help: bool  # whether all viewers see win chances, and players to act see hints
-    pace: float | None  # seconds before decisions of agents and forced decisions; None while paused
+    pace: float | None  # seconds before a decision of an agent or a forced decision; None while paused
     host: str  # digest of the host's key
     watch: str  # digest of the spectators' key
     resigned: tuple[int, int] | None = None  # number of the last resigned game, and its loser
@@ -70,7 +70,7 @@ class Table:
     listeners: set[asyncio.Event] = field(default_factory=set)  # events that are set after every change
     connected: Counter[str] = field(default_factory=Counter)  # open sockets by digest of the client's key
     _log: list[Json] = field(default_factory=list)
-    timer: asyncio.TimerHandle | None = None  # takes the next decision if no person takes it
+    timer: asyncio.TimerHandle | None = None  # takes the next decision if it is forced or an agent's
     advice: asyncio.Task[Any] | None = None  # its result is the `review.Advised` of the position
     stood: list[float] = field(default_factory=list)  # the seats' chances to win at the last valued position
 
@@ -156,7 +156,7 @@ class Table:
         return cls(table, rules, begins, seats, **{name: settings[name] for name in _STORED})
 
     def show(self, played: Played | None, number: int) -> None:
-        """Make a stored game the present game; None stands for the time before the first game.
+        """Make a stored game the present game, with its number; None with number 0 means that no game has started.
 
         Raise ValueError if the game contains an illegal position or action.
         """

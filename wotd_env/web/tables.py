@@ -31,7 +31,7 @@ from wotd_env.web.table import Seat, Table, Viewer
 
 _DAY = 86400  # seconds
 _LISTED = 50  # maximum length of the list of open tables
-_LISTED_PER_ADDRESS = 5  # maximum of one client, so that it cannot fill the list
+_LISTED_PER_ADDRESS = 5  # maximum entries of one client, which could fill the list otherwise
 _AGAIN = 5  # seconds before a failed write to disk is repeated
 _DAMAGE = AttributeError, KeyError, TypeError, ValueError, sqlite3.DatabaseError
 """Exceptions that damaged data on disk can cause."""
@@ -181,7 +181,7 @@ class Tables:
         self._take(table, action, None)
 
     def next_game(self, table: Table, viewer: Viewer, game: int) -> None:
-        """Start the next game if the present one has the number `game` and is over."""
+        """Start the next game; raise Refused unless the present game is over and has the number `game`."""
         if not viewer.seats and not viewer.host:
             raise Refused(403, "spectators cannot start a game")
         if table.status != "over" or game != table.number:
@@ -206,7 +206,7 @@ class Tables:
         self._change(table, pace=pace)
 
     def step(self, table: Table, viewer: Viewer, ply: int) -> None:
-        """Take decision `ply`, an agent's or a forced one, at once."""
+        """Take decision `ply`, which must be forced or an agent's, at once."""
         _check_host(viewer, "step through the game")
         _check_ply(table, ply)
         if not table.unattended:
@@ -219,7 +219,7 @@ class Tables:
         self._remove(table)
 
     def played(self, table: Table, number: int) -> RecordedGame:
-        """Return the game of a table with this number."""
+        """Return the game with this number at a table as a recorded game."""
         if number == table.number and number:
             return table.recorded()
         return table_at(self._store, table, number).recorded()
@@ -251,11 +251,11 @@ class Tables:
             state = table.begins.copy()
         elif table.number and table.rules.start == "loser":
             state = table.state.copy()
-            state["rng"] = seed  # decides ties; `reset(seed=...)` would not know the loser
+            state["rng"] = seed  # decides between tied losers; `reset(seed=...)` would ignore the last game
             game.reset(state, roll=False, starting_player=table.loser)
         else:
             state = game.reset(1, seed=seed, roll=False)
-            rounds = game.roll_off(seed).tolist()  # faces -1: the seat does not roll
+            rounds = game.roll_off(seed).tolist()  # faces of -1: the seat does not roll in this round
             roll_off = [[dice if min(dice) >= 0 else None for dice in seats] for seats in rounds] or None
         state["rng"] = self.random()  # `seed` is no secret: the roll-off, which players see, depends on it
         game.roll(state)
@@ -303,7 +303,7 @@ class Tables:
             self._later(table, table.pace)
 
     def _later(self, table: Table, seconds: float) -> None:
-        """Take the next decision after some seconds, unless the table changes before."""
+        """Take the next decision after some seconds, unless the table changes before then."""
         table.stop_timer()
         number, ply = table.number, table.ply
 
@@ -315,7 +315,7 @@ class Tables:
         table.timer = asyncio.get_running_loop().call_later(seconds, begin)
 
     async def _decide(self, table: Table, number: int, ply: int) -> None:
-        """Take decision `ply` of game `number`, an agent's or a forced one, unless it has been taken meanwhile."""
+        """Take decision `ply` of game `number` if it is forced or an agent's, unless it has been taken meanwhile."""
 
         def due() -> bool:
             same = (table.number, table.ply) == (number, ply)
@@ -348,9 +348,10 @@ class Tables:
             raise Refused(400, why, field)
 
     def _find_room(self, by: str) -> Table | None:
-        """Return the table to remove before the client `by` sets up a new one, or None; raise Refused without room.
+        """Return the table to remove before client `by` sets up a new one, or None; raise Refused if there is no room.
 
-        The removed table has no open socket. Its last change is `Limits.days` days ago, or a day if the server is full.
+        The removed table has no open socket. Its last change is at least `Limits.days` days ago, or one day ago if the
+        server is full.
         """
         most = self._limits.tables_per_address
         if sum(table.by == by for table in self.by_name.values()) >= most:
