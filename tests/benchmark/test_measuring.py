@@ -179,8 +179,8 @@ def test_the_command_measures_prints_and_writes(tmp_path, measured):
     ("format", "expected"),
     [
         ("table", "┃ measure"),
-        ("markdown", "| measure | greedy | random | difference |\n| --- | ---: | ---: | ---: |"),
-        ("latex", r"measure & greedy & random & difference \\"),
+        ("markdown", "| measure | greedy | random | first minus second |\n| --- | ---: | ---: | ---: |"),
+        ("latex", r"measure & greedy & random & first minus second \\"),
     ],
 )
 def test_the_command_compares_in_every_format(files, format, expected):

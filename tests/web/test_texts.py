@@ -85,7 +85,7 @@ def test_translations_contain_the_values(translated):
 
 
 def test_the_server_has_the_sentences_that_the_page_recognizes():
-    code = "".join(file.read_text() for file in [*WEB.glob("*.py"), WEB.parent / "analysis" / "advice.py"])
+    code = "".join(file.read_text() for file in [*WEB.glob("*.py"), WEB.parent / "analysis" / "equity.py"])
     code += (WEB.parent / "analysis" / "equity.py").read_text() + (WEB / "demo" / "main.js").read_text()
     sentences = load("de")["server"]
     assert len(sentences) > 20
