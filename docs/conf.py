@@ -32,12 +32,12 @@ html_css_files = ["print.css"]
 
 myst_heading_anchors = 3  # anchors of headings, as GitHub generates them
 suppress_warnings = ["mystnb.unknown_mime_type"]
-nb_execution_mode = "cache"  # notebooks have no outputs; changed notebooks run
+nb_execution_mode = "cache"  # notebooks are stored without outputs; only changed ones are executed
 nb_execution_cache_path = str(ROOT / "docs" / "_build" / ".notebooks")
 nb_execution_timeout = 600
 nb_execution_raise_on_error = True
 nb_execution_show_tb = True
-nb_output_stderr = "remove"  # for example, messages about compiled kernels
+nb_output_stderr = "remove"  # hide, for example, messages about compiled kernels
 
 autodoc_member_order = "bysource"
 autodoc_typehints = "description"
