@@ -35,7 +35,7 @@ def parse(arguments: Sequence[str], learners: dict[str, str] = LEARNERS) -> tupl
 
     Raises:
         CheckpointError: if the run to resume is missing or has another learner, or if a setting of this run names
-            code and the option of the setting is not repeated in `arguments`.
+            code and `arguments` does not repeat the option of this setting.
         SystemExit: for `--help` and for wrong arguments.
     """
     named = arguments[0] if arguments and not arguments[0].startswith("-") else None
@@ -133,7 +133,7 @@ def train(run: Run, console: Console) -> dict[str, Counts]:
             shown = len(run.curve)
             latest = run.curve[-len(run.references) :]
             wins = ", ".join(f"{row.opponent} {row.wins / row.games:.0%}" for row in latest)
-            done = latest[0].done  # can be before run.done: a resumed run first shows its last milestone
+            done = latest[0].done  # can be less than run.done if the run was resumed
             console.print(f"{done / run.total:4.0%}  {done:,} {run.unit}, wins: {wins}", soft_wrap=True)
 
     try:

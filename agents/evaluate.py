@@ -19,10 +19,10 @@ MEASURING = 1 << 63
 """Seed of the measurements at milestones. Training games have smaller seeds."""
 
 FINAL = MEASURING + (1 << 32)
-"""Seed of the final measurement. It gives new games, because the results at milestones may influence the settings."""
+"""Seed of the final measurement. It differs from `MEASURING`, because results at milestones may influence settings."""
 
 GRADED = 2000  # number of games against perfect play, to grade a finished run
-SMALL = 2  # a board without a table is solved, in seconds, if it has at most this many plain spaces
+SMALL = 2  # number of plain spaces of the largest board that is solved (in seconds) if its table is missing
 
 
 class Counts(NamedTuple):
@@ -89,7 +89,7 @@ def curve(rows: Iterable[Measurement], unit: str) -> str:
 
 def draw_curve(rows: Sequence[Measurement], unit: str, players: int) -> bytes:
     """Return a picture (PNG) of the learning curve: the shares of games won with their 95 % intervals."""
-    from matplotlib.figure import Figure  # takes most of a second to import
+    from matplotlib.figure import Figure  # this import takes most of a second
 
     figure = Figure((8, 4.5), layout="constrained")
     axes = figure.add_subplot(title="Strength in training", ylabel="games won against")

@@ -34,7 +34,7 @@ LARGE = 64  # integer tables with at least this many entries are stored in 16 bi
 
 
 class NetworkPolicy:
-    """Plays the legal action with the largest logit or, if `sample`, a legal action drawn from the softmax.
+    """Plays the legal action with the largest logit. If `sample` is true, it draws a legal action from the softmax.
 
     The network, such as `agents.layers.Network`, takes observations, float (N, D), in the encoding `encoding`. It
     returns a tuple whose first item is the logits, (N, A). Its attribute `rules` contains the rules that the network
@@ -77,8 +77,8 @@ def to_onnx(network: Any) -> bytes:
     """Return the content of an ONNX file with a network.
 
     The inputs are `observation`, int8 (N, D), and `action_mask`, int8 (N, A). The output is `logits`, float32 (N, A);
-    illegal actions have the smallest float32. N, the batch size, is dynamic. The metadata contain the rules and the
-    encoding.
+    the logit of an illegal action is the smallest float32 number. N, the batch size, is dynamic. The metadata contain
+    the rules and the encoding.
     """
     game = Game(network.rules)
     batch = th.export.Dim("batch")

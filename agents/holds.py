@@ -13,7 +13,7 @@ Powers (R12) add `POWER_ENDS` ends:
 The tiger (metal) adds a re-roll. This re-roll uses the power, so the ends that follow it have other values. An extra
 turn by rebirth (fire) is part of the value of an end.
 
-From the values of the ends the planner computes the exact value of every hold, in passes over the 252 rolls and the 462
+The planner computes the exact value of every hold from the values of the ends, in passes over the 252 rolls and the 462
 sets of kept dice (keeps). The value of a hold is the expected value of the end that optimal play reaches. So its
 derivative with respect to the value of an end is the probability that optimal play reaches this end.
 """
@@ -70,7 +70,7 @@ def _moves() -> NDArray[np.int64]:
 
 
 def _others(powers: bool) -> NDArray[np.int64]:
-    """Return the ends that each roll reaches by swaps and, if `powers`, by powers, int64 (252, k), padded with -1."""
+    """Return the ends that each roll reaches by swaps, and (if `powers`) by powers: int64 (252, k), padded with -1."""
     offers: list[list[int]] = []
     for roll, counts in enumerate(COUNTS[:NUM_ROLLS].tolist()):
         dragons, paths = counts[DRAGON], [path for path in range(PATHS) if counts[path]]
@@ -143,7 +143,7 @@ def _stops(ends: th.Tensor) -> th.Tensor:
 
 
 def _means(rolls: th.Tensor) -> th.Tensor:
-    """Return the values of all keeps, (N, 462), by averaging roll values, (N, 252), over one die at a time."""
+    """Return the values (N, 462) of all keeps: means of the roll values `rolls` (N, 252), over one die at a time."""
     parts = [rolls]
     for size in range(DICE - 1, -1, -1):
         more = MORE[SIZES[size] - NUM_ROLLS].astype(np.int64) - SIZES[size + 1][0]
@@ -182,12 +182,12 @@ def _emit_after_moves(builder: Any, rows: list[Any]) -> Any:
 
 
 after_moves = row_operation(_emit_after_moves)
-"""Kernel `after_moves(rows, out, (a, b, c))`: write max(a, b), or c for positions in which a is impossible."""
+"""Kernel `after_moves(rows, out, (a, b, c))`: write max(a, b). Write c for positions in which a is impossible."""
 
 
 @kernel
 def stop(ends: Any, after: Any, first: Any, lanes: Any, work: Any) -> None:
-    """Write the value of stopping with each roll to `work`, for `lanes` positions from `first`, by `ends[:, after]`."""
+    """Write the value of stopping with each roll to `work`, from end values `ends[first : first + lanes, after]`."""
     for lane in range(lanes):
         for end in range(ends.shape[2]):
             work[FIRST_END + end, lane] = ends[first + lane, after, end]
@@ -250,10 +250,10 @@ def value_holds(ends: Any, roll: Any, rerolls: Any, work: Any, out: Any) -> None
 
 @kernel
 def credit_ends(ends: Any, roll: Any, rerolls: Any, gradient: Any, work: Any, out: Any) -> None:
-    """Write the gradients of `ends` to `out`, of the same shape, given the gradients of the holds, (N, 32)."""
+    """Write the gradients of `ends` to `out`, given `gradient`, (N, 32), the gradients of the values of the holds."""
     tiger = ends.shape[1] - 1
     n = out.shape[0]
-    # `mass` and `stopped` are gradients: of the values of the keeps, and of the values of stopping with each roll.
+    # `mass` is the gradient of the values of the keeps; `stopped` is that of the values of stopping with each roll.
     mass = np.zeros(NUM_KEEPS, np.float32)
     stopped = np.zeros(NUM_ROLLS, np.float32)
     # `means` and `bests` are the values of the keeps before and after a call of `best`. Their first index is the
@@ -295,7 +295,7 @@ def credit_ends(ends: Any, roll: Any, rerolls: Any, gradient: Any, work: Any, ou
 
 @kernel
 def follow(mass: Any, means: Any, bests: Any, stopped: Any) -> None:
-    """Move the mass of each roll to the roll's best keep or, if stopping is best, to its entry in `stopped`, (252,)."""
+    """Move the mass of each roll to its best keep. If stopping is best, move it to the roll's entry in `stopped`."""
     for r in range(NUM_ROLLS):
         flow = mass[r]
         mass[r] = 0

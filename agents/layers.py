@@ -117,9 +117,9 @@ class Afterstates(nn.Module):
     ) -> tuple[tuple[th.Tensor, ...], tuple[th.Tensor, ...]]:
         """Return the values of the ends without and with the use of a power; without powers, the second tuple is empty.
 
-        Each tuple contains the values of moves by 1 to 5 dice on each path, (N, 5, 5), of swaps, (N, 5, pairs), of an
-        equilibrium, (N, 1), and of a pass, (N, 1). Impossible ends have values too. In the second tuple, a move to an
-        occupied space is a jump, and a fifth item, (N, 1), is the value of an equilibrium with jumps.
+        Each tuple has four items: the values of moves by 1 to 5 dice on each path (N, 5, 5), swaps (N, 5, pairs), an
+        equilibrium (N, 1) and a pass (N, 1). Impossible ends also have values. In the second tuple, a move to an
+        occupied space is a jump. Its fifth item is the value of an equilibrium with jumps (N, 1).
 
         Args:
             at: int64 (N, n, 5), the spaces of all pieces.
@@ -178,7 +178,7 @@ class Afterstates(nn.Module):
     def standings(self, changed: th.Tensor, free: th.Tensor) -> th.Tensor:
         """Return the index of the row for the standing at each end, int64 (N, E).
 
-        `changed`, int64 (N, C, n, 5), contains the spaces of all pieces after each change; `ends` describes `free`.
+        `changed`, int64 (N, C, n, 5), contains the spaces of all pieces after each change; for `free`, see `ends`.
         """
         points = (changed - self.plain).clamp(min=0).transpose(2, 3)
         score = self.ends(points, free)
@@ -314,7 +314,7 @@ class Network(nn.Module):
     One small network reads each path. The mean and the maximum of its outputs over the paths describe the game. Another
     small network scores the actions on each path. So a permutation of the elements permutes the logits.
 
-    The hidden layers have `width` units. `planned` adds the scores of `Planned`.
+    The hidden layers have `width` units. If `planned` is true, the scores of `Planned` are added to the logits.
     """
 
     def __init__(self, rules: Rules, width: int, planned: bool = False) -> None:
@@ -329,12 +329,12 @@ class Network(nn.Module):
         first, second = nn.Linear(3 * width, 2 * width), nn.Linear(2 * width, 2 * width)
         self.game = nn.Sequential(first, nn.ReLU(), second, nn.ReLU())
         self.path_back, self.game_back = nn.Linear(width, width), nn.Linear(2 * width, width)
-        # Each path has scores for numbers of kept dice, for three kinds of moves (plain, with dragons as wood, jump),
-        # and for swaps.
+        # Each path has scores for each number of kept dice, for three kinds of moves (plain, with dragons as wood,
+        # jump), and for swaps.
         self.path_parts = (COUNTS, 3, pairs(rules.players))
         self.path_out = nn.Linear(width, sum(self.path_parts))
-        # The game has scores for numbers of kept dragons, of all kept dice and of kept elements, and for the actions
-        # without a path.
+        # The other scores are for the number of kept dragons, of all kept dice and of different kept elements, and for
+        # the actions without a path.
         self.game_parts = (3 * COUNTS, PATHLESS)
         self.game_out = nn.Linear(2 * width, sum(self.game_parts))
         for last in (self.path_out, self.game_out):  # so that all actions are about equally likely at first

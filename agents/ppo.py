@@ -7,7 +7,7 @@ actions are expectations,
 
     A(s, a) = Q(s, a) - sum over b of old(b | s) Q(s, b),
 
-where old is the policy that plays. So PPO's objective with a KL penalty is exact, too. In a state s, this objective is
+where old is the policy that played the games. So PPO's objective with a KL penalty is also exact. In a state s, it is
 
     J(pi) = sum over a of pi(a | s) A(s, a) - beta KL(pi || old) + tau H(pi),
 
@@ -20,7 +20,7 @@ would learn slowly about actions that it rarely plays. A, beta and tau are in eq
 
 In an *update* the network plays all seats of its games (`play`), then takes gradient steps (`learn`). The critic plays
 and learns at the same time, in a second thread. Both threads use the critic from before the update, so equal settings
-give equal weights with any number of threads. Nothing from earlier runs is used, except with `--critic`.
+give equal weights with any number of threads. Only `--critic` uses results of earlier runs.
 """
 
 import dataclasses
@@ -113,7 +113,7 @@ class Decisions(NamedTuple):
 def play(
     network: Network, game: Game, state: States, critic: Value, steps: int, rng: np.random.Generator
 ) -> Decisions:
-    """Play `steps` decisions in each of G games, in place, and return these G * steps decisions.
+    """Play `steps` decisions in each of G games. Update `state` in place, and return the G * steps decisions.
 
     The network plays all seats; `rng` draws actions with the network's probabilities. Every game of `state`, STATE
     (G,), is at a decision. A finished game is followed by a new one.
@@ -131,7 +131,7 @@ def play(
 
 
 def best_policy(decisions: Decisions, beta: float, tau: float) -> th.Tensor:
-    """Return the policy m that maximizes J, float32 (N, actions).
+    """Return the policy m that maximizes J, as probabilities, float32 (N, actions).
 
     The equation uses Q instead of the advantage, because a constant per state does not change the softmax.
     """
@@ -185,9 +185,9 @@ class Run(runs.Run):
         th.manual_seed(settings.seed)
         self.network = Network(settings.rules, settings.width, settings.planned)
         self.optimizer = th.optim.Adam(self.network.parameters(), lr=settings.learning_rate, fused=True)
-        # The critic's games have the seeds from seed << 32 on. The network's games must have other seeds.
+        # The seeds of the critic's games start at seed << 32. The network's games must have other seeds.
         self.state = self.game.reset(settings.games, seed=(settings.seed << 32) + (1 << 31))
-        self.critic: td.Run | None = None  # its training run; None if this run learns no critic
+        self.critic: td.Run | None = None  # the critic's training run; None if this run learns no critic
         if settings.critic == "learn":
             self.critic = td.Run(critic_settings(settings))
         else:
@@ -195,7 +195,7 @@ class Run(runs.Run):
             self.given: Value = settings.policy("critic", Planner, what).value
 
     def update(self) -> dict[str, float]:
-        """Play and learn once, with a copy of the critic; at the same time the critic plays and learns."""
+        """Play and learn once with the critic from before the update. At the same time the critic plays and learns."""
         settings, done = self.settings, self.updates / self.settings.updates
         value = self.critic.value if self.critic else self.given
         critic_update = self.beside(self.critic.update if self.critic else dict)

@@ -58,7 +58,7 @@ class Stopped(Exception):
 class Run:
     """A training run. Each file in its folder is replaced atomically.
 
-    The subclass of a learner sets the class attributes and, in `__init__`, `network`, `optimizer` and `state`. It
+    The subclass of a learner sets the class attributes. Its `__init__` sets `network`, `optimizer` and `state`. It
     defines `update`, and overrides other methods as needed.
 
     Args:
@@ -147,7 +147,7 @@ class Run:
     # ------------------------------------------------------------------------------------------ starting, resuming
 
     def begin(self) -> Self:
-        """Make the run folder and write a first checkpoint; raise OSError if the folder is not empty or unwritable."""
+        """Make the run folder and save the run. Raise OSError if the folder has other files or is unwritable."""
         make_folder(self.folder)
         self.save()
         self.write_config()
@@ -155,9 +155,10 @@ class Run:
 
     @classmethod
     def read_settings(cls, folder: Path) -> Any:
-        """Return the settings of the run in a folder, to resume the run. A setting missing there has its default.
+        """Return the settings of the run in a folder, to resume the run. Settings missing there have their defaults.
 
-        Ask the user before you load a policy that the settings name, see `code_options`.
+        If a setting names a policy, get the user's consent before you load it, because loading can run code (see
+        `code_options`).
 
         Raises:
             CheckpointError: if the checkpoint cannot be used, or if its settings are not those of this learner.
@@ -247,7 +248,7 @@ class Run:
         return task
 
     def after_update(self, progress: Callable[[Any], None]) -> None:
-        """Measure and save at a milestone, save and stop if `stop` is set, then call `progress`.
+        """At a milestone, measure and save. If `stop` is set, save and stop. Otherwise call `progress`.
 
         Raise Stopped if `stop` is set, and OSError if a file cannot be written.
         """
@@ -298,7 +299,7 @@ class Run:
         return min(self.done, self.total) * int(self.settings.milestones) // self.total
 
     def measure(self, games: int, seed: int = MEASURING) -> dict[str, Counts]:
-        """Play at least `games` games against each reference; return the results by the reference's name."""
+        """Play at least `games` games against each reference; return a dict from its name to the results."""
         policy, opponents = self.policy(), self.references.items()
         return {name: measure(self.game, policy, opponent, games, seed) for name, opponent in opponents}
 

@@ -157,7 +157,7 @@ def make_model(settings: Settings, env: VecEnv) -> MaskablePPO:
         seed=settings.seed,
         device=number.device,
     )
-    # SB3 has called `env.seed(settings.seed)`. With its seeds, game i + 1 of seed s is game i of seed s + 1.
+    # Without the shift, game i + 1 of seed s would be game i of seed s + 1. SB3 has called `env.seed` with no shift.
     env.seed(settings.seed << 32)
     return model
 

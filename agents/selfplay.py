@@ -22,8 +22,8 @@ class SelfPlayVecEnv(SharedVecEnv):
     """N games, in each of which the learner has one seat.
 
     Observations are int8 (N, D), rewards float32 (N,), masks int8 (N, A). A truncated game (R16) counts as finished,
-    with the reward 0. Observations count down to the truncation, so a learner must not bootstrap at the end of a
-    truncated game.
+    with the reward 0. The observations show the turns left before the truncation, so a learner must not bootstrap at
+    the end of a truncated game.
 
     Args:
         game: the game.

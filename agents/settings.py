@@ -82,8 +82,8 @@ class Settings:
         """Load the policy that a setting names.
 
         Raises:
-            SettingError: if the policy cannot be loaded, cannot play the rules, or is not an instance of `kind`, which
-                the message describes by `what`.
+            SettingError: if the policy cannot be loaded, cannot play the rules, or is not an instance of `kind`.
+                In the message, `what` describes the policies of this kind.
         """
         try:
             policy = make_policy(getattr(self, name))

@@ -154,7 +154,7 @@ class Samples(NamedTuple):
 
 
 Play = Callable[[Game, States, LearnedValue, NDArray[np.bool_]], Turns]
-"""Plays one turn in every game, in place, as `play_turns` does."""
+"""Plays one turn in every game and updates the games in place, as `play_turns` does."""
 
 
 def self_play(
@@ -165,7 +165,7 @@ def self_play(
     td_lambda: float,
     play: Play = play_turns,
 ) -> Samples:
-    """Play T turns in each of N games, in place; return the positions before the turns, and their targets.
+    """Play T turns in each of N games. Update `state` in place; return the positions before the turns, with targets.
 
     Args:
         game: the rules.
@@ -190,7 +190,7 @@ def self_play(
     for t in range(turns - 2, -1, -1):
         # target(s) = plan(s) + lambda * (target(s') - value(s'))
         target[t] += td_lambda * continues[t] * (target[t + 1] - after[t])
-    # Convert expected rewards, from -1/(n-1) to 1, to chances to win, from 0 to 1, in seat order from the seat to act.
+    # Convert expected rewards (-1/(n-1) to 1) to chances to win (0 to 1). The seat to act comes first.
     from_player = (player[:, :, None] + np.arange(n)) % n
     chances = (np.take_along_axis(target, from_player, 2) * (n - 1) + 1) / n
     return Samples(th.from_numpy(active).flatten(0, 1), th.from_numpy(chances).flatten(0, 1))
@@ -199,10 +199,10 @@ def self_play(
 def play_slices(
     rules: Rules, state: States, value: LearnedValue, at_random: NDArray[np.bool_], td_lambda: float
 ) -> Samples:
-    """Play turns in all games on the connected Ray cluster, in place, and return the samples of `self_play`.
+    """Play turns in all games on the connected Ray cluster, and update `state` in place.
 
-    The nodes play slices of the games. A game does not depend on the slice in which it is played. If a node dies,
-    another node plays its slice again.
+    Return the same samples as `self_play`. The nodes play slices of the games. A game does not depend on the slice in
+    which it is played. If a node dies, another node plays its slice again.
     """
     import ray
 

@@ -1,4 +1,4 @@
-"""Measure the speed of this environment and of the installed other environments (`make bench`).
+"""Measure the speed of this environment and of other environments that are installed (`make bench`).
 
 Each case has its own process, and the measurements of all cases alternate. The results go to `benchmarks/results.json`,
 docs/results/speed.md and its plot. Ratios of the speeds of two cases are appended to `benchmarks/history.jsonl`. `make
@@ -107,8 +107,8 @@ def measure(cases: list[Case], seconds: float, repeats: int) -> dict[str, dict[s
     """Measure the cases in turn, `repeats` times each. Only one process works at a time.
 
     Returns:
-        For each case: its description, its decisions per second (median, minimum and maximum), and the median of the
-        environment alone.
+        For each case: its description, its decisions per second (median, minimum and maximum), and the median when
+        only the time in the environment counts.
     """
     samples: dict[str, list[tuple[float, float]]] = {case.name: [] for case in cases}
     with ExitStack() as stack:
@@ -120,7 +120,7 @@ def measure(cases: list[Case], seconds: float, repeats: int) -> dict[str, dict[s
                 samples[case.name].append(sample)
     rows = {}
     for case in cases:
-        rates, inside = zip(*samples[case.name][1:], strict=True)  # the first one compiles kernels
+        rates, inside = zip(*samples[case.name][1:], strict=True)  # the first sample includes compilation
         sizes = {"batch": case.batch, "players": case.players, "threads": case.threads}
         spread = {"median": statistics.median(rates), "least": min(rates), "most": max(rates)}
         rows[case.name] = {"what": case.what, **sizes, **spread, "inside": statistics.median(inside)}

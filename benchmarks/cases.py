@@ -1,6 +1,6 @@
-"""The measured cases, of this environment and of others, and the functions that return the loop of a case.
+"""The measured cases of this environment and of others, and the functions that return their loops.
 
-`wotd_env.cli.bench` has the loops of most interfaces of this environment. In every loop, decisions are uniformly
+For most interfaces of this environment, the loops are in `wotd_env.cli.bench`. In every loop, decisions are uniformly
 random. Each loop reads the observation and, if there is one, the action mask at every decision. A step is a decision of
 one game; resets do not count.
 """
@@ -29,7 +29,7 @@ from wotd_env.cli.bench import (
 
 
 def same_bytes(batch: int, players: int, threads: int) -> Chunk:
-    """Return a loop that only writes bytes, as many as a step of the loop `game` reads and writes."""
+    """Return a loop whose step only writes bytes: as many bytes as a step of the loop `game` reads and writes."""
     from wotd_env import STATE, Game, Rules
 
     game = Game(Rules(players=players))

@@ -148,7 +148,7 @@ def train(updates: int = 3000, seed: int = 0, evaluation_games: int = 500) -> Ne
 
 
 def win_rate(network: Network, opponent: str, games: int) -> float:
-    """Return the win rate of the network's most likely actions, in a random seat against a named policy."""
+    """Return the network's win rate against a named policy. It plays its most likely actions in a random seat."""
     name = "wotd_env:wotd_env/WayOfTheDragon-v0"
     envs = gymnasium.make_vec(name, num_envs=games, opponents=opponent, encoding=ENCODING)
     observation, info = envs.reset(seed=1 << 40)

@@ -25,7 +25,7 @@ CHUNK = 32
 
 
 def heuristic(game: Game, state: Array, seat: Array) -> Array:
-    """Return the lead of `seat[i]` over the best other seat in each position `state[i]`, in spaces, (N,).
+    """Return leads in spaces, (N,): in position `state[i]`, the lead of seat `seat[i]` over the best other seat.
 
     In a finished game, return 1,000 times the seat's reward instead.
     """
@@ -109,7 +109,7 @@ class Expectimax:
             roots = state[games]
             roots["rng"] = np.arange(len(roots))
             decision, action, value = action_values(explicit, roots, roots)
-            order = np.lexsort((action, -value, decision))  # by decision; in a decision, by falling value
+            order = np.lexsort((action, -value, decision))  # sort by decision, then by falling value
             actions[games] = action[order[np.searchsorted(decision, np.arange(len(roots)))]]
         return actions
 

@@ -29,7 +29,8 @@ def train(
 ) -> Any:
     """Train a network on `decisions` decisions of all seats, print its progress, and return the algorithm.
 
-    The games run in `runners` processes on any node, or in this process if 0. Each update uses `rollout` decisions.
+    The games run in `runners` processes on any node. If `runners` is 0, they run in this process. Each update uses
+    `rollout` decisions.
     """
     register_env("wotd", multi_agent_env)
     config = (

@@ -42,7 +42,7 @@ EQUILIBRIUM, SWAP, PASS, NONE = 25, 26, 31, 32
 
 
 def ends_of(roll: list[int]) -> list[int]:
-    """Return the ends that a roll may allow, as indices in ENDS or NONE: five moves, five swaps and the pass."""
+    """Return indices in ENDS: for each of five moves, five swaps and the pass, the index, or NONE if impossible."""
     moves = [5 * e + roll.count(e) - 1 if e in roll else NONE for e in range(5)]
     if roll == [0, 1, 2, 3, 4]:
         moves = [EQUILIBRIUM, *[NONE] * 4]
@@ -95,7 +95,7 @@ def plan(network: nn.Module, state: np.ndarray) -> Plan:
     last = values[:, ALLOWED]
     last[last[:, :, :5].max(2) > -np.inf, 10] = -np.inf  # a pass is legal only if no move is legal
     one = last.max(2) @ CHANCE  # values of the keeps before the last roll: means over the rolls
-    two = one[:, HOLDS].max(2) @ CHANCE  # one roll earlier: the mean value of the best holds
+    two = one[:, HOLDS].max(2) @ CHANCE  # before the last two rolls: means of the values of the best holds
     before = two[:, HOLDS].max(2) @ CHANCE[:, 0]
     return Plan(ends.reshape(len(state), -1), last, np.array([one, two]), before)
 
@@ -110,7 +110,7 @@ def choose(network: nn.Module, state: np.ndarray) -> np.ndarray:
 
 
 def win_rate(network: nn.Module, opponent: str, games: int) -> float:
-    """Plan with the network in a random seat against a named policy, and return the share of games won."""
+    """Play planned turns in a random seat against a named policy, and return the share of games won."""
     envs: Any = gymnasium.make_vec("wotd_env:wotd_env/WayOfTheDragon-v0", num_envs=games, opponents=opponent)
     envs.reset(seed=1 << 40)
     won, running = np.zeros(games, np.bool_), np.ones(games, np.bool_)

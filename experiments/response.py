@@ -93,15 +93,15 @@ def against(
 
 
 def sample_turns(game: Game, state: States, value: Value, policy: Policy, rng: np.random.Generator) -> Turns:
-    """Play one turn of a policy in every game, STATE (N,), in place.
+    """Play one turn of a policy in every game, and update `state`, STATE (N,), in place.
 
     Each game starts before the first roll of a turn, and stops before the first roll of the next turn or at the end of
     the game. `value` returns the values of afterstates, which must add up to zero over the seats. An illegal action of
     the policy raises IllegalActionError.
 
     Returns:
-        The values of all seats, float32 (N, n): `after` at the ends of the turns, and `before`, which is `after` minus
-        the luck of the dice in the turns.
+        The values of all seats, float32 (N, n), in two arrays: `after` contains the values at the ends of the turns.
+        `before` is `after` minus the luck of the dice in the turns.
     """
     single = Game(game.rules, skip_forced=False, num_threads=game.num_threads)
     turn, player = state["turn"].copy(), state["player"].astype(np.int64)

@@ -65,7 +65,7 @@ def rolled_out_table() -> str:
 
 
 def noise(positions: benchmark.Positions, draws: int = 1000) -> NDArray[np.float64]:
-    """Return the regret (M,) of each estimated best action, averaged over `draws` new estimates of all equities."""
+    """Return the mean regret (M,) of each estimated best action, when all equities are estimated `draws` more times."""
     rng, total = np.random.default_rng(0), np.zeros(len(positions.game))
     best = np.nanargmax(positions.equity, 1)
     for _ in range(draws):

@@ -165,7 +165,7 @@ def faults(name: str) -> Iterator[str]:
 
 
 def check(result: Result, track: Track, seed: int) -> None:
-    """Raise ValueError if a result breaks the protocol, or if its regrets are not those of its actions."""
+    """Raise ValueError if a result breaks the protocol, or if its regrets do not follow from its actions."""
     again = "measure it again"
     for field, value in {"seed": seed, "rules": Rules(), "size": track.size, "games": track.games}.items():
         if (found := getattr(result, field)) != value:

@@ -29,7 +29,7 @@ def write(names: list[str]) -> None:
 
 
 def measures(result: Result, track: Track) -> dict[str, tuple[float, float]]:
-    """Return the columns of a result by name: for each column, a value and half the width of its interval.
+    """Return a dict from the name of each column of a result to its value and half the width of its interval.
 
     The first column is the mean regret in thousandths. For two players, each reference adds a column with the win share
     in percent. Each larger number of players adds one column: the mean win share minus the equal share, in percent.
@@ -93,7 +93,7 @@ def rows(names: list[str]) -> list[Row]:
 
 
 def tables(rows: list[Row]) -> str:
-    """Return a table of entries for each track that has any."""
+    """Return a table of entries for each track that has entries."""
     shown = []
     for track, of_track in groupby(rows, lambda row: row.entry.track):
         found = list(of_track)

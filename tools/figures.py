@@ -1,8 +1,9 @@
 """Write measured figures into the pages that quote them (`make docs-tables`).
 
 A figure is a measured number. It is measured in one place, and other pages quote it as `<!-- figure: NAME -->value<!--
-end -->`. The claims of README.md and docs/index.md are in the place `<!-- table: figures -->`. The sources are
-`benchmarks/results.json` (wall clock) and the pages docs/results/ladder.md and docs/results/perfect-play.md.
+end -->`. The claims of README.md and docs/index.md are in the place `<!-- table: figures -->`. The figures
+come from `benchmarks/results.json` (wall-clock times) and from the pages docs/results/ladder.md and
+docs/results/perfect-play.md.
 
 | name | value |
 | --- | --- |
@@ -55,7 +56,7 @@ def ladder(policy: str, opponent: str) -> str:
 
 
 def _table(page: str, place: str) -> list[dict[str, str]]:
-    """Return the rows of the first table of a page after the pattern `place`, as dicts from column to cell."""
+    """Return the rows of the first table after the pattern `place` in a page. A row is a dict from column to cell."""
     text = (pages.ROOT / "docs" / "results" / page).read_text()
     found = re.search(rf"{place}.*?\n((?:\|[^\n]*\n)+)", text, re.DOTALL)
     assert found, f"docs/results/{page} has no table after {place}"

@@ -40,7 +40,7 @@ class Findings:
         )
 
     def start(self) -> str:
-        """Return the bounds on the value of each seat at the start."""
+        """Return a table of the bounds on the value of each seat at the start."""
         starts, total = self.table.starts.items(), sum(self.table.starts.values())
         rows = [
             f"{name} | {value:+.4f} | {value - total:+.4f} | {share(value)} to {share(value - total)}"
@@ -50,13 +50,16 @@ class Findings:
         return pages.table(head, rows, right=(1, 2, 3))
 
     def grades(self) -> str:
-        """Return the guarantee regret of policies that play all seats."""
+        """Return a table of the guarantee regret of each policy, in games in which it plays all seats.
+
+        The guarantee regret is the best guarantee minus the guarantee after the action that the policy takes.
+        """
         rows = [[f"`{name}`", *self.grade(make_policy(name))] for name in GRADED]
         head = ["policy", "all decisions", *KINDS[:4], "sum over a game"]
         return pages.table(head, rows, right=range(1, 7))
 
     def grade(self, policy: Policy) -> list[str]:
-        """Return the mean guarantee regret per decision, per decision of each kind, and per seat in a game."""
+        """Return texts of the mean guarantee regret: per decision, per decision of each kind, per seat in a game."""
         game, state, rng = self.game, self.game.reset(GAMES, seed=0), np.random.default_rng(0)
         count, lost = np.zeros((2, GAMES, len(KINDS)))
         same = np.zeros((GAMES, 3), np.int64)
@@ -73,7 +76,7 @@ class Findings:
         return [*cells, f"{in_game.mean():.3f} ± {margin_of_error(in_game):.3f}"]
 
     def wins(self) -> str:
-        """Return the win shares of the player that maximizes its guarantee, against two players of another policy."""
+        """Return a table: the win shares of the player that maximizes its guarantee against two players of a policy."""
         rows = []
         for name in GRADED:
             shares = self.play(make_policy(name))
@@ -81,7 +84,7 @@ class Findings:
         return pages.table("opponents | share of wins of the cautious player", rows, right=(1,))
 
     def play(self, opponent: Policy) -> NDArray[np.float64]:
-        """Return the share of the win of `self.cautious` in each game, (GAMES,), against two players of a policy."""
+        """Return `self.cautious`'s share of the win in each game, (GAMES,), against two players of a policy."""
         game, state, rng = self.game, self.game.reset(GAMES, seed=1), np.random.default_rng(1)
         seat = np.arange(GAMES) % 3
         seats = (np.arange(3) != seat[:, None]).astype(np.int64)

@@ -38,7 +38,10 @@ class Findings:
                 self.pairs[spaces, *pair] = solve(rules)
 
     def edge(self, spaces: int, mine: int, theirs: int | None) -> float:
-        """Return the expected reward of color `mine`, averaged over seats, against `theirs`; None is no power."""
+        """Return the expected reward of color `mine` against color `theirs`, averaged over the seats.
+
+        If `theirs` is None, the opponent has no power.
+        """
         other = theirs if theirs is not None else next(color for color in range(len(Power)) if color != mine)
         table = self.pairs[spaces, min(mine, other), max(mine, other)]
         powers = 1 << mine, 0 if theirs is None else 1 << theirs
@@ -51,7 +54,7 @@ class Findings:
         return f"Measured on {date.today()} with version {__version__}; boards of {boards} plain spaces."
 
     def worth(self) -> str:
-        """Return the win share that each power adds against a player without a power."""
+        """Return a table of the win share that each power adds against a player without a power."""
         head = ["power", *(f"{spaces} plain space{'s' * (spaces != 1)}" for spaces in BOARDS)]
         rows = [
             [name, *(f"{50 * self.edge(spaces, color, None):+.1f}" for spaces in BOARDS)]
@@ -60,7 +63,7 @@ class Findings:
         return pages.table(head, rows, right=range(1, len(head)))
 
     def pairings(self) -> str:
-        """Return the share of wins of each color against each other color on the largest board."""
+        """Return a table of the win share of each color against each other color on the largest board."""
         rows = [[name] for name in NAMES]
         for mine, theirs in product(range(len(Power)), repeat=2):
             share = "" if mine == theirs else f"{50 + 50 * self.edge(BOARDS[-1], mine, theirs):.1f}"
@@ -68,7 +71,7 @@ class Findings:
         return pages.table(["win share of the row, %", *ELEMENTS], rows, right=range(1, len(Power) + 1))
 
     def first(self) -> str:
-        """Return the win share of the starting player without powers and with `powers="any"`."""
+        """Return a table of the win share of the starting player, without powers and with `powers="any"`."""
         rows = []
         for spaces in BOARDS:
             table = self.any[spaces]
@@ -77,7 +80,7 @@ class Findings:
         return pages.table('plain spaces | no powers | `powers="any"`', rows, right=range(3))
 
     def immunity(self) -> str:
-        """Return the values of the start with and without immunity, in games without powers."""
+        """Return a table of the start's value with and without immunity, in games without powers."""
         rows = []
         for spaces in BOARDS:
             basic, table = float(self.any[spaces].value(START, START, (0, 0))[0]), self.immune[spaces]
@@ -86,7 +89,7 @@ class Findings:
         return pages.table(head, rows, right=range(4))
 
     def use(self) -> str:
-        """Return when perfect players use each power on the largest board."""
+        """Return a table of the times at which perfect players use each power on the largest board."""
         times: dict[int, list[float]] = {color: [] for color in range(len(Power))}
         for (spaces, *pair), table in self.pairs.items():
             if spaces == BOARDS[-1]:
@@ -102,7 +105,7 @@ class Findings:
         return pages.table(head, rows, right=range(1, 5))
 
     def grades(self) -> str:
-        """Return the grades of policies on the largest board, with `powers="any"`."""
+        """Return a table of the grades of policies on the largest board, with `powers="any"`."""
         rows = []
         for name in GRADED:
             table = self.any[BOARDS[-1]]
@@ -123,7 +126,7 @@ def solve(rules: Rules) -> solver.Table:
 
 
 def times_of_use(table: solver.Table, games: int) -> NDArray[np.float64]:
-    """Return the share of turns before each seat uses its power, (games, 2), in perfect play; nan if unused."""
+    """Return the share of a perfect game that passes before each seat uses its power, (games, 2); nan if unused."""
     game, oracle = Game(table.rules), make_policy(f"oracle:{table.file}")
     state, rng = game.reset(games, seed=0), np.random.default_rng(0)
     same, turns = np.zeros((games, 2), np.int64), np.zeros((2, games))

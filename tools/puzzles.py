@@ -83,7 +83,7 @@ def decisions(game: Game, games: int, rng: np.random.Generator) -> States:
 
 
 def kind_of(rules: Rules, record: np.void, legal: NDArray[np.int64]) -> str | None:
-    """Return the kind of a decision, or None if it makes no puzzle."""
+    """Return the kind of a decision, or None if it is not suitable for a puzzle."""
     moves, powers = record["phase"] == Phase.MOVE, rules.powers != "none"
     if powers:
         uses = any(power_of(action) is not None for action in legal.tolist())

@@ -88,7 +88,7 @@ class Findings:
         )
 
     def boards(self) -> str:
-        """Return the size, the processor time and the value of every board."""
+        """Return a table of the size, the processor time and the value of every board."""
         rows = []
         for spaces, table in self.tables.items():
             print(f"verify {table.file}")
@@ -104,7 +104,7 @@ class Findings:
         return pages.table(f"{head} | {starts}", rows)
 
     def precision(self) -> str:
-        """Return the differences between tables in single precision and solutions in double precision."""
+        """Return a table of the errors of solved boards in single precision, compared with double precision."""
         rows = []
         for spaces in (0, 1, 2):
             board = board_of(spaces)
@@ -123,7 +123,7 @@ class Findings:
         return pages.table(f"{head} | mean rounds of a block | most rounds of a block", rows)
 
     def holds(self) -> str:
-        """Return the dice that perfect players keep on the largest board."""
+        """Return a table of the dice that perfect players keep on the largest board."""
         perfect = self.perfect_games(self.largest.spaces)
         roll = np.array([keep_index(dice) for dice in perfect.states["dice"].tolist()])
         rows = []
@@ -144,7 +144,7 @@ class Findings:
         return pages.table(head, rows)
 
     def moves(self) -> str:
-        """Return the moves of perfect players on the largest board."""
+        """Return a table of the moves of perfect players on the largest board."""
         perfect = self.perfect_games(self.largest.spaces)
         here = perfect.states["phase"] == Phase.MOVE
         states, action = perfect.states[here], perfect.actions[here]
@@ -164,7 +164,7 @@ class Findings:
         return pages.table("best move | decisions | share", rows)
 
     def dragons(self) -> str:
-        """Return how often a swap is the best action on the largest board, by the spaces that the swap gains."""
+        """Return a table: how often a swap is best on the largest board, for each range of spaces that it gains."""
         perfect = self.perfect_games(self.largest.spaces)
         game = Game(Rules(spaces=self.largest.spaces), skip_forced=False)
         first = (perfect.states["phase"] == Phase.KEEP) & (perfect.states["rolls_left"] == 2)
@@ -196,7 +196,7 @@ class Findings:
         return pages.table(head, rows)
 
     def policies(self) -> str:
-        """Return the grades of policies on the smallest and the largest board."""
+        """Return a table of the grades of policies on the smallest and the largest board."""
         rows = []
         for table in (self.tables[0], self.largest):
             drawn, perfect = {}, f"oracle:{table.file}"
@@ -219,7 +219,7 @@ class Findings:
         return f"Graded on {date.today()}.\n\n{grades}"
 
     def exact(self) -> str:
-        """Return exact results of deterministic policies on the smallest boards."""
+        """Return a table of exact results of deterministic policies on the smallest boards."""
         rows = []
         for spaces, name in EVALUATED:
             print(f"evaluate {name} on {spaces} plain spaces")
@@ -232,7 +232,7 @@ class Findings:
         return pages.table(f"{head} | reward against itself, moving first | exploitability", rows)
 
     def beyond(self) -> str:
-        """Return the sizes of games that this tool does not solve."""
+        """Return a table of the sizes of games that this tool does not solve."""
         per_position = self.largest.header["cpu_seconds"] / self.largest.board.positions
         of_powers = {', powers="any"': 4, ', powers="own", two colors': 7}
         boards = [(spaces, {"": 1}) for spaces in range(self.largest.spaces + 1, MAX_SPACES + 1)]

@@ -193,7 +193,7 @@ def commands() -> str:
         parts += [f"## wotd {name}", inspect.cleandoc(command.help), f"```sh\n{example}\n```"]
         rules = [parameter for parameter in command.params if _is_rule(parameter)]
         own = [each for each in command.params if not _is_rule(each) and each.name != "help"]
-        # List a rule with the command's own options if its default depends on the command.
+        # A rule whose default depends on the command is listed with the command's own options.
         own += [rule for rule in rules if isinstance(rule.show_default, str)]
         if own:
             parts.append(_options(own))

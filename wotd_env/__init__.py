@@ -26,7 +26,7 @@ __all__ = [
     "describe_action", "make_policy", "notation", "symmetry", "way_of_the_dragon_v0",
 ]  # fmt: skip
 
-# The entry points are strings: `make` imports the environments, and `import wotd_env` stays fast.
+# The entry points are strings, so that `import wotd_env` does not import the environments and stays fast.
 gymnasium.register(
     "wotd_env/WayOfTheDragon-v0",
     entry_point="wotd_env.envs.single:WayOfTheDragonEnv",

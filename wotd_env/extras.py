@@ -1,4 +1,4 @@
-"""Raise an error that names the extra to install if an optional dependency is missing."""
+"""The error for a missing optional dependency. It names the extra to install."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ from gymnasium.error import DependencyNotInstalled
 
 
 class MissingExtraError(ModuleNotFoundError, DependencyNotInstalled):
-    """Error for a missing package of an extra. Its base class DependencyNotInstalled is for Gymnasium's tools."""
+    """Error for a missing package of an extra. Gymnasium's tools expect the base class DependencyNotInstalled."""
 
 
 @contextmanager
 def needed_for(what: str, extra: str) -> Iterator[None]:
-    """Raise MissingExtraError if an import in the `with` block fails. `what` is a noun for the part that imports."""
+    """Raise MissingExtraError if an import in the `with` block fails. `what` is the name of the importing part."""
     try:
         yield
     except ImportError as error:

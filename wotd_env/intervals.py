@@ -12,9 +12,9 @@ Z = 1.959963984540054  # the quantile of the normal distribution at (1 + LEVEL) 
 
 
 def margin_of_error(sample: NDArray[np.floating]) -> float:
-    """Return half the width of the interval around the mean of independent values, (N,), with the normal approximation.
+    """Return half the width of the interval around the mean of `sample`, in the normal approximation.
 
-    For fewer than two values the result is infinite.
+    `sample` contains independent values, (N,). For fewer than two values the result is infinite.
     """
     if len(sample) < 2:
         return math.inf

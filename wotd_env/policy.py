@@ -19,7 +19,7 @@ class Policy(Protocol):
     """An object that chooses actions. A policy may also implement the other protocols of this module."""
 
     def act(self, game: Game, state: States, rng: np.random.Generator) -> NDArray[np.int64]:
-        """Choose an action for the seat to act in every game.
+        """In every game, choose an action for the seat to act.
 
         Args:
             game: the rules of the games.
@@ -35,7 +35,7 @@ class Policy(Protocol):
 
 @runtime_checkable
 class RulesBound(Protocol):
-    """A policy or value, such as a network, that fits only certain rules. The rules are checked before games begin."""
+    """A policy or value, such as a network, made for certain rules. The rules are checked before games begin."""
 
     def check_rules(self, rules: Rules) -> None:
         """Raise ValueError if the object does not fit `rules`. The error names both rules."""
@@ -54,7 +54,7 @@ class HasEquity(Protocol):
 
 @runtime_checkable
 class Fingerprinted(Protocol):
-    """A policy with a fingerprint of its version. The arena reuses stored games only if the fingerprint is equal."""
+    """A policy with a fingerprint of its version. The arena reuses stored games only if it is unchanged."""
 
     def fingerprint(self) -> str:
         """Return a text that changes whenever the policy may play differently, such as a digest of its weights."""
@@ -69,8 +69,8 @@ def check_plays(policy: Policy, rules: Rules) -> None:
 def check_made_for(name: str, own: Rules, rules: Rules) -> None:
     """Raise ValueError if an object made for the rules `own` does not fit games with `rules`.
 
-    The error contains both rules and `name`, the name of the object. Rules that differ only in the starting player, the
-    turn limit, or colors without effect do fit. An object made for random colors fits all colors.
+    The error contains both rules and `name`, the name of the object. The rules may differ in the starting player, the
+    turn limit, and colors without effect. An object made for random colors fits all colors.
     """
     essence, other = _essence(own), _essence(rules)
     if essence.colors == "random":
@@ -95,7 +95,7 @@ def seen_in(encoding: str, game: Game) -> Game:
 
 
 def ask(policy: Policy, game: Game, state: States, rng: np.random.Generator) -> NDArray[np.int64]:
-    """Return the actions that a policy chooses, int64 (N,), without a check that they are legal.
+    """Return the actions that a policy chooses, int64 (N,). Do not check that they are legal.
 
     The policy gets a copy of the games, in which 64 bits from `rng` replace each random stream. So the policy can
     neither know the future dice nor change a game.
@@ -117,7 +117,7 @@ def play_out(
     seats: NDArray[np.integer],
     choose: Callable[[int, NDArray[np.int64]], NDArray[np.int64]],
 ) -> Iterator[NDArray[np.int64]]:
-    """Play games to their ends, in place. Before every step, yield the actions that are about to be taken.
+    """Play games to their ends, and update `state` in place. Before every step, yield the actions of the step.
 
     Args:
         game: the rules.
@@ -153,7 +153,7 @@ def play_policies(
     policies: Sequence[Policy],
     rng: np.random.Generator,
 ) -> Iterator[NDArray[np.int64]]:
-    """Play games between policies with `play_out`. `seats` has indices of `policies`; all policies draw from `rng`."""
+    """Play games between policies with `play_out`. `seats` has indices into `policies`. All policies use `rng`."""
     return play_out(
         game, state, seats, lambda player, games: ask(policies[player], game, take(state, games), rng)
     )

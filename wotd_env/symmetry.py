@@ -40,7 +40,7 @@ __all__ = [
 def permute_states(rules: Rules, states: States, permutation: ArrayLike) -> States:
     """Return the games with permuted paths and permuted elements on the dice, STATE (N,).
 
-    With immunity (R14) the colors of the seats are permuted too; otherwise the colors do not change. With
+    With immunity (R14) the colors of the seats are also permuted; otherwise they do not change. With
     `powers="own"` each power belongs to a color. So with immunity and `powers="own"` the permutation must not move the
     paths of the colors in play.
 
@@ -70,7 +70,7 @@ def permute_dice(dice: ArrayLike, permutation: ArrayLike) -> NDArray[np.int8]:
 def permute_actions(
     rules: Rules, states: States, actions: ArrayLike, permutation: ArrayLike
 ) -> NDArray[np.int64]:
-    """Return the actions of permuted games, int64 (N,), that correspond to `actions`, integers (N,).
+    """Return the corresponding actions in permuted games, int64 (N,). `actions` contains integers (N,).
 
     Legal actions stay legal. The number of a hold depends on the order of the dice, so a hold can have another number
     in a permuted game.
@@ -97,8 +97,8 @@ def permute_observations(
 ) -> NDArray[Any]:
     """Return the observations that the same seats make in permuted games.
 
-    `observations` and the result have the shape (N, D) and any type. The function does not check that the permutation
-    fits the colors in play, as `permute_states` does.
+    `observations` and the result have the shape (N, D) and any type. Unlike `permute_states`, this function does not
+    check that the permutation fits the colors in play.
     """
     described = parts(rules, check_choice("encoding", encoding, ENCODINGS))
     slices = layout(rules, encoding)
@@ -170,7 +170,10 @@ def _checked(rules: Rules, states: States, permutation: ArrayLike) -> NDArray[np
 
 
 def _moved(array: NDArray[Any], moved_to: NDArray[np.int64], axis: int) -> NDArray[Any]:
-    """Return a copy of an array (N, ...) in which index i along `axis` becomes `moved_to[game, i]`, int64 (N, k)."""
+    """Return a copy of `array` (N, ...) with moved entries.
+
+    In game g, entry i along `axis` moves to index `moved_to[g, i]`. `moved_to` is int64 (N, k).
+    """
     shape = [1] * array.ndim
     shape[0], shape[axis] = moved_to.shape
     moved = np.empty_like(array)
@@ -184,14 +187,14 @@ def _symbols(moved_to: NDArray[np.int64]) -> NDArray[np.int64]:
 
 
 def _renamed(names: NDArray[Any], moved_to: NDArray[np.int64]) -> NDArray[np.int64]:
-    """Return the new numbers of the paths, colors or symbols `names`, (N, k), in the permuted games."""
+    """Return the new numbers of paths, colors or symbols in permuted games. `names`, (N, k), has the old numbers."""
     return np.take_along_axis(moved_to, names.astype(np.int64), 1)
 
 
 def _permuted_actions(rules: Rules, states: States, moved_to: NDArray[np.int64]) -> NDArray[np.int64]:
     """Return the new number of every action in the permuted games, int64 (N, A)."""
     # If several holds keep the same faces, only the hold with the smallest number is legal. A stable sort does not
-    # change the order of equal dice, so the legal hold has the smallest number in the permuted games too.
+    # change the order of equal dice, so the legal hold also has the smallest number in the permuted games.
     new_index = np.argsort(np.argsort(_renamed(states["dice"], _symbols(moved_to)), 1, kind="stable"), 1)
     kept = np.arange(NUM_HOLDS)[:, None] >> np.arange(DICE) & 1
     holds = (kept << new_index[:, None]).sum(2)
@@ -204,7 +207,7 @@ def _permuted_actions(rules: Rules, states: States, moved_to: NDArray[np.int64])
 
 
 def _rows(name: str, values: ArrayLike, games: tuple[int, ...], width: int) -> NDArray[Any]:
-    """Return `values` as an array; raise ValueError unless its shape is right."""
+    """Return `values` as an array; raise ValueError unless its shape is `(*games, width)`."""
     given = np.asarray(values)
     if given.shape != (*games, width):
         raise ValueError(f"{name} must be an array {(*games, width)}, got {given.dtype} {given.shape}")

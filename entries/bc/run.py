@@ -1,4 +1,4 @@
-"""Enter behavior cloning, which learns from logged games."""
+"""The benchmark entry of behavior cloning, which learns from logged games."""
 
 from entries.offline import Learner
 

@@ -1,4 +1,4 @@
-"""Enter MARWIL, which learns from logged games."""
+"""The benchmark entry of MARWIL, which learns from logged games."""
 
 from entries.offline import Learner
 

@@ -1,4 +1,4 @@
-"""Enter the tree search `mcts` as an untrained reference."""
+"""The benchmark entry of the tree search `mcts`, an untrained reference."""
 
 from wotd_env.policies.mcts import Mcts
 

@@ -1,4 +1,4 @@
-"""Enter the tree search `mcts` with the learned value of `td` as a reference. The entry itself trains nothing."""
+"""The benchmark entry of the tree search `mcts` with the learned value of `td`. This reference trains nothing."""
 
 from wotd_env.policies.mcts import Mcts
 

@@ -1,4 +1,4 @@
-"""Enter the bundled policy `planner` as an untrained reference."""
+"""The benchmark entry of the bundled policy `planner`, an untrained reference."""
 
 from wotd_env import make_policy
 from wotd_env.policies import Policy

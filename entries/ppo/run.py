@@ -1,4 +1,4 @@
-"""Enter PPO by self-play, as `train.py` trains it."""
+"""The benchmark entry of PPO by self-play, the learner `ppo` of `train.py`."""
 
 from entries.learners import Learner
 

@@ -1,4 +1,4 @@
-"""Enter A2C of Stable-Baselines3, without masks."""
+"""The benchmark entry of A2C from Stable-Baselines3, without action masks."""
 
 from stable_baselines3 import A2C
 

@@ -1,4 +1,4 @@
-"""Enter DQN of Stable-Baselines3, without masks."""
+"""The benchmark entry of DQN from Stable-Baselines3, without action masks."""
 
 from stable_baselines3 import DQN
 

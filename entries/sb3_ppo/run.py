@@ -1,4 +1,4 @@
-"""Enter PPO of Stable-Baselines3, without masks."""
+"""The benchmark entry of PPO from Stable-Baselines3, without action masks."""
 
 from stable_baselines3 import PPO
 

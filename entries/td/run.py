@@ -1,4 +1,4 @@
-"""Enter the learner of `train.py td`."""
+"""The benchmark entry of TD(lambda), the learner `td` of `train.py`."""
 
 from entries.learners import Learner
 

@@ -1,4 +1,4 @@
-"""Enter the value learner of examples/td0.py, which plans its turns exactly."""
+"""The benchmark entry of the value learner of examples/td0.py, which plans its turns exactly."""
 
 from pathlib import Path
 

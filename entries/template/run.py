@@ -1,4 +1,4 @@
-"""Enter the actor-critic of examples/actor_critic_numpy.py. Copy this folder, and replace the agent with your own."""
+"""The benchmark entry of examples/actor_critic_numpy.py. For your own entry, copy this folder and replace the agent."""
 
 from pathlib import Path
 

@@ -4,9 +4,9 @@
     write("games.parquet", "wotd/planner-v0", "planner")
     minari.load_dataset("wotd/planner-v0")
 
-An episode is one game of one seat that the learner played. It contains the actions and rewards of this seat, and its
-observations and masks at its decisions and at the end of the game. All of them have the format of the environment
-`gymnasium.make("wotd_env:wotd_env/WayOfTheDragon-v0")`.
+An episode is one game, seen from one seat that the learner played. It contains the actions and rewards of this seat,
+and its observations and masks at its decisions and at the end of the game. All of them have the format of the
+environment `gymnasium.make("wotd_env:wotd_env/WayOfTheDragon-v0")`.
 """
 
 from __future__ import annotations
@@ -87,7 +87,7 @@ def write(file: str | Path, dataset_id: str, policy: str, encoding: str = "one_h
 
 
 def episodes(decisions: Decisions, policy: str, encoding: str = "one_hot") -> Iterator[EpisodeBuffer]:
-    """Yield the episodes of a policy: one for each game and each seat that the policy plays in it.
+    """Yield the episodes of a policy: one for each seat that the policy plays in each game.
 
     `decisions` must contain all decisions of each game, as the blocks of `wotd_env.recording.blocks` do.
     """

@@ -43,7 +43,7 @@ COLORS, START = "colors", "start"
 """Names of chance events before the first turn. The draw of the dead pieces on a path has the name of the path."""
 TO_PARAMETER = str.maketrans("=,", ":-")
 FROM_PARAMETER = str.maketrans(":-", "=,")
-"""OpenSpiel splits parameters at `=` and commas, so a position in a parameter has `:` for `=` and `-` for commas."""
+"""OpenSpiel splits parameters at `=` and commas, so a position in a parameter uses `:` and `-` instead."""
 
 _FIELDS: Any = STATE.fields
 PHASE_AT, PLAYER_AT = (_FIELDS[name][1] for name in ("phase", "player"))
@@ -52,7 +52,7 @@ DICE_AT = slice(_FIELDS["dice"][1], _FIELDS["dice"][1] + DICE)
 
 CHANCE, TERMINAL = int(pyspiel.PlayerId.CHANCE), int(pyspiel.PlayerId.TERMINAL)
 NOBODY = {int(Phase.CHANCE): CHANCE, int(Phase.OVER): TERMINAL}
-"""Phase in which no seat acts -> the number that OpenSpiel uses instead of a player."""
+"""Map from each phase in which no seat acts to the number that OpenSpiel uses instead of a player."""
 
 DEFAULTS = {field.name: field.default for field in fields(Rules)}
 PARAMETERS = {**DEFAULTS, "colors": "", "start": ROLLED_OFF, "position": "", "encoding": ENCODINGS[0]}
@@ -77,7 +77,7 @@ TYPE = pyspiel.GameType(
 class Outcomes(NamedTuple):
     """The outcomes of a chance node."""
 
-    listed: list[tuple[int, float]]  # (outcome, probability), ascending; cached: never change the list
+    listed: list[tuple[int, float]]  # (outcome, probability), by ascending outcome; cached: never change it
     numbers: frozenset[int]  # the outcomes without their probabilities
 
 
@@ -141,7 +141,10 @@ class WayOfTheDragonGame(pyspiel.Game):  # type: ignore[misc]  # pyspiel is unty
         return state
 
     def max_chance_nodes_in_history(self) -> int:
-        """Return an upper bound. No turn has more rolls than the largest possible number of decisions in a turn."""
+        """Return an upper bound for one game: the draws before the first turn, plus the largest number of decisions.
+
+        A turn never has more rolls than the largest possible number of decisions in a turn.
+        """
         return len(self.draws) + self.game.spec.max_decisions
 
     def make_py_observer(
@@ -321,7 +324,7 @@ class _Observer:
 
 
 def position(rules: Rules, state: States) -> str:
-    """Return a game, STATE (1,), as text for the parameter `position`: notation with `:` for `=` and `-` for commas."""
+    """Return the parameter `position` of a game, STATE (1,): notation with `:` and `-` instead of `=` and commas."""
     return notation.position(rules, state).translate(TO_PARAMETER)
 
 
@@ -337,7 +340,7 @@ def _rules(params: Mapping[str, Any]) -> Rules:
 
 @functools.cache
 def _rolls(faces: bytes) -> Outcomes:
-    """Return the rolls that are possible if the unrolled dice among `faces`, the dice of a record, are rolled."""
+    """Return the possible rolls after the unrolled dice are rolled. `faces` are the five dice of a record, as bytes."""
     keep = dice.keep_index(np.frombuffer(faces, np.int8).tolist())
     rolls, throws = np.unique(dice.rolls_after(keep), return_counts=True)
     return _listed(dict(zip(rolls.tolist(), throws.tolist(), strict=True)))
@@ -345,7 +348,7 @@ def _rolls(faces: bytes) -> Outcomes:
 
 @functools.cache
 def _dead_pieces(spaces: int, path: int, left: int) -> Outcomes:
-    """Return the layouts of dead pieces on a path if `left` pieces are left for this path and the later paths (R15).
+    """Return the layouts of dead pieces on a path. This path and the later paths together get `left` pieces (R15).
 
     All layouts of the whole board are equally probable. So the probability of a layout of one path is proportional to
     the number of layouts that remain possible on the later paths.
@@ -360,21 +363,21 @@ def _dead_pieces(spaces: int, path: int, left: int) -> Outcomes:
 
 
 def _listed(ways: dict[int, int]) -> Outcomes:
-    """Return the outcomes of `ways`, a dict outcome -> weight, with probabilities proportional to the weights."""
+    """Return outcomes with probabilities proportional to their weights. `ways` maps each outcome to its weight."""
     every = sum(ways.values())
     return Outcomes([(outcome, number / every) for outcome, number in ways.items()], frozenset(ways))
 
 
 @functools.lru_cache(1 << 14)
 def _numbers(actions: int, swaps: int) -> list[int]:
-    """Convert the bits of the legal actions to action numbers, ascending. The list is cached: never change it."""
+    """Convert the bits of the legal actions to a sorted list of action numbers. The list is cached: never change it."""
     every = int(actions) | int(swaps) << Action.FIRST_SWAP
     return [number for number in range(every.bit_length()) if every >> number & 1]
 
 
 @functools.cache
 def _colorings(players: int) -> list[tuple[int, ...]]:
-    """Return all assignments of colors to seats. Each tuple ends with the unused colors, ascending."""
+    """Return all assignments of colors to seats. Each tuple ends with the unused colors in ascending order."""
     return [
         chosen + tuple(color for color in range(MAX_PLAYERS) if color not in chosen)
         for chosen in itertools.permutations(range(MAX_PLAYERS), players)

@@ -3,7 +3,7 @@
     from wotd_env.adapters.ray import Cluster
     run(tournament, "games.sqlite", pool=Cluster(tournament, address="auto"))
 
-The results are the same as on one machine. If a node dies, another node plays the block again. Each node creates the
+The results are the same as on one machine. If a node dies, another node plays its block again. Each node creates the
 policies from their names, so the files and modules of the policies must have the same names on every node.
 """
 
@@ -62,7 +62,7 @@ class Cluster:
         return self
 
     def __exit__(self, *error: Any) -> None:
-        for reference in list(self._pending.values()):  # a copy: finished blocks leave the dict
+        for reference in list(self._pending.values()):  # a copy, because finished blocks leave the dict
             ray.cancel(reference, force=True)
         if self._ours:
             ray.shutdown()
@@ -107,9 +107,9 @@ def num_cpus() -> int:
 
 
 def _find(address: str) -> None:
-    """Connect to a cluster in a separate process; raise ConnectionError if the cluster does not answer.
+    """Raise ConnectionError if no cluster answers at the address. The attempt to connect runs in a separate process.
 
-    If the cluster does not answer, Ray retries until its process ends.
+    Without an answer, Ray retries until the process that called it ends.
     """
     code = "import sys, ray; ray.init(address=sys.argv[1], log_to_driver=False)"
     command = [sys.executable, "-c", code, address]

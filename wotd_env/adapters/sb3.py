@@ -45,7 +45,7 @@ class SharedVecEnv(VecEnv):
         """Do nothing: there is no window."""
 
     def get_attr(self, attr_name: str, indices: VecEnvIndices = None) -> list[Any]:
-        """Return a list that contains an attribute of `env` once for each environment."""
+        """Return a list with one entry for each environment. Every entry is the same attribute of `env`."""
         return [getattr(self.env, attr_name) for _ in self._get_indices(indices)]
 
     def set_attr(self, attr_name: str, value: Any, indices: VecEnvIndices = None) -> None:
@@ -65,7 +65,7 @@ class SharedVecEnv(VecEnv):
 
 
 class SB3VecEnv(SharedVecEnv):
-    """N games as a `VecEnv`, with the results of a `DummyVecEnv` over N environments but one compiled call per step.
+    """N games as a `VecEnv`: same results as a `DummyVecEnv` over N environments, but only one compiled call per step.
 
     The info of a game that ends contains `"episode"`, as with SB3's `Monitor`: `"r"` is the return, `"l"` is the number
     of the learner's decisions, and `"t"` is the time in seconds since the environment was made. The infos do not

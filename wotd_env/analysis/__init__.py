@@ -1,9 +1,9 @@
-"""Grade decisions, exactly in solved games of two players and with estimated values in all other games.
+"""Grade decisions: exactly in solved games of two players, with estimated values in all other games.
 
 The *equity* of an action is the expected reward of the seat to act if all seats play perfectly after the action. The
 reward of a win is 1. With two players, the reward of a loss is -1. The *regret* of an action is the equity of the best
-action minus the equity of this action. Regrets add up: with two players, the mean reward of a policy is its equity at
-the start of the game, minus its mean regret per game, plus the opponent's mean regret per game.
+action minus the equity of this action. Regrets add up. With two players, the mean reward of a policy is its equity at
+the start of the game, minus its mean regret per game, plus the opponent's.
 """
 
 from wotd_env.analysis.equity import (

@@ -65,7 +65,7 @@ def regret(game: Game, state: States, actions: ArrayLike, table: Table) -> NDArr
 
 
 def regret_of(analysis: Analysis, actions: NDArray[Any]) -> NDArray[np.float32]:
-    """Return the regret of legal actions (N,) in analyzed states, float32 (N,)."""
+    """Return the regret of one legal action in each analyzed state, float32 (N,). `actions` has the shape (N,)."""
     rows = np.arange(len(actions))
     best, chosen = analysis.actions[rows, analysis.best], analysis.actions[rows, actions]
     difference = np.zeros_like(best)  # stays 0 in a finished game
@@ -88,7 +88,7 @@ def define_errors(players: int) -> str:
 
 
 def kinds_of(rules: Rules) -> tuple[str, ...]:
-    """Return the kinds of decisions in games with these rules; tiger holds need a seat with the power of the tiger."""
+    """Return the kinds of decisions under these rules. Tiger holds occur only if a seat can have the tiger's power."""
     colors = rules.colors or ELEMENTS[: rules.players]
     holders = {"none": (), "own": ELEMENTS if colors == "random" else colors, "any": ELEMENTS}[rules.powers]
     return KINDS if ELEMENTS[Power.TIGER] in holders else KINDS[:-1]
@@ -121,8 +121,8 @@ class Advisor:
         source: the source of the equities in words.
         exact: True if the source is the exact solution and `max_turns` is at least the default. With a `table` of three
             players `exact` is False, because the equities are only lower bounds of the expected reward.
-        skipped: for each better source, the reason why the advisor does not use it. The reasons may contain paths of
-            files on this machine.
+        skipped: for each source that would be better than `source`, the reason why the advisor does not use it. The
+            reasons may contain paths of files on this machine.
 
     Raises:
         TypeError: if the table is not a Table.

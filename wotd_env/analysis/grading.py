@@ -25,7 +25,7 @@ from wotd_env.policy import Policy, check_plays, play_policies
 from wotd_env.solver import Table
 from wotd_env.solver.table import check_solvable, check_table
 
-STAGES = 10  #: number of stages of a game; in each stage the pieces of both players progress equally far
+STAGES = 10  #: number of stages of a game, each an equal part of the possible progress of all pieces
 WORST = 20  #: largest number of blunders in `Grades.worst`
 
 BLOCK = 4096  # games played side by side
@@ -38,7 +38,7 @@ class Grade(NamedTuple):
     decisions: int
     regret: float  #: mean regret of a decision
     regret_error: float
-    per_game: float  #: a seat's sum of regrets in a game, averaged over all games and graded seats
+    per_game: float  #: mean total regret of one graded seat in one game
     per_game_error: float
     errors: float  #: share of decisions with a regret of at least ERROR, including blunders
     blunders: float  #: share of decisions with a regret of at least BLUNDER
@@ -108,7 +108,7 @@ class Grades:
 
 
 def _known(value: Any) -> Any:
-    """Return a value for JSON: None for nan and infinity, which JSON lacks."""
+    """Return a value for JSON. JSON has no nan and no infinity, so both become None."""
     return None if isinstance(value, float) and not np.isfinite(value) else value
 
 
@@ -126,7 +126,7 @@ def grade(
     Args:
         policy: the policy to grade, or its name, see `make_policy`.
         table: the solution of the board to play on.
-        games: games to play, at most 10,000,000; the policy starts in every other game.
+        games: games to play, at most 10,000,000; the policy starts in every second game.
         seed: game i has the seed `seed + i`.
         opponent: the opponent; by default the policy plays itself, and the decisions of both seats are graded.
         progress: called after each block of games with the number of finished games and the number of all games.
@@ -150,10 +150,10 @@ def grade(
 
 
 class _Tally:
-    """Sums of the regrets of `players[0]` by game and kind of decision. Game i has the seed `seed + i`.
+    """Sums of the regrets of `players[0]` for each game and each kind of decision. Game i has the seed `seed + i`.
 
-    `players` are one or two policies. Of two policies, `players[0]` has seat i % 2 in game i; one policy has both
-    seats.
+    `players` contains one or two policies. With two policies, `players[0]` has seat i % 2 in game i. A single policy
+    has both seats.
     """
 
     def __init__(self, table: Table, players: Sequence[Policy], games: int, seed: int) -> None:
@@ -234,7 +234,7 @@ class _Tally:
 
 
 def picture(grades: dict[str, Grades], file: str | Path) -> None:
-    """Draw the regret of policies by kind of decision and by stage of the game. Equal grades give identical files.
+    """Draw the regret of policies per kind of decision and per stage of the game. Equal grades give identical files.
 
     Args:
         grades: a dict from the name of each policy to its grades.

@@ -49,7 +49,7 @@ class SeatReview(NamedTuple):
 
 
 class Review(NamedTuple):
-    """A recorded game of T decisions with notes, luck and the totals of each seat.
+    """The review of a recorded game of T decisions: notes, luck, and totals for each seat.
 
     The luck of a roll is the equity after the roll minus the mean equity over all outcomes of the roll.
     """

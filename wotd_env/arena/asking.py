@@ -1,4 +1,4 @@
-"""Ask policies for actions. Errors name the policy; a policy that raises or acts illegally forfeits the game."""
+"""Ask policies for actions: `Blamed` raises errors that name the policy, and `Asker` turns errors into forfeits."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ class BrokenPolicyError(RuntimeError):
 
 
 class Blamed:
-    """Wraps a policy; errors in its actions name the policy."""
+    """Wraps a policy, so that every error in its actions names the policy."""
 
     def __init__(self, name: str, policy: Policy) -> None:
         self.name, self._policy = name, policy
@@ -66,7 +66,7 @@ class Asker:
     policies: Sequence[Policy]
     generators: Sequence[np.random.Generator]
     fatal_calls: Mapping[int, str]  # number of a call that did not return in an earlier attempt -> reason
-    on_call: Callable[[int], None]  # gets the number of a call before the call, and 0 after the call
+    on_call: Callable[[int], None]  # called with a call's number before the call, and with 0 after it
     calls: int = 0
 
     def __call__(self, policy: int, state: States) -> tuple[NDArray[np.int64], dict[int, Failure]]:
@@ -75,7 +75,7 @@ class Asker:
         If the policy raises, it is asked again for each game separately.
 
         Returns:
-            The actions, int64 (N,), each legal or FORFEITED, and a dict: index of a forfeited game -> failure.
+            The actions, int64 (N,), and a dict: index of a forfeited game -> failure. An action is legal or FORFEITED.
         """
         self.calls += 1
         if self.calls in self.fatal_calls:
@@ -107,7 +107,7 @@ class Asker:
 
 def own_traceback(error: Exception | None) -> str:
     """Return the part of an error's traceback that is inside the policy, or "" if the policy did not raise it."""
-    callers = __file__, ask.__code__.co_filename  # their stack frames are outside the policy
+    callers = __file__, ask.__code__.co_filename  # files whose stack frames are outside the policy
     frame = error.__traceback__ if error else None
     while frame is not None and frame.tb_frame.f_code.co_filename in callers:
         frame = frame.tb_next

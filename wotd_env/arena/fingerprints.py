@@ -34,7 +34,7 @@ _log = logging.getLogger("wotd_env")
 def digests(
     tournament: Tournament, made: Mapping[str, Policy], given: Container[str] = (), trust: bool = False
 ) -> dict[str, str]:
-    """Return name -> digest for a tournament's policies and the policy that measures luck; see `policy_digest`."""
+    """Return the digest of each policy by name, also of the policy that measures luck; see `policy_digest`."""
     found = {name: policy_digest(name, made.get(name), name in given) for name in tournament.policies}
     if tournament.luck and tournament.luck not in found:
         found[tournament.luck] = policy_digest(tournament.luck, make_policy(tournament.luck, trust=trust))
@@ -94,7 +94,7 @@ def _state(name: str, policy: Policy) -> str:
 
 
 def _add_files(digest: hashlib._Hash, files: Iterable[Path]) -> None:
-    """Add the content of the existing files to a digest."""
+    """Add the content of each file to a digest; skip missing files."""
     for path in sorted({path for path in files if path.is_file()}):
         with path.open("rb") as file:
             digest.update(hashlib.file_digest(file, "sha256").digest())

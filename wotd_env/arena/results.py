@@ -98,13 +98,13 @@ def pool(means: Sequence[Mean]) -> Mean:
 def fit_ratings(
     policies: Sequence[str], counts: Iterable[Mapping[tuple[str, str], Floats]]
 ) -> dict[str, Estimate]:
-    """Fit Bradley-Terry strengths to paired comparisons, in Elo points with mean 0.
+    """Fit Bradley-Terry strengths to paired comparisons. The strengths are Elo points, and their mean is 0.
 
     With more than two players, each finishing order is split into pairs, and the fit estimates Plackett-Luce strengths.
     One drawn game is added for each pair of policies, so that the strength of an unbeaten policy is finite. The
     intervals come from the sandwich estimator, with duplicates as clusters.
 
-    `counts` contains one dict for each matchup, (policy, other policy) -> float64 (D, 2): for each of D duplicates, how
+    `counts` contains one dict for each matchup, (policy, other policy) -> float64 (D, 2). Row d is for duplicate d: how
     often the first policy finished ahead of the other policy, and how often behind it. The result maps each policy to
     its rating, best policy first.
     """
@@ -125,7 +125,7 @@ def fit_ratings(
     weight = (wins + wins.T) * expected * (1 - expected)
     information = np.diag(weight.sum(1)) - weight
     drawn = (0.5 - expected) ** 2
-    spread = np.diag(drawn.sum(1)) - drawn  # covariance of the score; includes only the drawn games so far
+    spread = np.diag(drawn.sum(1)) - drawn  # covariance of the score; the loop below adds the games
     for pairs in matchups:
         score = np.zeros((len(pairs[0][2]), k))
         for i, j, n in pairs:
@@ -205,7 +205,7 @@ class _MatchupGames:
         return _Part(int(here.any(2).sum()), int((self.forfeits & here).sum()), means)
 
     def ahead(self, one: str, other: str) -> Floats:
-        """Count per duplicate how often `one` finished ahead of and behind `other`, (D, 2); a tie counts half each."""
+        """Return how often `one` finished ahead of `other` and behind it, (D, 2); a tie adds 1/2 to both numbers."""
         first = np.where(self.sits == self.names.index(one), self.rank, np.nan)[:, :, :, None]
         second = np.where(self.sits == self.names.index(other), self.rank, np.nan)[:, :, None, :]
         ahead, behind, equal = (

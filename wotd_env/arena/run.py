@@ -145,7 +145,7 @@ class _Part:
         self.done = 0  # games in finished blocks
         self.total = tournament.duplicates * len(matchup)
         self._tournament, self._stopped = tournament, False
-        self._early: dict[int, PlayedBlock] = {}  # finished blocks that wait for a lower number
+        self._early: dict[int, PlayedBlock] = {}  # finished blocks that wait for a block with a lower number
 
     def add(self, i: int, played: PlayedBlock) -> None:
         """Add a finished block. The stopping rule reads blocks in order of their numbers, so it is deterministic."""

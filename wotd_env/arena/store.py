@@ -53,9 +53,9 @@ _log = logging.getLogger("wotd_env")
 class Store(AbstractContextManager["Store"]):
     """The stored blocks of a tournament. A file that is damaged or is not a tournament file raises ValueError.
 
-    A missing file is created. If `file` is None, the blocks are kept in memory, and `digests`, policy -> digest, is not
-    needed. With `fresh`, blocks in the file are ignored, and the first saved block replaces all stored blocks of the
-    tournament.
+    A missing file is created. If `file` is None, the blocks are kept in memory. Only a file needs `digests`, a dict,
+    policy -> digest. With `fresh`, blocks in the file are ignored, and the first saved block replaces all stored blocks
+    of the tournament.
     """
 
     def __init__(
@@ -84,7 +84,7 @@ class Store(AbstractContextManager["Store"]):
         self._connection.text_factory = lambda text: text.decode(errors="replace")
         try:
             with self._explained("read"):
-                # Read the tables before the PRAGMAs: another process may create both between these reads.
+                # Read the tables first: another process may create them and set the PRAGMAs between these reads.
                 (tables,) = self._connection.execute("SELECT count(*) FROM sqlite_master").fetchone()
                 (application,) = self._connection.execute("PRAGMA application_id").fetchone()
                 (version,) = self._connection.execute("PRAGMA user_version").fetchone()
@@ -101,7 +101,7 @@ class Store(AbstractContextManager["Store"]):
 
     @contextmanager
     def _explained(self, done: str) -> Iterator[None]:
-        """Turn SQLite's errors into errors that name the file and the cure."""
+        """Turn SQLite's errors into errors that name the file and a remedy."""
         try:
             yield
         except (sqlite3.Error, UnicodeDecodeError) as error:  # SQLite's messages can quote undecodable text
@@ -155,7 +155,7 @@ class Store(AbstractContextManager["Store"]):
             for statement in _SCHEMA.split(";"):
                 connection.execute(statement)
             connection.execute(f"PRAGMA application_id = {_APPLICATION}")
-            connection.execute(f"PRAGMA user_version = {_VERSION}")  # writes even if the file is prepared
+            connection.execute(f"PRAGMA user_version = {_VERSION}")  # a write, even if the value is the same
             connection.execute("INSERT OR IGNORE INTO setting (description) VALUES (?)", (self._description,))
 
     def save(self, block: Block, played: PlayedBlock) -> None:

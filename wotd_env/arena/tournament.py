@@ -120,7 +120,7 @@ class Tournament:
 
 
 def game_seed(seed: int, matchup: Matchup, duplicate: int) -> int:
-    """Return the 64-bit seed of a duplicate for `Game.reset`; each duplicate of each matchup has its own seed."""
+    """Return the 64-bit seed of all games of a duplicate. Each duplicate of each matchup has its own seed."""
     first = int(np.random.SeedSequence(_entropy(seed, matchup)).generate_state(1, np.uint64)[0])
     return (first + duplicate) % 2**64
 
@@ -136,7 +136,7 @@ def _entropy(seed: int, matchup: Matchup) -> list[int]:
 
 
 def seatings(duplicates: Sequence[int] | NDArray[np.int64], seats: int) -> NDArray[np.int8]:
-    """Return the policy in each seat as its index in the matchup, int8 [duplicate, game, seat].
+    """Return which policy is in each seat, as an index in the matchup, int8 [duplicate, game, seat].
 
     The games of a duplicate are the rotations of one seating order, so each policy has every seat once. The order
     changes from duplicate to duplicate, so the neighbors of a policy change too.
@@ -221,8 +221,8 @@ def play_block(
 
     If a policy raises, it is asked again for each game separately. A policy forfeits a game if it raises again, or if
     it returns an illegal action. A forfeited game ends at once: the forfeiting seat is last, and all other seats share
-    the win. A policy forfeits all games of a call in `fatal_calls`, see `Asker`. Policies in `untried` make their first
-    decision in this block. If such a policy fails in every game of its first call, BrokenPolicyError is raised.
+    the win. `fatal_calls` contains calls whose games are all forfeited, see `Asker`. Policies in `untried` make their
+    first decision in this block. If such a policy fails in every game of its first call, BrokenPolicyError is raised.
     """
     rules, matchup, n = tournament.rules, block.matchup, tournament.rules.players
     game = Game(rules)
@@ -281,7 +281,7 @@ def play_block(
 
 
 def _settle(game: Game, state: States, results: GameResults) -> None:
-    """Write ranks and shares of the win (R10); in a truncated game all seats are tied (R16)."""
+    """Write ranks and shares of the win (R10) to `results`; in a truncated game all seats are tied (R16)."""
     n = game.rules.players
     standing = np.empty((len(state), n), np.int64)
     _standings(state, game.config, standing)
@@ -314,7 +314,7 @@ def make_equity(policy: str, trust: bool = False) -> Equity:
 def luck(
     rules: Rules, equity: Equity, seed: int, shape: tuple[int, ...], moves: NDArray[np.int16]
 ) -> NDArray[np.float64]:
-    """Play the games of a block again, and return the luck of every seat in shares of the win, float64 [game, seat].
+    """Play the games of a block again. Return the luck of every seat, float64 [game, seat], in shares of the win.
 
     The luck of one seat is subtracted from the other seats in equal parts. `seed` is the seed of the first duplicate.
     `shape` contains the numbers of games and seats. `moves`, int16 [game, step], contains the actions, and -1 if a game
@@ -323,7 +323,7 @@ def luck(
     games, seats = shape
     game = Game(rules, skip_forced=False)  # so that every roll is visible
     state = np.repeat(game.reset(games // seats, seed=seed, roll=False), seats)
-    order = np.argsort(moves == -1, axis=1, kind="stable")  # each game's actions before its gaps
+    order = np.argsort(moves == -1, axis=1, kind="stable")  # each game's actions, before all -1
     actions = np.pad(np.take_along_axis(moves, order, 1), ((0, 0), (0, 1)), constant_values=-1)
     taken = np.zeros(games, np.int64)
     total = np.zeros(shape)

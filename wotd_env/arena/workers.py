@@ -24,7 +24,7 @@ from wotd_env.policies import make_policy
 from wotd_env.policy import Policy
 
 _STARTING = -1  # value of `Worker._current_call` until the process runs `_serve`
-_DEATHS = 3  # a block fails after this many deaths of its worker outside any policy
+_DEATHS = 3  # a block fails after its worker has died this many times outside calls of policies
 
 
 def make_policies(tournament: Tournament, given: Mapping[str, Policy], trust: bool) -> dict[str, Policy]:
@@ -94,7 +94,7 @@ class Processes(AbstractContextManager["Processes"]):
 
 
 class Worker:
-    """A process that plays one block at a time. If a policy hangs or ends the process, a new process replaces it.
+    """A process that plays one block at a time. If a policy hangs or ends the process, a new one is started.
 
     The process records the number of each policy call before the call. A call that takes too long, or ends the
     process twice, is fatal: the block is played again without this call, and the policy forfeits the games of the call.
@@ -155,7 +155,7 @@ class Worker:
     def _attempt(
         self, block: Block, fatal_calls: dict[int, str], untried: frozenset[str]
     ) -> PlayedBlock | Exception | tuple[int, str]:
-        """Return the played block, an error, or, if the process ended, (call, reason).
+        """Return the played block or the raised error; if the process ended, return (call, reason) instead.
 
         `call` is the number of the policy's call that ended the process, or 0 if no policy was being called.
         """

@@ -1,9 +1,10 @@
-"""Draw positions from games between players of many strengths, at most one of each kind and stage per game.
+"""Draw positions from games between players of many strengths.
 
-Every game draws its random numbers as integers from SplitMix64 with its own seed, as in the engine. So a game does not
-depend on the other games of its batch, and equal arguments give equal files. If the source is a table, the files are
-equal on all processors with fused multiply-add, such as x86-64-v3. If the source is a learned value, the files are
-equal only on processors of the same kind, because other kinds round sums differently.
+Each game gives at most one position for each kind of decision and each stage. Every game has its own seed, and draws
+its random numbers as integers from SplitMix64, as the engine does. So a game does not depend on the other games of its
+batch, and equal arguments give equal files. If the source of the equities is a table, the files are equal on all
+processors with fused multiply-add, such as x86-64-v3. If the source is a learned value, the files are equal only on
+processors of the same kind, because other kinds round sums differently.
 
 If the source is a learned value, rollouts estimate the equity of every action. In a rollout, every seat plans each of
 its turns exactly with the learned value, as the policy `td` does. The estimate is the mean of the luck-adjusted results
@@ -48,18 +49,19 @@ from wotd_env.solver.table import check_table
 
 _MISTAKES = {"random": (0,), "greedy": (0, 4), "planner": (0, 2), "strongest": (0, 1, 4)}
 ROSTER = tuple((name, mistakes) for name, each in _MISTAKES.items() for mistakes in each)
-"""The players as (policy, number of random decisions among 16 on average). Each seat draws its player uniformly.
+"""The players, as pairs of a policy and its average number of random decisions per 16 decisions.
 
-"strongest" is the planner whose value function is the `source` of `draw`, a table or a learned value."""
-SIZE = 800  # default number of positions of each kind and stage
+Each seat draws its player uniformly. "strongest" is the planner whose value function is the `source` of `draw`, a table
+or a learned value."""
+SIZE = 800  # default number of positions for each pair of kind and stage
 GAMES = 200  # `draw` plays at most GAMES * size games, so rare kinds may have fewer than size positions
-ERROR = 0.002  #: a standard error of an equity up to this number is accurate enough
-SHARE = 0.1  #: a standard error up to this share of the action's regret is also accurate enough
+ERROR = 0.002  #: an equity is accurate enough if its standard error is at most this number
+SHARE = 0.1  #: an equity is also accurate enough if its standard error is at most this share of the action's regret
 ROUND = 128  # games per action between two checks of the standard errors
 
 BLOCK = 4096  # games played side by side; the drawn positions do not depend on this number
 _NO_PROGRESS: Callable[[int, int], None] = lambda done, total: None  # noqa: E731
-_SALT = np.uint64(0x77 << 56)  # makes the random numbers of this module differ from the dice
+_SALT = np.uint64(0x77 << 56)  # separates the random numbers of this module from those of the dice
 
 
 def draw(
@@ -73,16 +75,15 @@ def draw(
 ) -> Positions:
     """Draw positions with the equity of every action, and write them to a Parquet file.
 
-    If the other arguments are equal, the file with a larger `size` contains all positions of the file with a smaller
-    one.
+    If only `size` differs between two calls, the file with the larger `size` contains all positions of the other file.
 
     Args:
         source: a table of the solved game with 32 bits per value, or a learned value. A table gives exact equities.
             With a learned value, rollouts estimate the equities, which takes seconds per position.
         file: the file to write.
         split: `"train"`, `"validation"` or `"test"`; no game is in two splits.
-        size: number of positions of each kind and stage. `draw` plays at most `GAMES * size` games, so a rare kind may
-            have fewer positions.
+        size: number of positions for each pair of kind and stage. `draw` plays at most `GAMES * size` games, so a rare
+            kind may have fewer positions.
         seed: 0 to 2**20, selects the games. Different seeds give different games. The published positions have seed 0.
         progress: called with two numbers. With a table, they are the number of finished games and the largest possible
             number of games. With a learned value, they are the numbers of finished positions and of all positions.
@@ -129,7 +130,7 @@ def draw(
 def _choose(
     game: Game, strongest: Value, first: int, size: int, progress: Callable[[int, int], None]
 ) -> tuple[States, NDArray[np.int64], int]:
-    """Play games, numbered from `first`, and return at most `size` decisions of each kind and stage.
+    """Play games with the numbers from `first` on. Choose at most `size` decisions for each pair of kind and stage.
 
     Return the states of the decisions, the numbers of their games, and the number of games played.
     """
@@ -157,10 +158,10 @@ def _choose(
 def _sample(
     game: Game, strongest: Value, seeds: NDArray[np.int64]
 ) -> tuple[States, NDArray[np.int64], NDArray[np.int64]]:
-    """Play games, and choose from each game a random decision of each kind and stage.
+    """Play games. Choose one random decision of each game for each pair of kind and stage that occurs in the game.
 
-    Return the states, the game numbers and the cells of these decisions, sorted by game. A cell is one number for a
-    pair of kind and stage.
+    Return the states, the game numbers and the cells of these decisions, sorted by game. A cell is the number of a pair
+    of kind and stage.
     """
     state = game.reset(len(seeds), seed=int(seeds[0]))
     keys = numbers(seeds.astype(np.uint64) ^ _SALT, 0)
@@ -211,7 +212,7 @@ def roll_out(
         keys: uint64 (M,), a seed of the dice for each position.
         value: the learned value with which all seats plan. The games have the rules of this value.
         error: target of the standard errors. Games after an action are simulated until the standard error of the
-            action's equity is at most the larger of `error` and `SHARE` times the action's regret.
+            action's equity is at most `error`, or at most `SHARE` times the action's regret.
         progress: called with the number of finished positions and the number of all positions.
 
     Returns:
@@ -250,11 +251,11 @@ def roll_out(
 def _later_turns(
     game: Game, state: States, actions: NDArray[np.int64], key: NDArray[np.uint64], value: LearnedValue
 ) -> NDArray[np.float64]:
-    """Play ROUND games after each action. Return each game's sum of (plan - value) over later turns, (actions, ROUND).
+    """Play ROUND games after each action, and sum (plan - value) over the later turns of each game.
 
-    The games after one action are independent of each other. Two games after different actions have the same later
-    turns if the current turn ends in the same position in both games. Shared turns save time and reduce the noise of
-    differences between actions.
+    Return the sums, (actions, ROUND). The games after one action are independent of each other. Two games after
+    different actions have the same later turns if the current turn ends in the same position in both games. Shared
+    turns save time and reduce the noise of differences between actions.
     """
     seat = state["player"][0]
     ends = take(state, np.zeros(len(actions) * ROUND, np.int64))
@@ -274,7 +275,7 @@ def _later_turns(
 
 
 def _finish_turn(game: Game, state: States, turn: Any, planner: Planner) -> None:
-    """Play games in place until turn number `turn` ends."""
+    """Play games until turn number `turn` ends, and update `state` in place."""
     unused = np.random.default_rng(0)
 
     def unfinished(games: States) -> NDArray[np.int64]:
@@ -291,7 +292,7 @@ def _finish_turn(game: Game, state: States, turn: Any, planner: Planner) -> None
 
 
 def _occurrences(values: NDArray[np.uint64]) -> NDArray[np.uint64]:
-    """Return for each value how many equal values precede it."""
+    """Return the number of equal values that precede each value."""
     order = np.argsort(values, kind="stable")
     new = np.diff(values[order], prepend=~values[order[:1]]) != 0
     place = np.arange(len(values))
@@ -301,7 +302,7 @@ def _occurrences(values: NDArray[np.uint64]) -> NDArray[np.uint64]:
 
 
 def _sum_of_turns(game: Game, state: States, seat: Any, value: LearnedValue) -> NDArray[np.float64]:
-    """Play games to the end. Return for each game the sum over its turns of (plan - value) for `seat`."""
+    """Play games to the end. Return the sum of (plan - value) of `seat` over the turns of each game."""
     total = np.zeros(len(state))
     games = np.flatnonzero(state["phase"] != Phase.OVER)
     state = take(state, games)
@@ -316,5 +317,5 @@ def _sum_of_turns(game: Game, state: States, seat: Any, value: LearnedValue) -> 
 
 @kernel
 def numbers(keys: Any, n: Any) -> Any:
-    """Return number `n` of each random stream, uint64 (N,). The streams are identified by `keys`, uint64 (N,)."""
+    """Return number `n` of each random stream, uint64 (N,). Each key in `keys`, uint64 (N,), selects a stream."""
     return mix(keys + STEP * np.uint64(n))

@@ -34,7 +34,7 @@ from wotd_env.policies.oracle import Oracle
 from wotd_env.policy import Policy, ask, check_plays
 from wotd_env.recording.writing import name_of
 
-REFERENCES = ("greedy", "planner", "td")  #: opponents of every agent on the boards that the opponent can play
+REFERENCES = ("greedy", "planner", "td")  #: opponents of every agent, on the boards that they can play
 GAMES = 1000  # default number of games per win share
 BATCH = 1024  # number of positions in one call of the agent
 ALL = "all"  # key for the mean over all kinds or all stages
@@ -51,8 +51,8 @@ class Result:
 
     agent: str  #: name of the agent
     agent_digest: str  #: digest of the agent's sources and files, see `wotd_env.arena.fingerprints`
-    rules: Rules  #: rules of the positions; `win_shares` has games with these rules, but 2 to 5 players
-    size: int | None  #: number of graded positions of each kind and stage, or None for all positions
+    rules: Rules  #: rules of the positions; the games of `win_shares` have the same rules, but 2 to 5 players
+    size: int | None  #: number of graded positions for each pair of kind and stage, or None for all positions
     positions_digest: str  #: digest of the graded positions, see `Positions.digest`
     actions: tuple[int, ...]  #: the agent's action in each position
     regret: Regrets  #: kind or `"all"` -> stage or `"all"` -> mean regret of a decision, in equity
@@ -72,7 +72,7 @@ class Result:
             "regret": {kind: _plain(by_stage) for kind, by_stage in self.regret.items()},
             "against_perfect": self.against_perfect and self.against_perfect._asdict(),
             "win_shares": {players: _plain(shares) for players, shares in self.win_shares.items()},
-            "actions": " ".join(map(str, self.actions)),  # one line
+            "actions": " ".join(map(str, self.actions)),  # written on one line
         }
         return json.dumps({"format": FORMAT, **values}, indent=1, allow_nan=False) + "\n"
 
@@ -254,13 +254,13 @@ def measure(
 
     Args:
         agent: a policy, or a name for `make_policy`.
-        rules: rules for which positions are bundled. By default, they are the rules with `players`, `powers` and the
-            longest board that the agent can play.
+        rules: rules for which positions are bundled. The default rules have `players`, `powers` and the longest board
+            that the agent can play.
         players: number of players of the default rules; ignored if `rules` is given.
         powers: mode of the powers of the default rules; ignored if `rules` is given.
         games: number of games for each win share.
-        size: number of positions to grade of each kind and stage; by default all. A small number saves time with slow
-            agents.
+        size: number of positions to grade for each pair of kind and stage; by default all positions. A small number
+            saves time with slow agents.
         seed: seed of the games and of the random choices of the agent.
         trust: consent to read policy files that can run code, see `make_policy`.
         progress: called with the number of finished games and the number of all games.
@@ -340,7 +340,7 @@ def act(policy: Policy, positions: Positions, seed: int) -> tuple[NDArray[np.int
 
 
 def meet(name: str, policy: Policy, reference: str, rules: Rules, games: int, seed: int) -> Row:
-    """Play games of the policy `name` against a reference in all possible seatings. Return the row of the policy."""
+    """Play games of the policy `name` against a reference in all possible seatings. Return the policy's result row."""
     tournament = Tournament((name, reference), rules, math.ceil(games / (rules.players - 1)), seed)
     return next(row for row in run(tournament, policies={name: policy}).rows if row.policy == name)
 

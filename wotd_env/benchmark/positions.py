@@ -36,14 +36,14 @@ _UNREADABLE = "must be a file written by wotd positions, got: {!r}"
 class Positions(NamedTuple):
     """M decisions, sorted by game, with the equity of every action. A is the size of the action space.
 
-    A game has at most one decision of each kind and stage. The field `rng` of every state is 0, so `state` does not
-    reveal future dice.
+    A game has at most one decision for each pair of kind and stage. The field `rng` of every state is 0, so `state`
+    does not reveal future dice.
     """
 
     rules: Rules
     split: str
-    state: States  #: STATE (M,): `state["player"]` decides
-    mask: NDArray[np.int8]  #: (M, A): 1 for legal actions; each row has at least two
+    state: States  #: STATE (M,): the seat in the field "player" decides
+    mask: NDArray[np.int8]  #: (M, A): 1 for legal actions; each row has at least two legal actions
     equity: NDArray[np.float32]  #: (M, A): expected reward, nan for illegal actions; exact with two players
     error: NDArray[np.float32]  #: (M, A): standard error of the equity, 0 if exact, nan for illegal actions
     kind: NDArray[np.int64]  #: (M,): index into `wotd_env.analysis.KINDS`
@@ -51,7 +51,7 @@ class Positions(NamedTuple):
     game: NDArray[np.int64]  #: (M,): number of the game, which is also its seed
 
     def regret(self, actions: NDArray[np.integer]) -> NDArray[np.float64]:
-        """Return the regrets (M,) of legal actions (M,): equity of the best action minus equity of the given action."""
+        """Return the regrets of legal `actions`, both (M,): the best equity minus the equity of the action."""
         chosen = self.equity[np.arange(len(actions)), actions].astype(np.float64)
         return np.asarray(np.nanmax(self.equity, 1) - chosen)
 
@@ -61,7 +61,7 @@ class Positions(NamedTuple):
         return Positions(self.rules, self.split, *arrays)
 
     def first(self, size: int) -> Positions:
-        """Return the first `size` positions of each kind and stage."""
+        """Return the first `size` positions for each pair of kind and stage."""
         cells = self.kind * len(STAGES) + self.stage
         rows = [np.flatnonzero(cells == cell)[:size] for cell in np.unique(cells)]
         return self.take(np.sort(np.concatenate(rows)))
@@ -77,12 +77,12 @@ class Positions(NamedTuple):
 
 
 def has_errors(rules: Rules) -> bool:
-    """Return whether the equities are estimates, because only games of two players have an exact solution."""
+    """Return whether the equities are estimates. Only games of two players have exact equities."""
     return rules.players > 2
 
 
 def stages(rules: Rules, state: States) -> NDArray[np.int64]:
-    """Return the stage of states, STATE (N,), as an index into STAGES, int64 (N,).
+    """Return the stage of each state as an index into STAGES, int64 (N,). `state` is STATE (N,).
 
     The progress of a seat is the number of spaces that its pieces have moved. Spaces beyond the first numbered space of
     a path do not count. The game ends when one seat has the maximal progress, so the leading seat determines the stage.
@@ -119,7 +119,7 @@ def load(split: str = "test", rules: Rules | None = None, *, file: str | Path | 
 
     Raises:
         FileNotFoundError: if there is no such file.
-        ValueError: if no such positions are bundled, or if the file is damaged or has another split or other rules.
+        ValueError: if no such positions are bundled, if the file is damaged, or if its split or rules are different.
     """
     check_choice("split", split, SPLITS)
     wanted = Rules() if rules is None else rules
@@ -151,7 +151,7 @@ def load(split: str = "test", rules: Rules | None = None, *, file: str | Path | 
 
 
 def write(positions: Positions, file: Path, drawn: dict[str, Any]) -> None:
-    """Write positions to a file, with metadata `drawn` on the drawing. Raise OSError if the file cannot be written."""
+    """Write positions to a file, with metadata that includes `drawn`. Raise OSError if the file cannot be written."""
     rules, mask = positions.rules, positions.mask
     about = {"format": FORMAT, "version": wotd_env.__version__, "rules": asdict(rules)}
     about |= {"split": positions.split, "digest": positions.digest(), **drawn}

@@ -27,7 +27,7 @@ Chunk = Callable[[], tuple[int, float]]
 """A function that plays, and returns the number of its decisions and the wall-clock seconds inside the environment."""
 
 Choose = Callable[[NDArray[Any]], int]  # action mask -> a legal action
-CHUNK = 1 << 16  # approximate decisions of a chunk that `repeated` returns
+CHUNK = 1 << 16  # approximate number of decisions in a chunk that `repeated` returns
 SEED = 0
 
 

@@ -1,4 +1,4 @@
-"""Exit codes, error messages, the progress bar, and checks of policies and outputs before long work."""
+"""Exit codes, error messages, the progress bar, and checks of policies and output files before long computations."""
 
 from __future__ import annotations
 

@@ -122,7 +122,7 @@ class Decision:
         return next(fitting, None)
 
     def _read_move(self, line: str) -> int:
-        """Return the action with this short word, description or number, or the only action whose description fits."""
+        """Return the action whose short word, description or number is `line`, or the only action that it describes."""
         if (spelled := self._spelled(line)) is not None:
             return spelled
         if line.isdecimal() and line.isascii():
@@ -183,7 +183,7 @@ class Decision:
         self._holds.append(before | dice if keep else before - dice)
 
     def _named(self, line: str, words: list[str]) -> tuple[int, ...]:
-        """Return the sorted faces that `words` gives by names or letters; raise ValueError if the dice lack a face."""
+        """Return the faces whose names or letters are in `words`, sorted; raise ValueError if the dice lack a face."""
         letters = [FACES[_NAMES.index(word)] if word in _NAMES else word for word in words]
         faces = [FACES.find(letter) for letter in "".join(letters)]
         if not faces or -1 in faces:

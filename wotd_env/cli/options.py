@@ -16,7 +16,7 @@ from wotd_env.core.state import States
 
 
 def option(default: Any, words: str, *flag: str, shown: str | bool = True, panel: str | None = None) -> Any:
-    """Return a Typer option with a help text. If its name is given as `flag`, the option takes no value.
+    """Return a Typer option with a help text. An option whose name is given as `flag` takes no value.
 
     If the command computes the default, `shown` describes it in words. `panel` is the heading over the option in the
     help.
@@ -48,11 +48,11 @@ _RULES: dict[str, tuple[Any, str]] = {
 
 
 def rules_options(*names: str, **settled: str) -> Callable[[Callable[..., None]], Callable[..., None]]:
-    """Replace the parameter `rules` of a command with options for the fields `names` of `Rules`, by default all.
+    """Replace the parameter `rules` of a command with an option for each field of `Rules` (in `names`, if given).
 
-    The command gets `rules` as a dict, field -> value, of unchecked arguments of `Rules`. `settled` contains the fields
-    whose default the command computes, each with a description of this default for the help. The dict contains these
-    fields only if their options are given.
+    The command gets `rules`, a dict of unchecked arguments of `Rules`, field -> value. If the command computes the
+    default of a field, `settled` contains the field with a description of this default for the help. `rules` contains
+    such a field only if its option is given.
     """
     options = {
         field.name: _option(field, settled.get(field.name))
@@ -88,7 +88,7 @@ def refuse(context: typer.Context, names: Iterable[str], why: str) -> None:
 def start_of(
     context: typer.Context, rules: dict[str, Any], position: str | None, seats: Sequence[str], seed: int
 ) -> tuple[Rules, States | None]:
-    """Return the rules of a game, and the position given with --position, STATE (1,), or None without this option."""
+    """Return the rules of a game and its first position, STATE (1,). Without --position, the position is None."""
     if position is None:
         rules.setdefault("players", max(2, len(seats)))
         return Rules(**rules), None

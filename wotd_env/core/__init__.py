@@ -1,1 +1,1 @@
-"""The game: its terms (`rules`, `actions`), its rules for one record (`engine`), and batches of records (`game`)."""
+"""The game: `rules` and `actions` define its terms, `engine` plays one record, and `game` plays batches of records."""

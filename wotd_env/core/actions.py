@@ -10,21 +10,21 @@ import numpy as np
 
 from wotd_env.core.rules import MAX_PLAYERS, PATHS, Power
 
-Bits = Any  # a set of actions, swaps or powers, uint64: bit i is set if the set contains number i
+Bits = Any  # a set of actions, swaps or powers as bits, uint64: bit i is 1 if the set contains number i
 
 
 class Action(IntEnum):
-    """The actions 31 and above. An action a below 31 keeps die i if bit i of a is set, and re-rolls the other dice.
+    """The actions from 31. An action below 31 keeps die i if bit i of the action is set, and re-rolls the other dice.
 
-    A name that ends in `_ON` is the action on path 0; add p to get the action on path p. The action
-    `FIRST_SWAP + path * pairs(players) + pair` swaps two pieces on a path; `PAIRS` lists the two seats of each pair.
+    A member whose name ends in `_ON` is the action on path 0; add p for the action on path p. The action
+    `FIRST_SWAP + path * pairs(players) + pair` swaps two pieces on a path. `PAIRS` lists the two seats of each pair.
     """
 
     STOP_ROLLING = 31  #: keep all five dice
-    MOVE_ON = 32  #: + path: move by the number of dice that show the path's element (R3)
-    WOOD_ON = 37  #: + path: move by the dice that show the path's element or a dragon (R12, the dragon)
-    JUMP_ON = 42  #: + path: move to the next empty space beyond an occupied destination (R12, anxiety)
-    EQUILIBRIUM = 47  #: advance every own piece that can move by one space (R7)
+    MOVE_ON = 32  #: move on path 0 by the number of dice that show its element (R3)
+    WOOD_ON = 37  #: move on path 0 by the number of dice that show its element or a dragon (R12, the dragon)
+    JUMP_ON = 42  #: move on path 0 to the next empty space beyond an occupied destination (R12, anxiety)
+    EQUILIBRIUM = 47  #: advance all movable own pieces by one space (R7)
     WOOD_EQUILIBRIUM = 48  #: the same as EQUILIBRIUM, with a dragon as the missing element (R13)
     EARTH_EQUILIBRIUM = 49  #: the same as EQUILIBRIUM, but blocked pieces jump (R12, anxiety)
     PASS = 50  #: do nothing; legal if no move without a power is possible (R5)
@@ -32,7 +32,7 @@ class Action(IntEnum):
     END_TURN = 52
     PERFECTION_TURN = 53  #: take the extra turn for five dice of one element (R8)
     REBIRTH_TURN = 54  #: take an extra turn (R12, rebirth)
-    FIRST_SWAP = 55  #: + path * pairs + pair: swap two pieces on a path (R6)
+    FIRST_SWAP = 55  #: swap the pieces of the first pair of seats on path 0 (R6)
 
 
 def pairs(players: int) -> int:

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 def check_integer(name: str, value: Any, low: int, high: float = np.inf, why: str = "") -> int:
     """Return `value` as an int; raise ValueError unless it is an integer from `low` to `high`. Booleans are invalid.
 
-    `why` gives the reason for the limits in the error message.
+    The error message gives `why` as the reason for the limits.
     """
     try:
         number = None if np.ndim(value) or isinstance(value, bool) else operator.index(value)
@@ -46,7 +46,7 @@ def _readable(limit: float) -> str:
 
 
 def kind_of(value: Any) -> str:
-    """Return an argument as text for error messages: dtype and shape of an array, or the repr of any other object."""
+    """Describe an argument for error messages: dtype and shape of an array, or the repr of any other object."""
     return f"{value.dtype} {value.shape}" if isinstance(value, np.ndarray) else repr(value)
 
 

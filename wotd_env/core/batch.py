@@ -1,7 +1,7 @@
-"""Loops that apply the rules and the encodings to every record of a batch.
+"""Loops over all records of a batch that apply the rules or encode observations.
 
-All array arguments have one row per game, so that each thread can work on a slice of the batch. The argument `config`
-is CONFIG (1,), one row for all games.
+All array arguments except `config` have one row per game, so that each thread can work on a slice of the batch. The
+argument `config`, CONFIG (1,), has one row for all games.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ def seed(states: Records, where: Any, first: Any) -> None:
 
 @kernel
 def reset(states: Records, config: Configs, starters: Any, where: Any, to_decision: Any) -> None:
-    """Start the games marked in `where`; stop at the first decision if `to_decision`, otherwise before the roll."""
+    """Start the games marked in `where`. Stop before the first roll or, with `to_decision`, at the first decision."""
     rules = config[0]
     for i in range(states.shape[0]):
         if where[i]:
@@ -40,7 +40,7 @@ def reset(states: Records, config: Configs, starters: Any, where: Any, to_decisi
 
 @kernel
 def roll_off_round(states: Records, config: Configs, candidates: Any) -> None:
-    """Roll once for every candidate; reduce `candidates`, bits (N,), to the seats with the most dragons (R1)."""
+    """Roll once for every candidate. In `candidates`, bits (N,), keep only the seats with the most dragons (R1)."""
     for i in range(states.shape[0]):
         candidates[i] = engine.roll_off_round(states[i], candidates[i])
 
@@ -49,8 +49,8 @@ def roll_off_round(states: Records, config: Configs, candidates: Any) -> None:
 def first_wrong(states: Records, config: Configs, actions: Any, shown: Any) -> Any:
     """Return the index of the first game with an invalid record or an illegal action, or -1 if no game has one.
 
-    In a finished game every action is legal. Write the index of each checked game's roll or keep (`engine.shown`) to
-    `shown`, uint16 (N,).
+    In a finished game every action is legal. For each checked game, write the index of its roll or keep
+    (`engine.shown`) to `shown`, uint16 (N,).
     """
     rules = config[0]
     for i in range(states.shape[0]):
@@ -101,7 +101,7 @@ def roll(states: Records, config: Configs) -> None:
 
 @kernel
 def roll_given(states: Records, config: Configs, rolls: Any) -> None:
-    """Set the roll with index `rolls[i]` in each game i in which a roll is due; play to the next decision or roll."""
+    """In each game i that waits for a roll, set the dice to roll `rolls[i]`, and play to the next decision or roll."""
     for i in range(states.shape[0]):
         if states[i].phase == Phase.CHANCE:
             engine.rolled(states[i], config[0], rolls[i])
@@ -118,7 +118,7 @@ def legal_actions(states: Records, config: Configs, mask: Any) -> None:
 
 @kernel
 def observe(states: Records, config: Configs, observers: Any, observation: Any) -> None:
-    """Write the observations, int8 (N, D), of the seats `observers`. Empty `observers` stand for the seats to act."""
+    """Write the observations of the seats `observers`, int8 (N, D). If `observers` is empty, use the seats to act."""
     if config[0].encoding != ONE_HOT:
         observe_integers(states, config, observers, observation)
         return
@@ -221,7 +221,7 @@ def step_autoreset(
 
 @kernel
 def step_one(states: Records, config: Configs, action: Any) -> Any:
-    """Take an action in the first game if it is legal, and continue to the next decision.
+    """If an action is legal in the first game, take the action and play to the next decision.
 
     Return the next seat to act, the number of players if the game is over, or -1 if the action is illegal.
     """
@@ -248,10 +248,10 @@ def view_one(
 
 @kernel
 def view(s: Record, rules: Config, observer: Any, ended: Any, observation: Any, mask: Any) -> None:
-    """Write a seat's observation, int8 (D,), and action mask, int8 (A,). An empty observation is skipped.
+    """Write the observation, int8 (D,), and the action mask, int8 (A,), of a seat. Skip an empty `observation`.
 
-    The mask is all zeros if another seat is to act. The mask is all ones if the game is over, or if `ended` is true
-    because the game has ended for this seat.
+    If another seat is to act, the mask is all zeros. If the game is over, or has ended for this seat (`ended`), the
+    mask is all ones.
     """
     keep = engine.shown(s)
     if observation.size:

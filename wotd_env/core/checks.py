@@ -34,15 +34,15 @@ CHECKS = (
     ("truncated", "0 or, in a game that is over, 1"),
     ("_reserved", "0"),
 )
-"""The checks: a field of STATE, and the condition that its value must satisfy, in the words of the error message."""
+"""The checks. Each is a field of STATE and the condition on its value, as text for the error message."""
 (
     PHASE, PLAYER, TURN, FACES, ROLLS_LEFT, TIGER, RANGE, DEAD, ALONE, COLOR, USED, PERFECTION, TRUNCATED, RESERVED,
 ) = range(len(CHECKS))  # fmt: skip
 
 
 def contiguous(state: States) -> States:
-    """Return the batch, or a copy if its memory is read-only or not contiguous; raise ValueError for other objects."""
-    # Compare with `!=`: a batch from a file has a dtype that equals STATE but is another object. Kernels accept both.
+    """Return a batch, or a copy if its memory is read-only or not contiguous. Raise ValueError for any other object."""
+    # Compare with `!=`, not `is not`: the dtype of a batch from a file equals STATE but is another object.
     if not isinstance(state, np.ndarray) or state.dtype != STATE or state.ndim != 1:
         raise ValueError(f"state must be a one-dimensional array of wotd_env.STATE, got {kind_of(state)}")
     return state if state.flags.carray else np.array(state, STATE)
@@ -109,7 +109,7 @@ def faults(s: Record, rules: Config) -> Any:
     if phase == Phase.CHANCE or over:
         dice, fine = _unrolled_as_dragons(s, dice, over)
         failed |= np.int64(not fine) << FACES
-    ascent = ((dice >> BYTE) | HIGH) - (dice & FOUR)  # die i + 1 is below die i if byte i has no high bit
+    ascent = ((dice >> BYTE) | HIGH) - (dice & FOUR)  # byte i lacks its high bit if die i + 1 < die i
     failed |= np.int64((dice | (dice + EACH * (MOST - np.uint64(DRAGON)))) & HIGH != 0) << FACES
     failed |= np.int64(ascent & HIGH & FOUR != HIGH & FOUR) << FACES
     failed |= np.int64((rolls_left < 0) | (rolls_left > REROLLS)) << ROLLS_LEFT
@@ -149,9 +149,9 @@ def approves(s: Record, rules: Config, roll: Roll, action: Any) -> Any:
     """Return whether a quick check shows that a record passes all CHECKS and that the action is legal.
 
     `roll` is the result of `engine.shown`. This check is much faster than `faults` and `engine.legal`, and accepts
-    nearly all valid decisions. It may return False for a valid decision that involves dead pieces, random colors, the
-    tiger, extra turns, swaps or powers, and for a valid record in which a roll is due. So after False, `faults` and
-    `engine.legal` must decide.
+    nearly all valid decisions. But it may return False for a valid record in which a roll is due, or for a valid
+    decision that involves dead pieces, random colors, the tiger, extra turns, swaps or powers. If it returns False,
+    `faults` and `engine.legal` must decide.
     """
     wrong = word_at(s, DICE_AT) & FIVE ^ DICE_WORDS[roll]
     wrong |= (word_at(s, COLOR_AT) ^ word_at(rules, COLORS_AT)) & FIVE
@@ -176,8 +176,8 @@ def approves(s: Record, rules: Config, roll: Roll, action: Any) -> Any:
         return False
     # Holds and moves use different bits, and the check above has compared the action with the phase. So the action is
     # legal if its bit is in the union of the legal holds and moves. A branch on the phase would be mispredicted, and
-    # add 2 to 29 ns to a checked step. Multiplying by the phase does not help, because the compiler can turn the
-    # product into a branch.
+    # add 2 to 29 ns to a checked step. A multiplication by the phase does not help, because the compiler can turn it
+    # into a branch.
     moves = engine.free_moves(engine.open_paths(s, rules, roll), roll)
     return (LEGAL_HOLDS[roll] | moves) >> np.uint64(action) & BIT != 0
 
@@ -186,7 +186,7 @@ def approves(s: Record, rules: Config, roll: Roll, action: Any) -> Any:
 def _unrolled_as_dragons(s: Record, dice: Any, over: Any) -> Any:
     """Return the five dice, with dragons in place of unrolled dice, and whether the unrolled dice are valid.
 
-    The unrolled dice must come last. If a roll is due, at least one die must be unrolled.
+    Valid unrolled dice come last. If a roll is due, at least one die must be unrolled.
     """
     kept = 0
     while kept < DICE and s.dice[kept] != -1:

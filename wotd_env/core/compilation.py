@@ -3,7 +3,7 @@
 - Kernels release the GIL and start no threads, because numba's threading layers break forked workers. A fork waits
   until no thread compiles, because otherwise the child would inherit a locked compiler.
 - Kernels are cached on disk. numba itself would notice changes only in the file that defines a kernel. This cache also
-  notices changes in the files of this package that the kernel's file imports, because their functions and tables are
+  notices changes in the files of this package that the kernel's file imports. Functions and tables of these files are
   compiled into the kernel.
 - A damaged cache file is detected by its checksum and replaced. Without a writable cache folder, or with a full disk,
   every process compiles again.
@@ -71,7 +71,7 @@ def _compiled(function: _Function, forceinline: bool) -> _Function:
 
 
 class _Cache(FunctionCache):
-    """numba's cache for one kernel, which reads and writes its files with `_Files`."""
+    """The numba cache of one kernel. It reads and writes its files with `_Files`."""
 
     def __init__(self, function: Callable[..., Any]) -> None:
         super().__init__(function)  # type: ignore[no-untyped-call]
@@ -122,7 +122,7 @@ class _Files:
         return pickle.loads(data)
 
     def save(self, key: Any, data: Any) -> None:
-        """Save the data of a key; remove the kernel's files for other versions of its source files or of numba."""
+        """Save the data of a key. Remove the kernel's cache files from other versions of its source or of numba."""
         file, content = self._file(key), dumps(data)  # type: ignore[no-untyped-call]
         # The file is not flushed to the disk: if it is lost, the kernel is compiled again.
         files.write(file, hashlib.sha256(content).digest() + content, sync=False)

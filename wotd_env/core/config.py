@@ -23,7 +23,7 @@ CONFIG = np.dtype(
         ("random_colors", "i8"),
         ("start", "i8"),  # a seat, DRAGONS or LOSER
         ("max_turns", "i8"),
-        ("skip_forced", "i8"),  # 1 if an only legal move is taken at once, else 0
+        ("skip_forced", "i8"),  # 1 if a move is taken at once when no other action is legal, else 0
         ("limits", "u1", (STATE.itemsize,)),  # highest value of each byte of a record, see `_limits`
         ("encoding", "i8"),  # encoding of observations, an index into wotd_env.core.observation.ENCODINGS
     ],
@@ -74,7 +74,7 @@ def config(rules: Rules, skip_forced: bool, encoding: int = 0) -> NDArray[np.voi
 
 
 def _limits(rules: Rules) -> NDArray[np.uint8]:
-    """Return the highest valid value of each byte of a record at a decision if no piece is dead, uint8 (64,)."""
+    """Return the highest valid value of each byte of a record, uint8 (64,), for decisions without dead pieces."""
     limits = np.zeros(1, STATE)
     limits["rng"] = ~np.uint64(0)
     limits["turn"] = ~np.uint16(0)

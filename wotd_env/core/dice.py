@@ -1,4 +1,4 @@
-"""Tables with one entry for each of the 252 rolls or the 462 keeps of five dice.
+"""Tables with one entry for each of the 252 rolls, or for each of the 462 keeps, of five dice.
 
 A *keep* describes the five dice on the table, of which some may still be unrolled. A keep is a multiset of five
 symbols: the six faces, and "unrolled" as the largest symbol. The index of a keep in the tables is its rank in the
@@ -28,9 +28,9 @@ NUM_HOLDS = 1 << DICE
 
 _SYMBOLS = (*range(FACES), UNROLLED, UNROLLED)
 INDEX_PARTS = np.array([[comb(symbol + i, i + 1) for symbol in _SYMBOLS] for i in range(DICE)], np.uint16)
-"""uint16 (5, 8): the index of a keep is the sum of the entries [i, face of die i] over its five dice i.
+"""uint16 (5, 8): the index of a keep is the sum of INDEX_PARTS[i, face of die i] for i from 0 to 4.
 
-Column 7 is for unrolled dice, which the state shows as -1.
+Column 7 is for unrolled dice. The state shows them as -1, which is the index of the last column.
 """
 
 
@@ -68,7 +68,7 @@ for _element in range(5):
 
 
 def _holds() -> tuple[NDArray[np.uint16], NDArray[np.uint64]]:
-    """Return for each roll the keep after each hold, uint16 (252, 32), and the legal holds as bits, uint64 (252,).
+    """For all rolls, return the keep after each hold, uint16 (252, 32), and the legal holds as bits, uint64 (252,).
 
     If several holds keep the same faces, only the hold with the lowest number is legal.
     """
@@ -107,7 +107,7 @@ def rolls_after(keep: int) -> NDArray[np.uint8]:
 
 
 def chance_outcomes(dice: int) -> tuple[NDArray[np.int8], NDArray[np.float64]]:
-    """Return the outcomes of rolling 0 to 5 dice: sorted faces, int8 (M, dice), and probabilities, float64 (M,)."""
+    """Return the outcomes of a roll of 0 to 5 `dice`: sorted faces, int8 (M, dice), and probabilities, float64 (M,)."""
     dice = check_integer("dice", dice, 0, DICE)
     outcomes = list(combinations_with_replacement(range(FACES), dice))
     ways = [factorial(dice) / np.prod([factorial(roll.count(f)) for f in range(FACES)]) for roll in outcomes]

@@ -24,8 +24,8 @@ The rulings, with the functions that implement them (docs/reference/rulings.md h
     R16  a game is truncated after max_turns turns                                              end_turn, rewards
 
 The argument `s` is the record of a game, and `rules` is a record of CONFIG. Functions change `s` in place. The
-functions trust that records are valid and actions are legal; `wotd_env.core.game` checks records and actions from
-outside.
+functions trust that records are valid and actions are legal; `wotd_env.core.game` checks records and actions that
+come from outside.
 
 Two sets of bits represent the legal actions: bit a of the first set is action a < FIRST_SWAP, and bit k of the second
 set is the swap FIRST_SWAP + k. Functions pass the dice on the table to each other as the index of a roll or keep (see
@@ -318,8 +318,8 @@ def new_game(s: Record, rules: Config, starter: Any) -> None:
     """Start a new game in a record, and stop before the first roll; the random stream continues (R1, R15).
 
     `starter` is a seat, DRAGONS or LOSER. For LOSER, the record must contain the previous game, with the pieces of each
-    player in the new seat of that player (see `move_seats`). In a new record all fields but the stream are 0, so all
-    players tie for the last place, and all of them take part in the roll-off.
+    player in the new seat of that player (see `move_seats`). In a new record all fields but the stream are 0. So all
+    players tie for the last place and take part in the roll-off.
     """
     n = rules.players
     candidates = (1 << n) - 1
@@ -557,7 +557,7 @@ def advance_all(s: Record, rules: Config, jumps: Any) -> None:
 
 @inlined
 def end_turn(s: Record, rules: Config, again: Any) -> None:
-    """Finish the turn; truncate the game or begin the next turn, with the same seat if `again` is true (R8, R16)."""
+    """Finish the turn; truncate the game or begin the next turn (R8, R16). With `again`, the same seat acts next."""
     s.turn += np.uint16(1)
     if s.turn >= rules.max_turns:
         s.phase = Phase.OVER
@@ -585,9 +585,9 @@ def roll_if_due(s: Record, rules: Config, keep: Keep) -> Keep:
 def run(s: Record, rules: Config, keep: Keep, chance: Any) -> tuple[Bits, Bits, Keep]:
     """Play to the next decision. If `chance` is false, stop before a roll.
 
-    `keep` is the index of the dice on the table. If `rules.skip_forced` is set, an only legal action of phase MOVE is
-    taken at once. The phases KEEP and EXTRA always offer several legal actions. Return the legal actions, the legal
-    swaps, and the new index of the dice.
+    `keep` is the index of the dice on the table. With `rules.skip_forced`, an action of phase MOVE is taken at once
+    if no other action is legal. The phases KEEP and EXTRA always offer several legal actions. Return the legal
+    actions, the legal swaps, and the new index of the dice.
     """
     while True:
         if s.phase == Phase.CHANCE and not chance:

@@ -26,7 +26,7 @@ _T = TypeVar("_T", bound=np.generic)
 
 
 class IllegalActionError(ValueError):
-    """The error for an illegal action. The method that raises this error has changed no game.
+    """The error for an illegal action. The method that raises this error leaves all games unchanged.
 
     Attributes:
         game: index of the game in its batch.
@@ -60,9 +60,9 @@ class GameSpec:
 class Game:
     """The rules of a game, applied to batches of states.
 
-    A batch is a one-dimensional array of `STATE` records. Methods that play change the batch in place. All other
-    methods return new arrays, or fill the array `out`. In shapes, N is the number of games, n the number of players, A
-    the number of actions, and D the length of an observation.
+    A batch is a one-dimensional array of `STATE` records. Methods that play games change the batch in place. All
+    other methods return new arrays, or fill the array `out`. In shapes, N is the number of games, n the number of
+    players, A the number of actions, and D the length of an observation.
 
     All methods first check all records, and raise `ValueError` for the first invalid record. With `validate=False`
     methods trust the records and actions: an invalid record or an illegal action may have any result, even a crash.
@@ -73,7 +73,7 @@ class Game:
         num_threads: number of threads that share a batch. The number does not change the results.
         encoding: format of the observations: `"one_hot"`, `"compact"`, `"tokens"` or `"features"`
             (docs/reference/observation.md).
-        **fields: fields of `Rules` instead of `rules`, as in `Game(players=3, powers="own")`.
+        **fields: fields of `Rules`, as in `Game(players=3, powers="own")`, instead of the argument `rules`.
 
     Attributes:
         num_actions: number of actions, A.
@@ -123,8 +123,9 @@ class Game:
 
         Args:
             state: number of new games, or a batch to restart in place.
-            seed: game i gets the random stream of seed + i; then the loser of a previous game in the record does not
-                start (R1). By default, new games use seed 0, and restarted games continue their streams.
+            seed: game i gets the random stream of seed + i. If a seed is given, the loser of the previous game in a
+                record does not start (R1). By default, new games use seed 0, and restarted games continue their
+                streams.
             starting_player: one seat for all games, or a seat for each game (N,). By default the rules determine the
                 starting player (R1).
             where: bool (N,), the games to restart; all games by default.
@@ -169,7 +170,7 @@ class Game:
             The seats with the most dragons roll again, until one seat is left. If the rules give the starting player,
             the array has no rounds.
         """
-        state = self.reset(1, seed=seed, starting_player=0, roll=False)  # its stream precedes the roll-off
+        state = self.reset(1, seed=seed, starting_player=0, roll=False)  # no roll-off has used its stream
         rolling = np.array([(1 << self.rules.players) - 1])
         rounds = np.empty((0, self.rules.players, DICE), np.int8)
         while not isinstance(self.rules.start, int):
@@ -194,7 +195,7 @@ class Game:
         return over
 
     def describe_action(self, state: States, action: int) -> str:
-        """Describe a legal action in a game, STATE (1,), with the kept dice or the destinations of the pieces.
+        """Describe a legal action in one game, STATE (1,), and include the kept dice or the pieces' destinations.
 
         Raises:
             IllegalActionError: if the action is illegal.
@@ -206,7 +207,7 @@ class Game:
         return describe_decision(self.rules, state[0], after[0], action)
 
     def explain_illegal(self, state: States, action: int) -> str:
-        """Explain why an action is illegal in a game, STATE (1,), and list the legal actions and the position."""
+        """Explain why an action is illegal in the game `state`, STATE (1,). Add the legal actions and the position."""
         record = state[0]
         if record["phase"] == Phase.CHANCE:
             return "a roll is due; call roll() first"
@@ -236,7 +237,7 @@ class Game:
         out: NDArray[np.int8] | None = None,
         validate: bool = True,
     ) -> NDArray[np.int8]:
-        """Return the observations, int8 (N, D), of `seat` (one, or one per game), by default of the seats to act."""
+        """Return the observations, int8 (N, D). `seat` is one seat or one per game; the default is the seat to act."""
         seats = _NO_SEATS if seat is None else self._seats("seat", seat, len(checks.contiguous(state)))
         return self._fill(batch.observe, state, out, self.observation_size, _INT8, validate, seats)
 
@@ -262,7 +263,7 @@ class Game:
         """Take the actions, integers (N,), and play to each game's next decision. Finished games do not change.
 
         Raises:
-            IllegalActionError: if an action is illegal or a roll is due; no game has been changed.
+            IllegalActionError: if an action is illegal or a roll is due; all games stay unchanged.
         """
         self._act(batch.step, state, actions, validate, True)
 
@@ -281,7 +282,7 @@ class Game:
             validate: check all records first.
 
         Raises:
-            ValueError: for impossible faces or an invalid record; no game has been changed.
+            ValueError: for impossible faces or an invalid record; all games stay unchanged.
         """
         work = self._writable(state)
         if validate:
@@ -303,7 +304,7 @@ class Game:
         done: NDArray[np.bool_] | None = None,
         validate: bool = True,
     ) -> None:
-        """Step, restart finished games, and fill the given arrays, all in one pass over the batch.
+        """Take the actions like `step`, restart finished games, and fill the given arrays, in one pass over the batch.
 
         Args:
             state: STATE (N,), changed in place.
@@ -316,7 +317,7 @@ class Game:
             validate: check all records and actions first.
 
         Raises:
-            IllegalActionError: if an action is illegal or a roll is due; no game and no array has been changed.
+            IllegalActionError: if an action is illegal or a roll is due; all games and arrays stay unchanged.
         """
         n = len(state)
         self._act(
@@ -382,7 +383,7 @@ class Game:
     def apply(
         self, kernel: Callable[..., Any], state: States, *arguments: Any, validate: bool = True
     ) -> list[Any]:
-        """Call `kernel(states, config, *arguments)` once or, with threads, once per thread for a part of the batch.
+        """Call `kernel(states, config, *arguments)` for the whole batch or, with threads, for one part in each thread.
 
         The kernel receives `states`, STATE (M,), and `config`, which is `self.config`. It can pass `states[i]` and
         `config[0]` to the functions of `wotd_env.core.engine`. Arrays among the arguments, also in a NamedTuple, must
@@ -407,7 +408,7 @@ class Game:
     def _fill(
         self, kernel: Any, state: States, out: Any, size: int, dtype: np.dtype[_T], validate: bool, *more: Any
     ) -> NDArray[_T]:
-        """Call a kernel that writes a row of `size` numbers for each game; return the rows, `dtype` (N, size)."""
+        """Call a kernel that writes `size` numbers for each game. Return the numbers, (N, size), with type `dtype`."""
         state = checks.contiguous(state)
         if validate:
             self.check(state)
@@ -483,7 +484,7 @@ def final_rewards(game: Game, state: States) -> NDArray[np.float64]:
 
 
 def _output(name: str, out: Any, shape: tuple[int, ...], dtype: Any, optional: bool = False) -> Any:
-    """Check and return the array `out`. If `out` is None, return a new array; this array is empty if `optional`."""
+    """Check and return the array `out`. If `out` is None, return a new array or, with `optional`, an empty array."""
     if out is None:
         return np.empty((0,) * len(shape) if optional else shape, dtype)
     if isinstance(out, np.ndarray) and out.dtype == dtype and out.shape == shape and out.flags.carray:

@@ -1,12 +1,12 @@
-"""Operations that process several bytes in one instruction, for the speed of batches.
+"""Operations that process several bytes in one instruction, to speed up batches.
 
-numba neither vectorizes nor unrolls loops over the five-byte fields of a record or over the blocks of an observation,
-because their lengths are known only at run time. The operations in this module treat the bytes of a record as lanes of
-one 64-bit word, and write 16 or 32 numbers of an observation at once. Without these operations a checked step of a
-two-player game takes about 1.4 times as long.
+Loops over the five-byte fields of a record, or over the blocks of an observation, have lengths that are known only at
+run time. So numba neither vectorizes nor unrolls these loops. The operations in this module treat the bytes of a
+record as lanes of one 64-bit word, and write 16 or 32 numbers of an observation at once. Without these operations a
+checked step of a two-player game takes about 1.4 times as long.
 
-    word & FIVE                          keeps five bytes: the pieces of a seat, the dice, or the colors
-    (word + EACH * (MOST - m)) & HIGH    has the high bit of each byte that is above m in `word` (all bytes below 128)
+    word & FIVE                          the five lowest bytes: the pieces of a seat, the dice, or the colors
+    (word + EACH * (MOST - m)) & HIGH    the high bit of each byte of `word` that is above m (all bytes below 128)
 """
 
 from __future__ import annotations
@@ -39,12 +39,12 @@ trailing_zeros: Any = numbers.trailing_zeros  # the index of the lowest set bit 
 
 
 def _emitted(function: Callable[..., Any]) -> Any:
-    """Return an operation for kernels; `function` emits its code. Kernels call it without the argument `typing`."""
+    """Turn `function`, which emits code, into an operation. Kernels call it without the argument `typing`."""
     return intrinsic(function)
 
 
 def _at(builder: Any, record: Any, offset: Any, kind: Any) -> Any:
-    """Emit a pointer of type `kind` to the byte `offset` of a record."""
+    """Emit a pointer to a value of type `kind` at byte `offset` of a record."""
     first = builder.gep(builder.bitcast(record, _I8.as_pointer()), [offset])
     return builder.bitcast(first, kind.as_pointer())
 
@@ -78,8 +78,8 @@ def set_five(typing: Any, record: Any, offset: Any, word: Any) -> Any:
 def copy_game(typing: Any, target: Any, source: Any) -> Any:
     """Copy the record `source`, one game, to the record `target`.
 
-    The assignment `states[i] = source` has the same effect. But for the assignment a kernel needs the array `states` as
-    an argument, and the kernel then counts references to the array.
+    The assignment `states[i] = source` has the same effect. However, a kernel with this assignment needs the array
+    `states` as an argument, and then counts references to the array.
     """
 
     def emit(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
@@ -126,7 +126,7 @@ def put_bits(typing: Any, row: Any, at: Any, bits: Any) -> Any:
 
 @_emitted
 def copy_16(typing: Any, row: Any, at: Any, table: Any, index: Any) -> Any:
-    """Copy a row of a table, int8 (k, 16), to `row[at : at + 16]`."""
+    """Copy row `index` of `table`, int8 (k, 16), to `row[at : at + 16]`."""
 
     def emit(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
         data = context.make_array(table)(context, builder, arguments[2]).data
@@ -143,7 +143,7 @@ DEFAULT_SPACES = Rules().spaces  # the number of plain spaces for which `put_pie
 
 @_emitted
 def put_pieces(typing: Any, row: Any, at: Any, pieces: Any) -> Any:
-    """Write the spaces of five pieces one-hot to `row[at:]`; byte p of `pieces` is the space on path p.
+    """Write the spaces of five pieces, encoded one-hot, to `row[at:]`. Byte p of `pieces` is the space on path p.
 
     The code compares 32 columns at once. This saves 8 of 95 ns in a checked step of a five-player game, and 3 of 60 ns
     in a checked step of a two-player game.

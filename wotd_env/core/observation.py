@@ -22,7 +22,7 @@ ENCODINGS = ("one_hot", "compact", "tokens", "features")
 """Names of the encodings; docs/reference/observation.md describes their parts."""
 ONE_HOT, COMPACT, TOKENS, _ = range(len(ENCODINGS))
 
-DEADLINE = 127  # an observation counts the last 127 turns before truncation
+DEADLINE = 127  # the entry `deadline` counts the last 127 turns before truncation
 
 PHASES = len(Phase)
 DICE_BLOCK = FACES * (DICE + 1)
@@ -30,7 +30,7 @@ DICE_BLOCK = FACES * (DICE + 1)
 ONE_HOT_DICE = (COUNTS[:, :, None] == np.arange(DICE + 1)).reshape(NUM_KEEPS, DICE_BLOCK) @ (
     np.uint64(1) << np.arange(DICE_BLOCK, dtype=np.uint64)
 )
-"""uint64 (462,): for every keep, the number of dice of each face, one-hot, as 36 bits in the order [face, count]."""
+"""uint64 (462,): for every keep, the one-hot number of dice of each face, as 36 bits in the order [face, count]."""
 
 SPACES = np.eye(16, dtype=np.int8)
 """int8 (16, 16): for each space, the one-hot block of a piece on this space, padded with zeros."""
@@ -44,14 +44,14 @@ class Part(NamedTuple):
 
     highest: NDArray[np.int8]  # highest value of each entry, flattened, int8 (k,)
     axes: dict[str, int]  # length of each axis by name; index 0 of the axis "seat" is the observer
-    names: dict[int, str]  # index of the last axis -> what the number there names: "path", "face" or "color"
+    names: dict[int, str]  # index on the last axis -> kind of the number there: "path", "face" or "color"
 
 
 def parts(rules: Rules, encoding: str) -> dict[str, Part]:
-    """Return the parts of an observation by name, in the order of the vector."""
+    """Return a dict from the name of each part of an observation to the part, in the order of the vector."""
     n, last, colors = rules.players, rules.spaces + NUMBERED, MAX_PLAYERS
     if encoding in ("one_hot", "compact"):
-        both = {  # each part in the encodings one_hot and compact
+        both = {  # each part, first as one_hot, then as compact
             "pieces": (_part(1, seat=n, path=PATHS, space=last + 1), _part(last, seat=n, path=PATHS)),
             "dead": (_part(1, path=PATHS, space=rules.spaces), _part(1, path=PATHS, space=rules.spaces)),
             "dice": (_part(1, face=FACES, count=DICE + 1), _part(DICE, face=FACES)),
@@ -105,7 +105,7 @@ def _tokens(rules: Rules, highest: tuple[int, ...], names: dict[int, str], **axe
 
 
 def layout(rules: Rules, encoding: str = "one_hot") -> dict[str, slice]:
-    """Return the slice of the observation vector for each part, by name, in the order of the vector."""
+    """Return a dict from the name of each part to its slice of the observation vector, in the order of the vector."""
     sizes = {name: len(part.highest) for name, part in parts(rules, encoding).items()}
     ends = np.cumsum(list(sizes.values())).tolist()
     return {name: slice(end - size, end) for (name, size), end in zip(sizes.items(), ends, strict=True)}
@@ -113,8 +113,8 @@ def layout(rules: Rules, encoding: str = "one_hot") -> dict[str, slice]:
 
 @inlined
 def encode_one_hot(s: Record, rules: Config, observer: Any, keep: Keep, row: Any) -> None:
-    """Write the one-hot observation of a seat, int8 (D,); `keep` is the result of `engine.shown`."""
-    # Sizes that are constants save 7 of 60 ns per step in games of two players, and 5 of 55 ns with five players.
+    """Write the one-hot observation of a seat to `row`, int8 (D,). `keep` is the result of `engine.shown`."""
+    # Constant sizes save 7 of 60 ns per step in games of two players, and 5 of 55 ns in games of five players.
     if rules.players == 2 and rules.spaces == 7:
         write_one_hot(s, rules, observer, keep, row, (np.int64(2), np.int64(7)))
     elif rules.players == 5 and rules.spaces == 7:
@@ -179,7 +179,7 @@ def write_one_hot(s: Record, rules: Config, observer: Any, keep: Keep, row: Any,
 
 @kernel
 def encode_integers(s: Record, rules: Config, observer: Any, keep: Keep, row: Any) -> None:
-    """Write the observation of a seat, int8 (D,), in an encoding that is not one-hot."""
+    """Write the observation of a seat to `row`, int8 (D,), in an encoding other than one-hot."""
     if rules.encoding == COMPACT:
         encode_compact(s, rules, observer, keep, row)
     elif rules.encoding == TOKENS:
@@ -190,7 +190,7 @@ def encode_integers(s: Record, rules: Config, observer: Any, keep: Keep, row: An
 
 @kernel
 def encode_compact(s: Record, rules: Config, observer: Any, keep: Keep, row: Any) -> None:
-    """Write the encoding "compact": one integer for each fact."""
+    """Write an observation in the encoding "compact", with one integer for each fact."""
     n = rules.players
     dead = n * PATHS
     dice = dead + PATHS * rules.spaces
@@ -218,7 +218,7 @@ def encode_compact(s: Record, rules: Config, observer: Any, keep: Keep, row: Any
 
 @kernel
 def encode_tokens(s: Record, rules: Config, observer: Any, keep: Keep, row: Any) -> None:
-    """Write the encoding "tokens": tokens of equal width for the game, the dice, the paths and the pieces."""
+    """Write an observation in the encoding "tokens": equally wide tokens for the game, dice, paths and pieces."""
     n = rules.players
     width = max(TOKEN_WIDTH, 2 + rules.spaces)
     row[:] = 0
@@ -254,7 +254,7 @@ def encode_tokens(s: Record, rules: Config, observer: Any, keep: Keep, row: Any)
 
 @kernel
 def encode_features(s: Record, rules: Config, observer: Any, keep: Keep, row: Any) -> None:
-    """Write the encoding "features": facts that a human player would look at."""
+    """Write an observation in the encoding "features", with facts that a human player would look at."""
     n = rules.players
     row[:] = 0
     acts = observer == s.player and s.phase in (Phase.KEEP, Phase.MOVE)
@@ -319,7 +319,7 @@ def next_seat(seat: Any, players: Any) -> Any:
 
 @inlined
 def write_mask(actions: Bits, swaps: Bits, row: Any) -> None:
-    """Write the action mask, int8 (A,), from the legal actions and swaps as bits."""
+    """Write the action mask, int8 (A,), for legal actions and swaps that are given as bits."""
     at, last = np.int64(0), np.int64(row.shape[0] - 32)
     while True:
         if at < Action.FIRST_SWAP:

@@ -61,7 +61,7 @@ def call(
     try:
         for part, own in zip(parts[1:], sliced[1:], strict=True):
             calls.append(pool.submit(_call, kernel, states[part], config, own))
-        # Waking an idle core takes up to 0.2 ms, so the calling thread works, too.
+        # Waking an idle core takes up to 0.2 ms, so the calling thread also takes a slice.
         first = _call(kernel, states[parts[0]], config, sliced[0])
         return [first, *(each.result() for each in calls)]
     except BaseException:  # after a failed call or Ctrl-C, wait: no game may change once the error is raised

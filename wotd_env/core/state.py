@@ -1,4 +1,4 @@
-"""The state of a game: one 64-byte record; a batch of games is a one-dimensional array of records."""
+"""The state of a game, as a 64-byte record. A batch of games is a one-dimensional array of records."""
 
 from __future__ import annotations
 

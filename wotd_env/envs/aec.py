@@ -146,7 +146,7 @@ class raw_env(OneGame, AECEnv[str, Any, int]):  # type: ignore[misc]  # PettingZ
         self._select(player)
 
     def forfeit(self) -> None:
-        """End the running game because of an illegal action of `agent_selection`, as `env()` does.
+        """End the running game because of an illegal action of `agent_selection`, as the environment from `env()` does.
 
         This agent gets -1 and all other agents get 0. All agents are terminated and truncated, as after
         PettingZoo's `TerminateIllegalWrapper`. With `start="loser"` this agent starts the next game (R1).
@@ -176,7 +176,7 @@ class raw_env(OneGame, AECEnv[str, Any, int]):  # type: ignore[misc]  # PettingZ
         self._render_for_human()
 
     def _end(self, terminations: dict[str, bool], rewards: dict[str, float]) -> None:
-        """End the game for all agents, and select the first agent for the first step after the end."""
+        """End the game for all agents, and select the first agent, which takes the first step after the end."""
         self.terminations = terminations
         self.rewards = rewards
         self._accumulate_rewards()
@@ -184,7 +184,7 @@ class raw_env(OneGame, AECEnv[str, Any, int]):  # type: ignore[misc]  # PettingZ
         self.agent_selection = self.agents[0]
 
     def _info(self, legal: int) -> dict[str, Any]:
-        """Return an agent's info. If it contains a mask, all entries of the mask are `legal`, 0 or 1."""
+        """Return an agent's info. If it contains a mask, all entries of the mask equal `legal`, which is 0 or 1."""
         if self._format.mask_in == "obs":
             return {}
         return self._format.info(np.full(self.game.num_actions, legal, np.int8))
@@ -198,7 +198,7 @@ class raw_env(OneGame, AECEnv[str, Any, int]):  # type: ignore[misc]  # PettingZ
 
     def _seen_by(self, agent: str) -> tuple[NDArray[np.int8], NDArray[np.int8]]:
         self._started("observe")
-        ended = bool(self.terminations.get(agent, True))  # True after `forfeit`, too
+        ended = bool(self.terminations.get(agent, True))  # also True after `forfeit`
         return self._view(self._seats[agent], ended)
 
     def action_masks(self) -> NDArray[Any]:

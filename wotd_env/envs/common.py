@@ -49,7 +49,7 @@ class Format:
         return Dict({"observation": self.flat_space(), "action_mask": mask})
 
     def show(self, observation: NDArray[np.int8], mask: NDArray[np.int8]) -> Any:
-        """Return observations, int8 (..., D), and masks, int8 (..., A), as `reset` and `step` return them."""
+        """Convert observations, int8 (..., D), and masks, int8 (..., A), to the format of `reset` and `step`."""
         if self.dtype != np.int8:
             observation = observation.astype(self.dtype)
         if self.mask_in == "info":
@@ -62,7 +62,7 @@ class Format:
 
 
 def check_dtype(name: str, value: DTypeLike, allowed: Sequence[str]) -> np.dtype[Any]:
-    """Return a dtype, given as a NumPy dtype or its name. Raise ValueError unless its name is in `allowed`."""
+    """Return `value`, a NumPy dtype or its name, as a dtype. Raise ValueError unless its name is in `allowed`."""
     try:
         dtype: np.dtype[Any] = np.dtype(check_choice(name, np.dtype(value).name, allowed))
         return dtype
@@ -80,7 +80,7 @@ class OneGame:
 
     @property
     def record(self) -> States:
-        """A copy of the game, STATE (1,), including the future dice. The reset option `state` continues a copy."""
+        """A copy of the game, STATE (1,), including the future dice. The reset option `state` takes such a copy."""
         return self._started("record").copy()
 
     def _started(self, what: str) -> States:
@@ -95,7 +95,7 @@ class OneGame:
         """Return the next game at its first decision, STATE (1,), and the learner's seat in it.
 
         `learner` is the learner's seat in the last game, and `lost` says whether the learner lost that game by an
-        illegal action. `seat` is the learner's seat in the next game, as `fixed_seat` returns it.
+        illegal action. `seat` is the setting for the learner's seat in the next game, a result of `fixed_seat`.
         """
         learners = np.zeros(1, LEARNER)
         learners["seat"], learners["lost"] = learner, lost
@@ -132,7 +132,7 @@ def take_action(game: Game, state: States, action: Any) -> int:
 
 
 def as_integer(action: Any) -> int:
-    """Return an action as an int. It may be an integer or an array with one integer; other types raise TypeError."""
+    """Return `action`, an integer or an array with one integer, as an int. Other types raise TypeError."""
     one = action.item() if isinstance(action, np.ndarray) and action.size == 1 else action
     try:
         if not isinstance(one, bool):

@@ -22,7 +22,7 @@ from wotd_env.envs.starts import restart
 
 
 class Settings(NamedTuple):
-    """Settings that are equal in all games of a vector environment."""
+    """Settings that all games of a vector environment share."""
 
     scripts: int  # the scripts of the other seats, see Opponents
     seat: int  # the learner's seat in every game, or ANY_SEAT
@@ -31,9 +31,9 @@ class Settings(NamedTuple):
 
 
 class Step(NamedTuple):
-    """The arrays of a step. With `same_step`, `final_observation` and `final_mask` show how games ended in the step."""
+    """The arrays of a step. With `same_step`, the `final_` arrays have the last observation and mask of ended games."""
 
-    acting: bool  # whether `advance` first takes the actions, before it plays the waiting games
+    acting: bool  # whether `advance` takes the actions before it plays the waiting games
     actions: NDArray[np.int64]  # (N,)
     illegal: NDArray[np.bool_]  # (N,): whether the mask forbids the action
     observation: NDArray[np.int8]  # (N, D)
@@ -47,7 +47,7 @@ class Step(NamedTuple):
 
 @kernel
 def find_illegal(states: Records, learners: Any, mask: Any, actions: Any, illegal: Any) -> Any:
-    """Mark in `illegal`, bool (N,), the actions that the masks forbid. Return whether any action is forbidden.
+    """Write to `illegal`, bool (N,), whether the mask forbids each action. Return whether any action is forbidden.
 
     Every action is accepted in a game that is over or has ended for its learner.
     """
@@ -64,10 +64,10 @@ def find_illegal(states: Records, learners: Any, mask: Any, actions: Any, illega
 def advance(
     states: Records, config: Configs, learners: Any, step: Step, settings: Settings, scratch: Records
 ) -> None:
-    """Take the learners' actions and play the waiting games. In `step`, store the results of games that stop waiting.
+    """Take the learners' actions and play the waiting games.
 
-    A game is waiting until its learner is to decide or the game has ended. A game in which a policy outside of compiled
-    code is to decide is still waiting after the call.
+    A game is waiting until its learner is to decide or the game has ended. When a game stops waiting, write its results
+    to the argument `step`. A game in which a policy outside of compiled code is to decide keeps waiting after the call.
     """
     rules = config[0]
     rewards = np.empty(MAX_PLAYERS)

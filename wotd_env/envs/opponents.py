@@ -66,9 +66,9 @@ class Opponents:
         self._player = np.array([-1, *(self._players.index(policy) for policy in self.policies)])
 
     def play(self, state: States, learner: int, rng: np.random.Generator) -> None:
-        """Play one game, STATE (1,), in place, until the seat `learner` is to decide or the game is over.
+        """Play one game until the seat `learner` is to decide or the game is over.
 
-        Policies that are not scripts draw from `rng`.
+        Update `state`, STATE (1,), in place. Policies that are not scripts draw random numbers from `rng`.
         """
         while not play_in_one(state, self.game.config, learner, self.scripts, scratch()):
             self.decide(state, np.array([learner], np.int8), np.zeros(1, np.int64), rng)
@@ -76,7 +76,7 @@ class Opponents:
     def decide(
         self, state: States, learners: NDArray[np.int8], waiting: NDArray[np.int64], rng: np.random.Generator
     ) -> None:
-        """Take one action in each game whose index is in `waiting`. In these games, policies outside compiled code act.
+        """Take one action in each game with an index in `waiting`. These games wait for policies outside compiled code.
 
         Raises:
             ValueError: if a policy plays an illegal action. Games in which other policies were to act may have changed.
@@ -114,8 +114,7 @@ def play_scripts(s: Record, rules: Config, learner: Any, scripts: Any, after: Re
         if script == Script.OUTSIDE:
             return False
         # No two decisions get the same bits, because a roll advances the stream and each phase occurs at most once
-        # between two rolls. `starts.restart` draws a seat in the same way, with 0 as the phase. Phase 0 has no
-        # decisions.
+        # between two rolls. `starts.restart` draws a seat in the same way, but with phase 0, which has no decisions.
         bits = mix(~s.rng ^ np.uint64(s.phase))
         engine.step(s, rules, choose(script, s, rules, after, bits))
     return True

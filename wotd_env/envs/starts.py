@@ -65,7 +65,8 @@ def read_seeds(seed: Any, num_envs: int) -> Seeds:
 def read_options(rules: Rules, options: Mapping[str, Any] | None, *more: str) -> tuple[Any, States | None]:
     """Return the options `"starting_player"` and `"state"` of a reset. The state is a copy, STATE (1,).
 
-    A missing option is None. `more` names further options, which the caller reads. Unknown options cause a warning.
+    A missing option is None. `more` contains the names of further options, which the caller reads. Unknown options
+    cause a warning.
 
     Raises:
         ValueError: if the state is not a running game of these rules, or if both options are given.
@@ -138,10 +139,11 @@ def _start(states: Records, config: Configs, learners: Any, starters: Any, seeds
 
 @kernel
 def restart(s: Record, rules: Config, learner: Any, starter: Any, seat: Any) -> None:
-    """Start a learner's next game in the record of the last game, and play to the first decision of any seat.
+    """Replace a learner's last game in the record `s` with the next game, and play to the first decision of any seat.
 
-    `starter` is an argument of `engine.new_game`, or CONTINUE. A new seat of the learner does not change the order of
-    the other players. A learner that lost the last game by an illegal action counts as the loser of that game (R1).
+    `starter` is an argument of `engine.new_game`, or CONTINUE. If the learner changes seats, the turn order of the
+    other players stays the same. A learner that lost the last game by an illegal action counts as the loser of that
+    game (R1).
     """
     # The seat is drawn from the game's random stream without advancing the stream.
     chosen = np.int64(mix(~s.rng) % np.uint64(rules.players)) if seat == ANY_SEAT else np.int64(seat)

@@ -31,10 +31,10 @@ from wotd_env.rendering import FPS, RENDER_MODES, Viewer
 class WayOfTheDragonVectorEnv(VectorEnv[Any, ArrayLike, NDArray[Any]]):
     """N games in one environment: `gymnasium.make_vec("wotd_env:wotd_env/WayOfTheDragon-v0", N)`.
 
-    It has the same observations, rewards, flags, infos, options and seeds as Gymnasium's `SyncVectorEnv` over N single
-    environments (environment i gets seed + i). There are two differences. First, policies other than `random` and
-    `greedy` draw from one generator for all games, `np_random`. Second, a reset of some games returns the action masks
-    of all games.
+    The environment has the same observations, rewards, flags, infos, options and seeds as Gymnasium's `SyncVectorEnv`
+    over N single environments (environment i gets seed + i). There are two differences. First, policies other than
+    `random` and `greedy` draw from one generator for all games, `np_random`. Second, a reset of only some games also
+    returns the action masks of the other games.
 
     Actions are integers (N,). Observations are int8 (N, D); with `mask_in="obs"` they are a dict that also contains
     `"action_mask"`, int8 (N, A). With `mask_in="info"` the masks are in the infos. The mask of a game that has ended is
@@ -49,8 +49,8 @@ class WayOfTheDragonVectorEnv(VectorEnv[Any, ArrayLike, NDArray[Any]]):
         autoreset_mode: a `gymnasium.vector.AutoresetMode` or its value.
         num_threads: the number of threads that play the games; the results do not depend on it.
         render_mode: one of `wotd_env.rendering.RENDER_MODES`, or None. `render` returns a tuple with a picture of each
-            game. `"human"` shows the first games in a window at every reset and step.
-        max_episode_steps: maximum number of the learner's actions in a game, after which the game is truncated, as by
+            game. `"human"` shows the first games of the batch in a window at every reset and step.
+        max_episode_steps: maximum number of the learner's actions in a game, after which the game is truncated, as with
             Gymnasium's `TimeLimit`.
         **rules: the fields of `wotd_env.Rules`.
 
@@ -149,7 +149,7 @@ class WayOfTheDragonVectorEnv(VectorEnv[Any, ArrayLike, NDArray[Any]]):
         self._state.view(ROW)[games], self._learners[games] = state.view(ROW), learners
         super().reset(seed=int(seeds.number[seeds.given][0]) if seeds.given.any() else None)
         self._started = True
-        self._learners["waiting"] = True  # a reset of some games returns the masks of all games, too
+        self._learners["waiting"] = True  # a reset of only some games also returns the masks of the others
         step = self._new_step()
         self._play(step)
         return self._show(step)
@@ -221,7 +221,7 @@ class WayOfTheDragonVectorEnv(VectorEnv[Any, ArrayLike, NDArray[Any]]):
         return np.flatnonzero(where)
 
     def _answer_illegal(self, given: ArrayLike, step: Step) -> dict[str, Any]:
-        """Return the infos about a step's illegal actions and warn once, or raise the error if `illegal="raise"`."""
+        """Return infos about a step's illegal actions and warn once. With `illegal="raise"` raise the error instead."""
         if self.illegal == "raise" or not self._warned:
             error = self.game.error_in(self._state, int(step.illegal.argmax()), given)
             if self.illegal == "raise":
@@ -273,7 +273,7 @@ class WayOfTheDragonVectorEnv(VectorEnv[Any, ArrayLike, NDArray[Any]]):
         return self._format.show(step.observation, step.mask), info
 
     def _mask_info(self, mask: NDArray[np.int8], where: NDArray[np.bool_]) -> dict[str, Any]:
-        """Return infos with masks, int8 (N, A), for the games in `where`, bool (N,); empty with `mask_in="obs"`."""
+        """Return infos with masks, int8 (N, A). `where`, bool (N,), marks their games. Empty with `mask_in="obs"`."""
         info: dict[str, Any] = self._format.info(mask)
         return info | {f"_{name}": where for name in info}
 
@@ -286,7 +286,7 @@ class WayOfTheDragonVectorEnv(VectorEnv[Any, ArrayLike, NDArray[Any]]):
         shown = self._format.show(step.final_observation.take(games, 0), step.final_mask.take(games, 0))
         if isinstance(shown, dict):
             shown = [dict(zip(shown, row, strict=True)) for row in zip(*shown.values(), strict=True)]
-        final = np.empty(self.num_envs, object)  # None stays for games that have not ended
+        final = np.empty(self.num_envs, object)  # games that have not ended keep None
         final[games] = np.fromiter(shown, object, len(games))
         return {
             "final_obs": final,

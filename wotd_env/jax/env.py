@@ -25,7 +25,7 @@ with np.errstate(divide="ignore"):
 """float32 (462, 252): the log-probability of each roll after each keep."""
 
 INTEGERS = ("dead", "turn", "phase", "rolls_left", "used")
-"""Fields that are the same integers in STATE records and in a `State`. In a `State` an underscore precedes the name."""
+"""Integer fields with equal values in STATE records and in a `State`. In a `State` an underscore precedes the name."""
 
 
 class WayOfTheDragon:
@@ -74,15 +74,15 @@ class WayOfTheDragon:
         return self._after(state, action, *play.advance(self.rules, state, action, bits))
 
     def decide(self, state: State, action: Array) -> State:
-        """Take an action, but do not roll: the first half of `step`, for tree search.
+        """Take an action, but do not roll. This method is the first half of `step`, for tree search.
 
-        The new state is before a roll, at another decision or over. Before a roll, call `throw` next. Illegal actions
-        end the game as in `step`.
+        The new state waits for a roll, is at another decision or is over. If it waits for a roll, call `throw` next.
+        Illegal actions end the game as in `step`.
         """
         return self._after(state, action, *play.decide(self.rules, state, action))
 
     def throw(self, state: State, roll: Array) -> State:
-        """Set the dice of a game that waits for a roll to roll number `roll`, 0 to 251 as in `chance_logits`.
+        """Set the dice of a game that waits for a roll. `roll` is the new roll, 0 to 251 as in `chance_logits`.
 
         This method is the second half of `step`, but takes no forced moves. If no roll is due, it only sets the rewards
         to 0.
@@ -93,17 +93,16 @@ class WayOfTheDragon:
     def chance_logits(self, state: State) -> Array:
         """Return the log-probabilities of the 252 rolls, float32 (252,).
 
-        The faces of roll i are `wotd_env.core.dice.KEEPS[i]`. If no roll is due, the roll that is on the table has
-        probability 1.
+        The faces of roll i are `wotd_env.core.dice.KEEPS[i]`. If no roll is due, the current roll has probability 1.
         """
         return jnp.asarray(CHANCE_LOGITS)[state._keep]
 
     def observe(self, state: State, player: Array | int | None = None) -> Array:
-        """Return the observation of the seat `player`, int8 (D,); without `player`, of the seat to act."""
+        """Return the observation, int8 (D,), of the seat `player` or, by default, of the seat to act."""
         return play.observe(self.rules, state, player)
 
     def from_records(self, records: States) -> State:
-        """Return games of the engine, STATE (N,), as states with a batch axis; the random streams are ignored.
+        """Convert games of the engine, STATE (N,), to states with a batch axis. The random streams are ignored.
 
         Raises:
             ValueError: for an invalid record.
@@ -137,10 +136,10 @@ class WayOfTheDragon:
         return completed
 
     def to_records(self, state: State, seed: int = 0) -> States:
-        """Return states as games of the engine, STATE (N,); a state without a batch axis is one game.
+        """Convert states to games of the engine, STATE (N,). A state without a batch axis becomes one game.
 
-        A record cannot represent a game lost by an illegal action. For such a game it has the position before this
-        action. `seed` is the seed of the random streams, as in `wotd_env.Game.reset`.
+        A record cannot represent a game lost by an illegal action. For such a game the record contains the position
+        before this action. `seed` is the seed of the random streams, as in `wotd_env.Game.reset`.
         """
         axes = np.ndim(state.current_player)
         every: Any = jax.tree.map(lambda leaf: np.asarray(leaf).reshape(-1, *leaf.shape[axes:]), state)
@@ -158,7 +157,7 @@ class WayOfTheDragon:
         return records
 
     def _after(self, state: State, action: Array, new: State, moves: Moves) -> State:
-        """Return the state after an action: `new`, or the position of `state` if it is over or `action` is illegal."""
+        """Return the state after an action: `new`, or the old position if `state` is over or `action` is illegal."""
         over = state.terminated | state.truncated
         illegal = ~over & ~play.is_legal(self.rules, state._legal, action)
         refused = over | illegal
@@ -175,7 +174,7 @@ class WayOfTheDragon:
         return self._complete(new, moves)
 
     def _complete(self, state: State, moves: Moves | None = None) -> State:
-        """Return the state with its observation and its legal actions; `moves` are its moves, by default computed."""
+        """Return the state with its observation and its legal actions. If its `moves` are not given, compute them."""
         legal = play.legal_actions(self.rules, state, moves or play.moves_of(self.rules, state))
         return state.replace(
             _legal=legal,

@@ -49,9 +49,9 @@ class State:
     legal_action_mask: Array  #: whether each action is legal, bool (A,); all true after the end
     _step_count: Array
     _pieces: Array  # int32 (n, 5): [relative seat, path] -> space
-    _dead: Array  # int32 (5,): bit t set: a dead piece on space t of that path
+    _dead: Array  # int32 (5,): bit t means a dead piece on space t of that path
     _colors: Array  # int32: index of a row of COLORS
-    _used: Array  # int32: bit k set: seat k has used its power
+    _used: Array  # int32: bit k means that seat k has used its power
     _keep: Array  # int32: index of the dice on the table in dice.KEEPS
     _rolls_left: Array
     _phase: Array
@@ -67,8 +67,8 @@ class State:
 class Moves(NamedTuple):
     """The moves of a state in phase MOVE. A destination is the space that a piece reaches, or 0 if it cannot move."""
 
-    legal: Array  # uint32: bit i set: action MOVE_ON + i is legal; the last one is NO_MOVE_BY_FEAR
-    swaps: Array  # uint32 (5,), by path: bit i set: the i-th pair of seats can swap pieces on the path
+    legal: Array  # uint32: bit i means that action MOVE_ON + i is legal, up to NO_MOVE_BY_FEAR
+    swaps: Array  # uint32 (5,), by path: bit i means that the i-th pair of seats can swap pieces
     jumps: Array  # int32 (5,): destinations of jumps over pieces (anxiety)
     ones: Array  # int32 (5,): destinations one space ahead
 
@@ -100,7 +100,7 @@ def occupied(rules: Rules, s: State) -> Array:
 
 
 def destinations(rules: Rules, s: State, counts: Array | int) -> Array:
-    """Return the space that each piece of the seat to act reaches with `counts` dice, 0 if it cannot move (R3, R4)."""
+    """Return for each piece of the seat to act its destination with `counts` dice, or 0 if it cannot move (R3, R4)."""
     mine = s._pieces[0]
     goals = mine + counts
     free = (occupied(rules, s) >> goals & 1) == 0
@@ -108,14 +108,14 @@ def destinations(rules: Rules, s: State, counts: Array | int) -> Array:
 
 
 def jump_destinations(rules: Rules, s: State, counts: Array) -> Array:
-    """Return the space that each piece of the seat to act reaches by a jump, 0 if it cannot jump (R12, anxiety).
+    """Return for each piece of the seat to act its destination by a jump, or 0 if it cannot jump (R12, anxiety).
 
     A jump goes from an occupied destination on to the next empty space.
     """
     mine = s._pieces[0]
     goals = mine + counts
     blocked = occupied(rules, s) >> goals
-    run = jax.lax.population_count(blocked & ~(blocked + 1))  # length of the row of pieces from the goal on
+    run = jax.lax.population_count(blocked & ~(blocked + 1))  # occupied spaces in a row from the goal on
     goals = goals + run
     legal = (run > 0) & (counts > 0) & (mine <= rules.spaces) & (goals <= rules.spaces + NUMBERED)
     return jnp.where(legal, goals, 0)
@@ -146,13 +146,13 @@ def moves_of(rules: Rules, s: State) -> Moves:
 
 
 def bits(first: int, legal: Array) -> Array:
-    """Return whether actions are `legal`, starting with action `first`, as bits, uint32; the lowest bit is MOVE_ON."""
+    """Return `legal` as bits, uint32; the lowest bit is MOVE_ON. Entry i of `legal` belongs to action `first + i`."""
     places = np.arange(first, first + legal.size, dtype=np.uint32) - np.uint32(Action.MOVE_ON)
     return (legal.astype(jnp.uint32).reshape(-1) << places).sum(dtype=jnp.uint32)
 
 
 def legal_swaps(rules: Rules, s: State, elements: Array, dragons: Array) -> Array:
-    """Return the pairs of seats that can swap pieces on each path, as bits, uint32 (5,) (R6, R14)."""
+    """Return for each path as bits, uint32 (5,), which pairs of seats can swap pieces (R6, R14)."""
     on_board = s._pieces > 0
     if rules.immunity:
         on_board = on_board & (colors(rules, s)[:, None] != ALL_PATHS)
@@ -164,7 +164,7 @@ def legal_swaps(rules: Rules, s: State, elements: Array, dragons: Array) -> Arra
 
 
 def legal_actions(rules: Rules, s: State, moves: Moves) -> Array:
-    """Return the legal actions as bits, uint32 (W,), 32 in a word: none before a roll, all of them after the end."""
+    """Return the legal actions as bits of words, uint32 (W,). No bits are set before a roll, all bits after the end."""
     none = jnp.zeros((), jnp.uint32)
     choose = s._phase == Phase.MOVE
     extra = bits(
@@ -197,7 +197,7 @@ def is_legal(rules: Rules, legal: Array, action: Array) -> Array:
 
 
 def rewards(rules: Rules, s: State) -> Array:
-    """Return the rewards (R10) of a game that has ended by R9, float32 (n,), in the order of the seats."""
+    """Return the reward of each seat (R10), float32 (n,), in a game that has ended by R9."""
     n = rules.players
     points = jnp.maximum(s._pieces - rules.spaces, 0).sum(1)
     standing = points * (PATHS + 1) + (s._pieces > rules.spaces).sum(1)
@@ -208,7 +208,7 @@ def rewards(rules: Rules, s: State) -> Array:
 
 
 def observe(rules: Rules, s: State, seat: Array | int | None = None) -> Array:
-    """Return the observation of `seat`, int8 (D,); without `seat`, of the seat to act."""
+    """Return the observation, int8 (D,), of the seat `seat` or, by default, of the seat to act."""
     n, spaces = rules.players, rules.spaces
     # `ahead`: number of seats from the seat to act to `seat`, in turn order.
     ahead = 0 if seat is None else (seat - s.current_player) % n
@@ -280,7 +280,7 @@ def new_game(rules: Rules, key: Array) -> State:
 
 
 def dead_pieces(rules: Rules, key: Array) -> Array:
-    """Draw the dead pieces, int32 (5,): the bits of each path. Draw again if five of them are in a row (R15)."""
+    """Draw the dead pieces as bits of each path, int32 (5,). Repeat the draw if five pieces are in a row (R15)."""
     if rules.dead_pieces == 0:
         return jnp.zeros(PATHS, jnp.int32)
     room = PATHS * rules.spaces
@@ -302,7 +302,7 @@ def dead_pieces(rules: Rules, key: Array) -> Array:
 
 
 def thrown(keep: Array, bits: Array) -> Array:
-    """Return the roll after the unrolled dice of `keep` are rolled. `bits`, uint32, is random.
+    """Return the roll after the unrolled dice of `keep` are rolled. `bits` is a random uint32.
 
     6 ** 5 does not divide 2 ** 32, so the probabilities of the rolls have a relative error, which is below 2e-6.
     """
@@ -333,12 +333,12 @@ def hold(rules: Rules, s: State, action: Array) -> State:
 
 
 def use_power(s: State, where: Array) -> State:
-    """Mark the power of the seat to act as used, if `where` (R11)."""
+    """If `where` is true, mark the power of the seat to act as used (R11)."""
     return s.replace(_used=s._used | where.astype(jnp.int32) << s.current_player)
 
 
 def move(rules: Rules, s: State, moves: Moves, action: Array, where: Array) -> tuple[State, Array]:
-    """Take an action of phase MOVE if `where`; also return whether the turn has ended (R3..R9, R12, R13)."""
+    """If `where` is true, take an action of phase MOVE. Also return whether the turn has ended (R3..R9, R12, R13)."""
     counts = jnp.asarray(_COUNTS)[s._keep]
     elements, dragons = counts[:PATHS], counts[DRAGON]
     mine = s._pieces[0]
@@ -375,7 +375,7 @@ def move(rules: Rules, s: State, moves: Moves, action: Array, where: Array) -> t
 
 
 def swap(rules: Rules, pieces: list[Array], action: Array) -> Array:
-    """Return the pieces, int32 (n, 5), after swapping two of them if the action is a swap (R6)."""
+    """If the action is a swap, swap two pieces. Return all pieces, int32 (n, 5) (R6)."""
     number = pairs(rules.players)
     before = list(pieces)
     for pair, (one, other) in enumerate(PAIRS[rules.players, :number].tolist()):
@@ -386,7 +386,7 @@ def swap(rules: Rules, pieces: list[Array], action: Array) -> Array:
 
 
 def end_turn(rules: Rules, s: State, ended: Array, again: Array) -> State:
-    """Finish the turn if it has `ended`. The same seat plays next if `again`, otherwise the next seat (R8, R16)."""
+    """End the turn if `ended` is true. If `again` is true, the same seat plays next, else the next seat (R8, R16)."""
     turn = s._turn + ended
     over = ended & (turn >= rules.max_turns)
     begins = ended & ~over
@@ -404,14 +404,14 @@ def end_turn(rules: Rules, s: State, ended: Array, again: Array) -> State:
 
 
 def finish(rules: Rules, s: State, moves: Moves, action: Array, where: Array, extra: Array) -> State:
-    """Take an action of phase MOVE if `where`, or of phase EXTRA if `extra`, and finish the turn (R8, R12)."""
+    """Take an action of phase MOVE if `where` is true, of phase EXTRA if `extra` is true. End the turn (R8, R12)."""
     s = use_power(s, extra & (action == Action.REBIRTH_TURN))
     s, ended = move(rules, s, moves, action, where)
     return end_turn(rules, s, ended | extra, extra & (action != Action.END_TURN))
 
 
 def decide(rules: Rules, s: State, action: Array) -> tuple[State, Moves]:
-    """Take an action without the roll that may follow; also return the moves of the new state."""
+    """Take an action, but do not roll. Also return the moves of the new state."""
     choosing, extra = s._phase == Phase.MOVE, s._phase == Phase.EXTRA
     s = hold(rules, s, action)
     moves = moves_of(rules, s)
@@ -421,8 +421,8 @@ def decide(rules: Rules, s: State, action: Array) -> tuple[State, Moves]:
 def advance(rules: Rules, s: State, action: Array, bits: Array) -> tuple[State, Moves]:
     """Take an action, roll if a roll is due, and take a forced move. Also return the moves of the new state.
 
-    The action, int32, must be legal. `bits`, uint32 (2,), are random: the first for the roll after a hold, the second
-    for the first roll of the next turn.
+    The action, int32, must be legal. `bits`, uint32 (2,), contains two random numbers: one for the roll after a hold,
+    one for the first roll of the next turn.
     """
     choosing, extra = s._phase == Phase.MOVE, s._phase == Phase.EXTRA
     s = hold(rules, s, action)

@@ -1,7 +1,7 @@
-"""Find the bundled trained networks. A pair of policy and rules has one file, such as `td-3-any.npz`.
+"""Find the bundled trained networks. Each pair of a policy and rules has one file, such as `td-3-any.npz`.
 
 A file name consists of the policy, the number of players and the powers. If the board does not have the default number
-of plain spaces, this number follows, as in `td-2-none-3`. All other rules have their default values, see `rules_of`.
+of plain spaces, its number follows, as in `td-2-none-3`. All other rules have their default values, see `rules_of`.
 Training and strength are documented in docs/results/models.md, which `tools.models` writes.
 """
 

@@ -97,7 +97,7 @@ def record_game(
     state: States | None = None,
     players: Sequence[str] = (),
 ) -> RecordedGame:
-    """Replay a game from its seed, or from its first position with the random stream; return the recorded game.
+    """Replay a game from its seed, or from its first position, which contains the stream. Return the recorded game.
 
     Args:
         rules: the rules.
@@ -156,7 +156,7 @@ def write_game(file: str | Path, game: RecordedGame) -> None:
 
 
 def same_but_stream(one: States, other: States) -> NDArray[np.bool_]:
-    """Return whether `one[i]` and `other[i]`, both STATE (N,), are equal except for the random stream, bool (N,)."""
+    """Return an array, bool (N,): whether `one[i]` and `other[i]` are equal except for the random stream."""
     other = other.copy()
     other["rng"] = one["rng"]
     equal: NDArray[np.bool_] = one.view(ROW) == other.view(ROW)
@@ -236,7 +236,7 @@ def _read_tag(line: str, number: int, tags: dict[str, tuple[int, str]]) -> None:
 
 
 def _replay(tags: dict[str, tuple[int, str]], words: Iterator[tuple[int, str]]) -> RecordedGame:
-    """Replay a game. `tags` maps names to (line number, text); `words` yields (line number, word) of all turns."""
+    """Replay a game. `tags` maps names to (line number, text). `words` yields (line number, word) for each word."""
     if "Position" not in tags:
         raise ValueError('a game must begin with its first position, [Position "..."], got none')
     line, text = tags["Position"]
@@ -287,7 +287,7 @@ def _replay(tags: dict[str, tuple[int, str]], words: Iterator[tuple[int, str]]) 
 
 
 def _from_seed(game: Game, state: States, text: str, has_stream: bool) -> tuple[int, States, bool]:
-    """Return the seed in `text`, the first position with its random stream, and True, because the stream is known."""
+    """Return the seed in `text`, the first position with its random stream, and True: the stream is known from here."""
     if not (text.isascii() and text.isdecimal() and len(text) <= len(str(2**64))):
         raise wrong("Seed", "a number from 0 to 2**64 - 1", text)
     seed = check_integer("Seed", int(text), 0, 2**64 - 1)
@@ -299,7 +299,7 @@ def _from_seed(game: Game, state: States, text: str, has_stream: bool) -> tuple[
 
 
 def _read_roll(game: Game, state: States, word: str, follows: bool, first: bool) -> None:
-    """Apply the roll in a word to a state, in place. If the random stream is known, the dice must follow from it."""
+    """Apply the roll in `word` to `state`. If `follows` is true, the dice must follow from the random stream."""
     if len(word) != DICE + 2 or word[-1] != "]":
         raise wrong("a roll", "five dice in brackets, as in [wfmmd]", word)
     dice = read_dice("a roll", word[1:-1])

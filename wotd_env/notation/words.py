@@ -24,11 +24,11 @@ FIXED_WORDS: dict[int, str] = {
     Action.PERFECTION_TURN: "perfection",
     Action.REBIRTH_TURN: "rebirth",
 }
-"""The actions that have the same word in every position, with their words."""
+"""The words that do not depend on the position, by action."""
 
 
 def action_text(game: Game, state: States, action: int) -> str:
-    """Return a legal action of a position, STATE (1,), as a short word, such as `mm`, `m3` or `pass`.
+    """Return the short word of a legal action, such as `mm`, `m3` or `pass`. `state` is a position, STATE (1,).
 
     Raises:
         IllegalActionError: if the action is not legal.
@@ -41,7 +41,7 @@ def action_text(game: Game, state: States, action: int) -> str:
 
 
 def legal_words(game: Game, state: States) -> dict[str, int]:
-    """Return the legal actions of a position, STATE (1,), as a dict from words to numbers, ascending by number.
+    """Return a dict from the word of each legal action to its number, ascending by number. `state` is STATE (1,).
 
     The result is empty if the game is over or a roll is due.
 

@@ -3,7 +3,8 @@
 The input is a set of *features* of the position, seen from the seat to act. Every feature has a row of weights. The
 features of a position are:
 
-- for each path and pair of players, the spaces of their two pieces (with `immunity`, also whether they are immune);
+- for each path and pair of players, the spaces of their two pieces (with `immunity`, also whether one of the two is
+  immune);
 - for each player, its *standing*: the number of its pieces on numbered spaces, the largest number of pieces that any
   other player has on numbered spaces, and its lead in points. In games of two players, only the standing of the seat to
   act is a feature;
@@ -56,7 +57,7 @@ MOST_BYTES = 256_000_000
 
 
 class Features(NamedTuple):
-    """Numbers of features under given rules, and the first index of each kind. Pairs of pieces start at index 0."""
+    """Numbers of features under given rules, and the index at which each kind starts. Pairs of pieces start at 0."""
 
     total: int  # R, the number of all features
     active: int  # K, the number of features of a position

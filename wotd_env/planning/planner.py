@@ -29,7 +29,7 @@ __all__ = ["Value", "plan"]
 
 
 def plan(game: Game, state: States, value: Value) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
-    """Return the value of every action, and of every state, to the seat to act.
+    """Return the value of every action and the value of every state, both for the seat to act.
 
     Args:
         game: the rules.
@@ -40,7 +40,7 @@ def plan(game: Game, state: States, value: Value) -> tuple[NDArray[np.float32], 
         float32 (N, A): the values of the actions, -inf for illegal actions. All actions are illegal if a roll is due or
         the game is over.
         float32 (N,): the values of the states. The value of a state is the value of its best action. If a roll is due,
-        it is the mean value over the outcomes. If the game is over, it is the reward of the seat to act.
+        it is the mean value over the outcomes of this roll. If the game is over, it is the reward of the seat to act.
 
     Raises:
         ValueError: if `value` returns an array of a wrong shape, or non-finite numbers for running games.

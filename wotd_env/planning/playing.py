@@ -34,7 +34,9 @@ class Turns(NamedTuple):
 
 
 def play_turns(game: Game, state: States, value: Value, at_random: NDArray[np.bool_] | None = None) -> Turns:
-    """Play one turn in every game, in place, as `Planner(value)` does. Each game rolls with its own random stream.
+    """Play one turn in every game, as `Planner(value)` does, and return the values before and after the turn.
+
+    Update `state` in place. Each game rolls with its own random stream.
 
     Args:
         game: the rules.
@@ -75,7 +77,7 @@ def _play_part(
 
 @kernel
 def _play(plan: TurnPlan, states: Records, at_random: Any, turns: Turns) -> None:
-    """Plan and play one turn in every state, in place; write the values to `turns`."""
+    """Plan and play one turn in every game. Update `states` in place, and write the values to `turns`."""
     rows, stride = plan.rows, slots.stride_of(plan.slots)
     candidates = np.empty(plan.slots.action.size, np.int64)
     n = turns.before.shape[1]

@@ -35,12 +35,12 @@ from wotd_env.planning.turn import STOPS
 from wotd_env.planning.values import CheckedValue
 
 Value = Callable[[Game, NDArray[np.void]], NDArray[np.floating[Any]]]
-"""A value function: return the expected reward of every seat, float (M, n), in afterstates, STATE (M,).
+"""A function of a game and M afterstates, STATE (M,), that returns the expected reward of every seat, float (M, n).
 
 The planner ignores the values of ended games."""
 
 CHUNK = 128  # number of states whose afterstates are valued in one call of the value function
-MOST_ENDS = 3  # afterstates of an action, at most: no extra turn, perfection (R8) and rebirth (R12)
+MOST_ENDS = 3  # largest number of afterstates of an action: no extra turn, perfection (R8) and rebirth (R12)
 PASSING = (Action.PASS, Action.NO_MOVE_BY_FEAR)
 """The actions of the first slots. These actions move no piece (R5, R12), so they earn no extra turn (R8)."""
 
@@ -157,8 +157,8 @@ def _write_groups(states: Records, config: Configs, rolls: Any, tiger: Any) -> N
 class Ends(NamedTuple):
     """The possible ends of the turns of N states, with K choices (slots or actions), M afterstates and n players.
 
-    Several afterstates can follow a choice. `best` has the index of the afterstate with the largest value to the seat
-    to act, and `choice_values` has this value.
+    Several afterstates can follow a choice. For each choice, `best` has the index of the afterstate with the largest
+    value for the seat to act, and `choice_values` has this value.
     """
 
     afterstates: States  # STATE (M,)
@@ -168,7 +168,7 @@ class Ends(NamedTuple):
 
 
 class _Afterstates(NamedTuple):
-    """M afterstates; `state` and `choice`, (M,), are the indices of the state and of the choice that lead to each."""
+    """M afterstates. In the state with index `state[i]`, the choice with index `choice[i]` leads to afterstate i."""
 
     states: States
     state: NDArray[np.int64]
@@ -254,7 +254,7 @@ def write_actions(states: Records, config: Configs, scratch: Records, out: _Afte
 
 @kernel
 def _append_ends(s: Record, rules: Config, source: Any, out: _Afterstates, count: Any) -> Any:
-    """Append `s` or, if it is in phase EXTRA, the afterstate of each possible choice. Return the new count.
+    """Append `s` to `out` or, in phase EXTRA, append the afterstate of each possible choice. Return the new count.
 
     `source` is a pair: the index of the state and the index of the choice that lead to `s`.
     """
@@ -310,7 +310,7 @@ class TurnPlan(NamedTuple):
 
 
 def plan_turns(game: Game, value: Value, states: States, group: Group, seats: int, keeps: bool) -> TurnPlan:
-    """Value the ends of a group's turns. Return a plan for `expect_rolls` with memory for the values of `seats` seats.
+    """Compute the values of the ends of a group's turns. Return a plan for `expect_rolls`, with room for `seats` seats.
 
     The group must have at least one roll left. `keeps` says whether `expect_rolls` stores `TurnPlan.expected`.
     """
@@ -336,8 +336,8 @@ def stride_of(slots: Slots) -> Any:
 def expect_rolls(plan: TurnPlan, states: Records, first: Any) -> None:
     """Compute the values of all rolls and keeps for LANES states, starting with state `first`.
 
-    Afterwards `plan.rows` has the values for the next roll. `plan.expected[k]` has the values of the keeps before
-    the re-roll after which k more re-rolls remain.
+    Afterwards `plan.rows` has the values for the next roll. `plan.expected[k]` has the values of the keeps before a
+    re-roll that leaves k more re-rolls.
     """
     rows, stride = plan.rows, stride_of(plan.slots)
     if plan.tiger:
@@ -366,7 +366,7 @@ def expect_rolls(plan: TurnPlan, states: Records, first: Any) -> None:
 def _fill_stops(slots: Slots, ends: Ends, rows: turn.Rows, states: Records, first: Any) -> None:
     """Write the values of the slots, and of stopping with each roll, for LANES states, starting with state `first`.
 
-    The seat to act chooses its best slot. The rows of another seat get the value of this slot to that seat.
+    The seat to act chooses its best slot. The rows of each other seat get the value that this slot has for that seat.
     """
     values, stride = ends.choice_values, stride_of(slots)
     lanes = min(turn.LANES, values.shape[1] - first)
@@ -415,13 +415,13 @@ def _emit_follow(builder: Any, rows: list[Any]) -> Any:
 
 
 _follow = turn.row_operation(_emit_follow)
-"""Kernel `_follow(rows, out, sources)`: write row `sources[1]` in lanes where rows `sources[2]` and `sources[3]` are
-equal, and row `sources[0]` in the other lanes."""
+"""Kernel `_follow(rows, out, sources)`: copy row `sources[1]` to row `out` in lanes in which rows `sources[2]` and
+`sources[3]` are equal. Copy row `sources[0]` in the other lanes."""
 
 
 @kernel
 def open_slots(slots: Slots, ends: Ends, state: Any, roll: Any, out: Any) -> Any:
-    """Write the legal slots of a state after its last roll to `out`, int64 (K,); return their number."""
+    """Write to `out`, int64 (K,), the legal slots of a state after its last roll. Return their number."""
     values = ends.choice_values
     count = np.int64(0)
     for k in range(slots.start[roll], slots.other[roll]):

@@ -9,10 +9,10 @@ stopping with this roll.
 - `best(rows)` sets the row of every keep to the largest value among the keep and all keeps that it contains
   (U in docs/explanation/solver.md).
 
-`reroll` calls `expect` and `best`, for one re-roll. A turn takes two calls of `reroll` (three with the tiger) and then
-one call of `expect`. After these calls row NOTHING, the keep without dice, has the value before the first roll. After
-`expect` and before `best`, row HOLD_KEEP[roll, hold] has the value of this hold. The planner and the solver share this
-module.
+`reroll` calls `expect` and then `best`: this is one re-roll. A turn takes two calls of `reroll` (three with the tiger)
+and then one call of `expect`. After these calls row NOTHING, the keep without dice, has the value before the first
+roll. After `expect` and before `best`, row HOLD_KEEP[roll, hold] has the value of this hold. The planner and the solver
+share this module.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ Rows = Any  # float (462 or more, LANES), in kernels
 
 
 def _more() -> np.ndarray:
-    """Return uint16 (210, 6), [i, face]: the row of the keep that adds a die with this face to partial keep 252 + i."""
+    """Return uint16 (210, 6). Entry [i, face] is the row of partial keep 252 + i after adding a die with this face."""
     partial = KEEPS[NUM_ROLLS:].tolist()
     rows = [[dice.keep_index(sorted([*keep[:-1], face])) for face in range(FACES)] for keep in partial]
     return np.array(rows, np.uint16)
@@ -125,12 +125,12 @@ def emit_largest(builder: Any, rows: list[Any]) -> Any:
 
 _mean = row_operation(_emit_mean)
 largest = row_operation(emit_largest)
-"""Kernel `largest(rows, out, sources)`: write the elementwise maximum of the rows `sources`, a tuple, to row `out`."""
+"""Kernel `largest(rows, out, sources)`: set row `out` to the elementwise maximum of the rows in the tuple `sources`."""
 
 
 @kernel
 def expect(rows: Rows) -> None:
-    """Set the row of every partial keep to the mean value over the dice to be rolled."""
+    """Set the row of every keep with fewer than five dice to the mean value over the rolls of the other dice."""
     # A keep with one more die has a lower index, so its row is computed first.
     for i in range(NUM_KEEPS - NUM_ROLLS):
         more = MORE[i]
@@ -159,7 +159,7 @@ def best(rows: Rows) -> None:
 
 @kernel
 def reroll(rows: Rows) -> None:
-    """Replace the value of every roll with its value if one more re-roll is allowed."""
+    """Replace the value of every roll with the value that it has when one more re-roll is allowed."""
     expect(rows)
     best(rows)
 

@@ -15,7 +15,7 @@ from numba.core import cgutils
 from numba.extending import intrinsic
 
 BLOCK = 32
-ABREAST = 2  # vectors multiplied by a matrix at once: additions for one need not wait for those of the other
+ABREAST = 2  # vectors multiplied by a matrix at once, so that the sums of one need not wait for the other
 
 _FLOAT = ir.FloatType()
 _VECTOR = ir.VectorType(_FLOAT, BLOCK)

@@ -74,7 +74,7 @@ RUN_FILES = ("value.npz", "model.onnx")  # names of the policy files in a run fo
 FILES = {".npz": "td", ".onnx": "onnx", ".zip": "sb3"}  # suffix of a file -> policy that reads the file
 STRONGEST = ("oracle", "deep", "deep:planner")  # strongest first; the last one plays under any rules
 
-# Import path of a policy -> its script
+# Maps the import path of a policy to its script.
 _SCRIPTS = {f"{__name__}.{known.maker}": known.script for known in POLICIES.values()}
 
 
@@ -105,7 +105,7 @@ def strongest(rules: Rules) -> str:
 
 
 def make_policy(name: str | Policy, *, trust: bool = False) -> Policy:
-    """Return the policy with a name.
+    """Return the policy with the given name.
 
     Args:
         name: a name in `POLICIES`, if necessary followed by a colon and an argument; a run folder of train.py; or
@@ -177,7 +177,7 @@ def _from_module(name: str) -> Policy:
 
 
 def check_policy(name: object, candidate: object) -> Policy:
-    """Return the candidate if it is a policy. If it is not, or is a class, raise ValueError with `name`."""
+    """Return `candidate` if it is a policy, not a class. Otherwise raise ValueError with `name` in the message."""
     if not _acts(candidate):
         raise ValueError(f"policy {name!r} must have a method act(game, state, rng), got {candidate!r}")
     return candidate

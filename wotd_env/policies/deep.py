@@ -16,7 +16,7 @@ from wotd_env.policies import POLICIES, make_policy
 from wotd_env.policies.planner import Planner
 from wotd_env.policy import check_plays
 
-CLOSE = 0.01  # plan two turns if the one-turn equities of the best two actions differ by less
+CLOSE = 0.01  # plan two turns if the one-turn equities of the best two actions differ by less than this
 
 
 class Deep(Planner):

@@ -90,7 +90,7 @@ def hold(s: Record, rules: Config, after: Record) -> Any:
 
 @kernel
 def best_move(s: Record, rules: Config, after: Record) -> Any:
-    """Return the best move with the dice on the table, and the move's gain in lead, as if rolling had stopped."""
+    """Return the best move if rolling stops with the dice on the table, and the gain in lead of this move."""
     roll = engine.shown(s)
     actions, swaps = engine.legal_moves(s, rules, roll)
     before = lead(s, rules, np.int64(s.player))

@@ -2,9 +2,9 @@
 
 The search is UCT over states. A node is a decision. Each outcome of the dice leads to its own node, and transpositions
 share a node. A playout descends to the first state that is not in the tree; from there, `greedy` finishes the turn. The
-value of the playout is the hand-made value of `planner` or the learned value of `td` for the position after this turn.
-If the game is over, the value is the reward. Every seat maximizes its own value (max^n). The most visited action is
-played.
+value of the playout is the value of the position after this turn: the hand-made value of `planner` or, with `learned`,
+the value of `td`. If the game is over, the value is the reward. Every seat maximizes its own value (max^n). The most
+visited action is played.
 
 The policy is weak, because the dice leave few visits for each node (docs/results/experiments.md has figures).
 """
@@ -64,7 +64,7 @@ class Mcts:
         return out
 
     def _network(self, rules: Rules) -> tuple[Features, Network]:
-        """Return the network that evaluates states, and its features. Empty `rows` mean the hand-made value."""
+        """Return the network that evaluates states, and its features. Empty `rows` stand for the hand-made value."""
         if self.learned:
             value = BundledValue().for_rules(rules)
             return value.features, value.network

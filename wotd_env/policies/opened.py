@@ -39,7 +39,7 @@ def _install() -> None:
 
 
 def opened_by(module: str) -> list[Path]:
-    """Return the recorded data files of a module that exist, without source code and files of installed packages."""
+    """Return the existing data files recorded for a module, without source code and files of installed packages."""
     standard_library = sysconfig.get_path("stdlib")
     return sorted(
         file

@@ -14,7 +14,7 @@ from wotd_env.policies.planner import Planner
 from wotd_env.solver import Table, cache_file, load, solve
 from wotd_env.solver.table import check_solvable, describe_missing, size_of
 
-AT_ONCE = 5_500_000  # most values in a table that is created at first use; creating it takes seconds
+AT_ONCE = 5_500_000  # largest number of values in a table that is created at first use, which takes seconds
 
 
 class Oracle(Planner):
@@ -40,7 +40,7 @@ class Oracle(Planner):
         Raises:
             ValueError: if the rules cannot be solved.
             FileNotFoundError: if there is no table for the rules; the message contains the command that creates it.
-            TableError: if the table is damaged or outdated; the message names the cure.
+            TableError: if the table is damaged or outdated; the message says how to fix it.
         """
         self.check_rules(game.rules)
         if self._table is not None:

@@ -68,7 +68,7 @@ class Trained:
         return actions
 
     def check_rules(self, rules: Rules) -> None:
-        """Check that the sizes of the network and any rules that are stored in the network fit these rules."""
+        """Check that the network fits these rules: its sizes and, if the network stores rules, the stored rules."""
         if rules is self._checked:
             return
         if made_for := getattr(self.network, "rules", None):  # stored in networks of `train.py sb3`

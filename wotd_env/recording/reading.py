@@ -1,4 +1,4 @@
-"""Columns of files of games, and functions to read and verify files. Files of positions have some of these columns."""
+"""The columns of files of games, with functions to read and verify files. Files of positions share some columns."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ class Decisions(NamedTuple):
     game: NDArray[np.int64]  #: (M,): number of the game in the file
     number: NDArray[np.int64]  #: (M,): number of the decision in its game
     seed: NDArray[np.uint64]  #: (M,): seed of the game
-    policy: NDArray[np.int64]  #: (M,): first index in `policies` of the name of the deciding policy
+    policy: NDArray[np.int64]  #: (M,): first index of the deciding policy's name in `policies`
     state: States  #: STATE (M,): the game at each decision
     mask: NDArray[np.int8]  #: (M, A): 1 for legal actions
     action: NDArray[np.int64]  #: (M,): the chosen action
@@ -70,7 +70,7 @@ def schema(rules: Rules) -> pa.Schema:
 
 
 def seating(games: NDArray[np.int64], seats: int, policies: int) -> NDArray[np.int64]:
-    """Return the index of the policy in each seat of each game, int64 (N, seats). `games`, (N,), are game numbers.
+    """Return the index of the policy in each seat of each game, int64 (N, seats). `games` has game numbers, (N,).
 
     From one game to the next, every policy moves on by one seat.
     """
@@ -87,14 +87,14 @@ def state_columns(state: States, mask: NDArray[np.int8]) -> dict[str, pa.Array]:
 
 
 def legal_values(values: NDArray[np.float32], mask: NDArray[np.int8]) -> pa.ListArray:
-    """Return a column whose rows contain the values of the legal actions only. `values` is float32 (M, A)."""
+    """Return a column whose rows contain only the values of the legal actions. `values` is float32 (M, A)."""
     ends = np.append(0, mask.sum(1)).cumsum().astype(np.int32)
     return pa.ListArray.from_arrays(ends, values[mask == 1])
 
 
 @contextmanager
 def errors_name(file: str | Path, message: str) -> Iterator[None]:
-    """Turn read errors into a ValueError that names the file; the error's text replaces `{}` or `{!r}` in `message`.
+    """Turn read errors into a ValueError that names the file. In `message`, the error's text replaces `{}` or `{!r}`.
 
     pyarrow reports a damaged file as an OSError without errno. An OSError with errno comes from the operating system
     and is raised unchanged.
@@ -158,9 +158,10 @@ def as_arrays(table: pa.Table) -> dict[str, Any]:
 
 
 def as_values(column: Any, mask: NDArray[np.int8], illegal: float) -> NDArray[np.float32]:
-    """Return a column of `legal_values` as float32 (M, A): `illegal` for illegal actions, nan for rows without values.
+    """Return the values in a column made by `legal_values`, float32 (M, A): `illegal` for illegal actions.
 
-    Raise ValueError if a row does not have one value for each legal action of `mask`, int8 (M, A).
+    A row without values is nan. Raise ValueError if a row with values does not have exactly one for each legal action
+    of `mask`, int8 (M, A).
     """
     legal, known = mask == 1, ~column.is_null().to_numpy(zero_copy_only=False)
     lengths = column.value_lengths().to_numpy(zero_copy_only=False)
@@ -172,7 +173,7 @@ def as_values(column: Any, mask: NDArray[np.int8], illegal: float) -> NDArray[np
 
 
 def as_indices(column: Any, names: Sequence[str]) -> NDArray[np.int64]:
-    """Return the first index in `names` of each name in a column, int64 (M,). Raise ValueError for unknown names."""
+    """Return each name of a column as its first index in `names`, int64 (M,). Raise ValueError for unknown names."""
     codes = np.array([names.index(name) for name in column.dictionary.to_pylist()], np.int64)
     return codes[column.indices.to_numpy()] if len(column) else codes[:0]
 
@@ -195,7 +196,7 @@ def load(file: str | Path, filters: Any = None) -> Decisions:
 
 
 def blocks(file: str | Path) -> Iterator[Decisions]:
-    """Yield the decisions of a file, for a few hundred whole games at a time. Raise the same errors as `load`.
+    """Yield the decisions of a file in blocks of a few hundred whole games. Raise the same errors as `load`.
 
     The file can be larger than memory.
     """
@@ -274,7 +275,7 @@ def _first_wrong(decisions: Decisions) -> tuple[int, str] | None:
         expected[start] = game.reset(1, seed=int(decisions.seed[start]))[0]
     over = np.ones(rows, np.bool_)
     over[ends] = game.is_over(after[ends])
-    seat, each = decisions.state["player"], np.searchsorted(ends, np.arange(rows))  # `each`: each row's game
+    seat, each = decisions.state["player"], np.searchsorted(ends, np.arange(rows))  # `each`: game of each row
     policy = seating(decisions.game, decisions.rules.players, len(decisions.policies))[np.arange(rows), seat]
     first_of_name = np.array([decisions.policies.index(name) for name in decisions.policies])
     for what, right in (

@@ -169,9 +169,9 @@ def play_block(
 def decision_columns(
     game: Game, state: States, action: NDArray[np.int64], analysis: Analysis | None
 ) -> dict[str, Any]:
-    """Return the columns that depend only on the states, STATE (M,), the chosen actions, (M,), and the analysis.
+    """Return the columns that depend only on the states, the chosen actions and the analysis.
 
-    If `analysis` is None, `equity` and `regret` are null.
+    `state` is STATE (M,), and `action` is (M,). If `analysis` is None, the columns `equity` and `regret` are null.
     """
     mask = game.legal_actions(state, validate=False)
     if analysis is None:
@@ -191,7 +191,7 @@ def decision_columns(
 
 @contextmanager
 def _parts_folder(file: Path) -> Iterator[Path]:
-    """Yield the folder of finished blocks, locked for this call. Remove the folder at the end if it contains no block.
+    """Lock the folder of finished blocks, and yield it. At the end, remove the folder if it contains no block.
 
     Add the file and the folder of kept blocks to the message of an OSError raised in the `with` block.
     """

@@ -48,8 +48,8 @@ RENDERERS: dict[str, Callable[[Game, States, States], tuple[Any, ...] | None]] =
     "ansi": partial(_each, lambda game, state, before: render_text(game, state)),
     "ansi_color": partial(_each, lambda game, state, before: render_text(game, state, color=True)),
 }
-"""Render functions by mode. A function takes the rules, the games, STATE (N,), and the games before their last moves,
-STATE (N,). The function returns a tuple with one picture per game, or None if it displays the games itself.
+"""Render functions by mode. A function takes the rules, the games, and the games before their last moves. Both batches
+of games are STATE (N,). The function returns a tuple of one picture per game, or None if it displays the games itself.
 """
 
 RENDER_MODES = list(RENDERERS)
@@ -72,7 +72,7 @@ class Viewer:
         self._before: States | None = None  # the games before their last moves
 
     def render(self, states: States) -> tuple[Any, ...] | None:
-        """Return one picture for each of the games `states`, STATE (N,), or None if the mode returns no pictures.
+        """Return one picture for each game of `states`, STATE (N,). Return None if the mode returns no pictures.
 
         Every call must pass the same games in the same order, because `render` compares each game with its position in
         the last call.

@@ -33,7 +33,7 @@ anxiety: .......|...../..A.BC.|...../.......|...../..B....|...../.......|..... e
 """  # noqa: E501
 
 CASES: dict[str, str] = dict(line.split(": ", 1) for line in _LINES.strip().splitlines())
-"""The cases by picture name. In the notation, a case is a position, optionally followed by ` -> ` and an action."""
+"""The cases by picture name. A case is a position in the notation, optionally followed by ` -> ` and an action."""
 
 
 @functools.cache

@@ -138,7 +138,7 @@ _POWERS = (
 
 
 def power(number: int, ink: str, ground: str) -> str:
-    """Return the sign of a power. `number` is that of the power's color, or 5 for the sign of `powers="any"`."""
+    """Return the sign of a power. `number` is the number of the power's color, or 5 for `powers="any"`."""
     return _POWERS[number].format(ink=ink, ground=ground)
 
 

@@ -67,7 +67,7 @@ def _letters(text: str) -> list[tuple[float, str]]:
 
 
 def width_of(text: str) -> float:
-    """Return the width of a line of text in units of the grid. The thickness of the strokes does not count."""
+    """Return the width of a line of text in units of the grid. The thickness of the strokes is not included."""
     letters = _letters(text)
     return sum(width for width, _ in letters) + _SPACING * max(len(letters) - 1, 0)
 

@@ -72,7 +72,7 @@ def _ground(board: Mark, width: int) -> NDArray[np.uint8]:
     return np.ascontiguousarray(_draw(board, 0, 0, width, _height(width), width)[..., :3])
 
 
-@functools.lru_cache(maxsize=1024)  # 10 MB for the marks of a few games at a width of 640 pixels
+@functools.lru_cache(maxsize=1024)  # at a width of 640 pixels, the marks of a few games take 10 MB
 def _sprite(mark: Mark, width: int) -> _Sprite:
     """Return the pixels of a mark for a picture of the given width."""
     unit = width / WIDTH

@@ -103,10 +103,10 @@ class Replay:
         return page
 
     def _content(self, theme: str) -> dict[str, list[Any]]:
-        """Return the data of replay.js.
+        """Return the data that replay.js reads.
 
-        A frame is the picture of one position: a list of indices of places. A place has the index of a drawing, its
-        coordinates and its scale. Equal places are stored once, and so are equal drawings.
+        A frame is the picture of one position: a list of indices of places. A place has the index of a drawing, two
+        coordinates and a scale. Equal places and equal drawings are stored only once.
         """
         drawings: dict[str, int] = {}
         places: dict[tuple[int, str, str, str], int] = {}

@@ -131,7 +131,7 @@ def scene(
 def _text(
     text: str, x: float, y: float, size: float, color: str, *, weight: float = 1.5, anchor: float = 0
 ) -> Mark:
-    """Return text on the baseline y, with capitals of height `size`. The text starts (`anchor` 0) or ends (1) at x."""
+    """Return text with baseline y and capitals of height `size`. Its left end (`anchor` 0) or right end (1) is at x."""
     width, pad = width_of(text), 2.0
     scale = size / CAPITAL
     svg = tag("g", lettering(text, color, weight), transform=f"translate({pad:g} {CAPITAL + pad:g})")
@@ -182,7 +182,7 @@ def _status(
 ) -> Iterator[Mark]:
     """Yield the marks of the status line: the turn, then the player to act and the phase.
 
-    In a finished game, the line shows the winners, `focus`, instead of the player and the phase.
+    In a finished game, the line shows the winners, in `focus`, instead of the player and the phase.
     """
     phase, finished = Phase(record["phase"]), int(record["turn"])
     turn = f"turn {finished + 1}" + " - the most dragons begin" * rolled_off
@@ -261,7 +261,7 @@ def _pieces(
 ) -> Iterator[Mark]:
     """Yield the marks of the pieces: lines for the moves in `moved`, then dead pieces, then living pieces."""
     board, n = _Board(rules.spaces), rules.players
-    slot = min((_FIRST - _START - 10) / n, 38)  # width for a seat's piece that is off the board
+    slot = min((_FIRST - _START - 10) / n, 38)  # width per seat for pieces that are not on the board yet
     for seat, path, start, goal in moved:
         origin = board.x(start) if start else _START + (seat + 0.5) * slot
         yield _way(origin, board.x(goal), board.y(path), palette["accent"])
@@ -323,9 +323,9 @@ def _seats(
     focus: list[int],
     shown: list[int] | NDArray[np.int8],
 ) -> Iterator[Mark]:
-    """Yield the marks of one card per seat, which shows the seat's name, its power, and its part of `shown`.
+    """Yield the marks of the seats' cards. A card shows the seat's name, its power, and its points or roll-off dice.
 
-    `shown` is the list of the seats' points or the roll-off, (R, n, 5).
+    `shown` contains either the seats' points, as a list, or the roll-off, int8 (R, n, 5).
     """
     n = rules.players
     width = (WIDTH - 2 * _MARGIN - (n - 1) * _CARD_GAP) / n
@@ -353,7 +353,7 @@ def _seats(
 def _rolled_off(
     rounds: NDArray[np.int8], palette: dict[str, str], left: float, width: float
 ) -> Iterator[Mark]:
-    """Yield the dice of one seat in a roll-off of R rounds, (R, 5), as large as possible. All but dragons are faded."""
+    """Yield the dice of one seat in a roll-off, (R, 5), as large as possible. All dice except dragons are faded."""
     height, step, gap = 44.0, 1.12, 10.0
 
     def size_of(across: int, columns: int) -> float:

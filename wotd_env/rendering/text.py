@@ -64,7 +64,7 @@ def seat_names(names: Sequence[str] | None, players: int) -> list[str]:
 
 
 def describe_due(state: States) -> str:
-    """Describe the next decision or roll of a running game, STATE (1,), as text that can follow the player's name."""
+    """Describe the next decision or roll of a running game, as text after the player's name. `state` is STATE (1,)."""
     left = int(state["rolls_left"][0])
     keep = f"chooses which dice to keep, {left} re-roll{'s' * (left != 1)} left"
     return {
@@ -92,7 +92,7 @@ _Paint = Callable[[str, int], str]
 
 
 def paint(text: str, color: int) -> str:
-    """Add ANSI escape sequences for the colors of an element (0 to 4), the dragon (5) or dead pieces (6) to a text."""
+    """Color a text with ANSI codes. `color` is the number of an element (0 to 4), the dragon (5) or dead pieces (6)."""
     return f"\x1b[1;{_COLORS[color]}m{text}\x1b[0m"
 
 
@@ -112,14 +112,14 @@ def _news(game: Game, state: States, names: Sequence[str], paint: _Paint) -> lis
 
 
 def winners(game: Game, state: States) -> list[int]:
-    """Return the winning seats of a finished game, STATE (1,), or an empty list if the game is truncated."""
+    """Return the winning seats of a finished game, or an empty list if it is truncated. `state` is STATE (1,)."""
     rewards = game.rewards(state)[0]
     won: list[int] = np.flatnonzero(rewards == rewards.max()).tolist()
     return [] if state["truncated"][0] else won
 
 
 def describe_result(game: Game, state: States, names: Sequence[str]) -> str:
-    """Return the result of a finished game, STATE (1,), in words."""
+    """Return the result of a finished game in words. `state` is STATE (1,)."""
     won = winners(game, state)
     if not won:
         return "the turn limit is reached, nobody wins"

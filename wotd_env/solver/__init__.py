@@ -1,4 +1,4 @@
-"""Solve a game of two players exactly, or one of three players for guaranteed rewards, then look up the values."""
+"""Solve games exactly, and look up the values: expected rewards with two players, guaranteed rewards with three."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 """Solve a game by backward induction, and write the values to a file.
 
-The values are the expected rewards of two players, or the guaranteed rewards of three players (see `guarantees`).
+With two players, the values are expected rewards. With three players, they are guaranteed rewards (see `guarantees`).
 """
 
 from __future__ import annotations
@@ -100,7 +100,7 @@ def verify(file: str | Path, threads: int = 2, progress: Progress = lambda done,
 def _group_of(
     board: Any, base: NDArray[np.int64], sections: list[Section], known: dict[Section, Any]
 ) -> Group | Guarantees:
-    """Return the arrays of a group of sections, as a `Group` for two players or as `Guarantees` for three players."""
+    """Return the arrays of a group of sections: a `Group` with two players, or `Guarantees` with three players."""
     if len(sections) == 3:
         own, following, last = (known[section] for section in sections)
         return Guarantees(board, base, (own, following, last))
@@ -237,7 +237,7 @@ class _Maker:
             self._sections[name] = mapped.view(np.ndarray)
 
     def _read(self, first: int, total: int, parts: list[NDArray[np.float32]]) -> bool:
-        """Read a finished layer of the group whose first section is `first`; return whether the layer is intact."""
+        """Read a layer of a group; return whether the layer is intact. The group's sections start at index `first`."""
         layout, stream = self._layout, self._stream
         for section, part in enumerate(parts, first):
             stream.seek(layout.offset(section, storage.VALUE.itemsize, total))

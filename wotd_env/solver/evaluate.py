@@ -89,9 +89,9 @@ def evaluate(
     reachable = _reachable(board, base, first, start)
     asker, reached = _Asker(policy, table), sum(len(layer.indices) for layer in reachable)
 
-    # Each array has the value of every position to the player to move. In `against`, the policy is to move against
-    # perfect play; in `oracle`, perfect play is to move against the policy. In `itself`, the policy plays itself. In
-    # `victim`, the policy is to move against the best response; in `enemy`, the best response is to move.
+    # Each array has the value of every position for the player to move. In `against`, this player is the policy and the
+    # other one plays perfectly; in `oracle`, the roles are reversed. In `itself`, both players use the policy. In
+    # `victim`, this player is the policy and the other one is the best response; in `enemy`, the roles are reversed.
     against, oracle, itself, victim, enemy = (np.full(board.positions, np.nan) for _ in range(5))
     perfect_play = np.asarray(table.values[0], np.float64) * table.unit
     done = 0
@@ -127,7 +127,7 @@ class _Layer(NamedTuple):
 
 
 def _reachable(board: Board, base: NDArray[np.int64], first: int, start: int) -> list[_Layer]:
-    """Return the reachable positions, layer by layer. `start` is the index of the first position, in layer `first`."""
+    """Return the positions reachable from the position with index `start` in layer `first`, layer by layer."""
     reached = np.zeros(board.positions, np.bool_)
     reached[start] = True
     layers = []
@@ -157,7 +157,7 @@ _Player = tuple[_Values, Callable[[], _Values]]
 
 
 def _values_of_ends(after: NDArray[np.int64], own: _Values, other: _Values) -> _Values:
-    """Return the value of each end of the turn to the player to move, (n, ENDS)."""
+    """Return the value of each end of the turn for the player to move, (n, ENDS)."""
     values = np.where(turns.AGAIN, own[after], -other[after])
     values[after < 0] = NEVER
     return values
@@ -168,7 +168,7 @@ def _played(chances: _Values, after: NDArray[np.int64], own: _Values, other: _Va
     values = _values_of_ends(after, own, other)[:, :PROGRESS]
     ends = chances[:, :PROGRESS]
     fixed = (ends * np.where(ends > 0, values, 0)).sum(1)
-    # After an end without progress the other player is to move, because only a move earns an extra turn (R8).
+    # After an end without progress, the other player moves next, because only a move earns an extra turn (R8).
     stays, where = chances[:, PROGRESS:], after[:, PROGRESS:]
 
     def update() -> _Values:
@@ -219,7 +219,7 @@ class _Asker:
         self._decisions = (first_hold, second_hold, move)
 
     def ends(self, codes: NDArray[np.uint64]) -> NDArray[np.float64]:
-        """Return the probability of each end of the policy's turn, (n, ENDS), for positions `codes`, (n, 5)."""
+        """Return the probability of each end of the policy's turn in each position, (n, ENDS). `codes` is (n, 5)."""
         parts = (self._ends(codes[i : i + ASKED]) for i in range(0, len(codes), ASKED))
         return np.concatenate([np.empty((0, ENDS)), *parts])
 
@@ -234,9 +234,9 @@ class _Asker:
         return chances_of(np.stack([HOLD_KEEP[rolls, first[1]], HOLD_KEEP[rolls, second[1]]]), ends)
 
     def _decide(self, decision: States, codes: NDArray[np.uint64]) -> tuple[States, NDArray[np.int64]]:
-        """Ask the policy for an action in every position with every roll.
+        """Ask the policy for an action for every roll in every position.
 
-        Return the states after the policy's actions, and the actions, (n, 252).
+        Return the states after these actions, and the actions, (n, 252).
         """
         state = np.tile(decision, len(codes))
         pieces = self._pieces[codes].transpose(0, 2, 1)
@@ -247,7 +247,7 @@ class _Asker:
 
 
 def _best_ends(values: _Values) -> _Values:
-    """Return the probability of each end of the best turn, (n, ENDS), given the values of the ends, (n, ENDS)."""
+    """Return the probability of each end of the best turn, given the values of the ends. Both arrays are (n, ENDS)."""
     holds = np.empty((2, len(values), NUM_ROLLS), HOLD_KEEP.dtype)
     ends = np.empty((len(values), NUM_ROLLS), np.int64)
     best_choices(values, new_rows(NUM_KEEPS + NUM_ROLLS, np.float64), holds, ends)
@@ -256,10 +256,10 @@ def _best_ends(values: _Values) -> _Values:
 
 @kernel
 def write_ends(board: Board, base: Any, total: Any, codes: Any, after: Any, result: Any) -> None:
-    """Write the codes, the positions after each end and the result of every position in layer `total`, uint64.
+    """Write the codes, the positions after each end, and the result, for all positions of layer `total`.
 
-    `codes` is uint64 (n, 5). `after` is int64 (ENDS, n): indices of positions, or -1 after an impossible end. `result`
-    is float64 (n,), with nan for running games.
+    `total` is uint64, and `codes` is uint64 (n, 5). `after` is int64 (ENDS, n): indices of positions, or -1 after an
+    impossible end. `result` is float64 (n,), with nan for running games.
     """
     n = codes.shape[0]
     mirrors, partners = np.empty((n, PATHS), np.uint64), np.empty((n, PATHS), np.uint64)
@@ -278,8 +278,8 @@ def write_ends(board: Board, base: Any, total: Any, codes: Any, after: Any, resu
 def chances_of(holds: Any, ends: Any) -> NDArray[np.float64]:
     """Return the probabilities of the ends of turns, (n, ENDS).
 
-    `holds`, (2, n, 252), contains the kept dice for each of the two holds (R2) and each roll, as an index into KEEPS.
-    Keeping all dice ends the rolling. `ends`, (n, 252), contains the end of the turn for each last roll.
+    `holds` is (2, n, 252): the dice kept at each of the two holds (R2) for each roll, as indices into KEEPS. Keeping
+    all dice ends the rolling. `ends` is (n, 252): the end of the turn for each last roll.
     """
     chances = np.zeros((ends.shape[0], ENDS))
     for i in range(ends.shape[0]):
@@ -306,7 +306,7 @@ def chances_of(holds: Any, ends: Any) -> NDArray[np.float64]:
 
 @kernel
 def best_turns(values: Any, rows: Rows, out: Any) -> None:
-    """Write the value of the best turn in each position to `out`, given the values of the ends, (n, ENDS)."""
+    """Write the value of the best turn in each position to `out`. `values`, (n, ENDS), has the values of the ends."""
     for first in range(0, out.size, LANES):
         lanes = min(LANES, out.size - first)
         for lane in range(lanes):
@@ -319,7 +319,7 @@ def best_turns(values: Any, rows: Rows, out: Any) -> None:
 
 @kernel
 def best_choices(values: Any, rows: Rows, holds: Any, ends: Any) -> None:
-    """Write the best `holds` and `ends` (see `chances_of`), given the values of the ends, (n, ENDS)."""
+    """Write the best choices to `holds` and `ends` (see `chances_of`). Each end has a value in `values`, (n, ENDS)."""
     for first in range(0, values.shape[0], LANES):
         lanes = min(LANES, values.shape[0] - first)
         for lane in range(lanes):

@@ -41,7 +41,7 @@ class Block(NamedTuple):
     value: NDArray[np.floating[Any]]  # (2, 3, LANES): by owner and half; half 2 is for impossible swaps
     codes: NDArray[np.uint64]  # (2, LANES, 5): the codes of the five paths, ascending
     partner: NDArray[np.uint64]  # (LANES, 5): for each code, the index of the same path in the mirror
-    swapped: NDArray[np.uint64]  # (2, 5, LANES): the mirror after a swap, an index in `value[owner].ravel()`
+    swapped: NDArray[np.uint64]  # (2, 5, LANES): index of the mirror after a swap in `value[owner].ravel()`
     over: NDArray[np.bool_]  # (2, LANES): whether the game has ended
     twin: NDArray[np.bool_]  # (LANES,): whether the position is its own mirror
     indices: NDArray[np.int64]  # (ENDS, LANES): index of the position after each end, see `write_indices`
@@ -76,8 +76,8 @@ def fill_lanes(board: Board, block: Block, total: Any, first: Any, last: Any) ->
     """Fill the lanes with as many families of a layer as fit; return the next family and the number of filled lanes.
 
     The paths with equal shapes form a *group*. A shape has two codes, and each path has the first or the second code of
-    its shape. The number of paths with the second code in each group determines a member of the family. These numbers
-    are the digits of the member's index. In a family of n members, the mirror of member m is member n - 1 - m.
+    its shape. A member of the family is determined by the number of paths with the second code in every group. These
+    numbers are the digits of the member's index. In a family of n members, the mirror of member m is member n - 1 - m.
 
     With immunity (R14) the two own paths come last and belong to no group. If the mirrors have other codes on the own
     paths than this family, the mirrors form a separate family. The two families are filled in together, so the loop
@@ -93,7 +93,7 @@ def fill_lanes(board: Board, block: Block, total: Any, first: Any, last: Any) ->
     family = first
     while family < last:
         write_multiset(board.shapes_below, board.shape_progress, total, family, shapes)
-        own, other = np.uint64(0), np.uint64(0)  # codes of the own paths, each as the path's player sees it
+        own, other = np.uint64(0), np.uint64(0)  # codes of the own paths, as seen by each path's player
         if board.immunity:
             own = np.uint64(board.first[shapes[3]])
             other = np.uint64(board.flip[board.first[shapes[4]]])
@@ -152,7 +152,7 @@ def fill_lanes(board: Board, block: Block, total: Any, first: Any, last: Any) ->
 
 @inlined
 def positions_in(block: Block, half: Any, lanes: Any) -> turns.Positions:
-    """Return the positions of a half: for half 0 the positions in the lanes, for half 1 the mirrors."""
+    """Return the positions of a half. Half 0 has the positions in the lanes, half 1 has their mirrors."""
     codes, partner, over = block.codes, block.partner[:lanes], block.over
     return turns.Positions(codes[half, :lanes], codes[1 - half, :lanes], partner, over[half, :lanes])
 

@@ -30,7 +30,7 @@ from wotd_env.solver.turns import ENDS, NEVER, PROGRESS, End
 
 MOST_MEMBERS = 6**PATHS
 """The largest number of positions in a family: on each of the five paths, three pieces can have six orders."""
-SEATS = PAIRS = 3  # three players make three pairs of players, whose pieces a swap can exchange (R6)
+SEATS = PAIRS = 3  # three players make three pairs; a swap exchanges the pieces of one pair (R6)
 FIRST = NUM_KEEPS  # the first row in `Family.rows` that has the value of an end
 
 
@@ -43,7 +43,7 @@ class Guarantees(NamedTuple):
 
 
 class Family(NamedTuple):
-    """The memory of one thread for one family. Its positions, the *members*, are processed in blocks of LANES."""
+    """The memory of one thread for one family. Its positions, the *members*, are processed LANES at a time."""
 
     rows: Rows  # (462 + 37, LANES): a row for each keep (see `planning.turn`), then one for each end
     codes: Codes  # (MOST_MEMBERS, 5): the codes of each member, ascending
@@ -109,7 +109,7 @@ def write_members(board: Board, total: Any, number: Any, family: Family) -> Any:
 
 @kernel
 def find_member(family: Family, members: Any, rank: Any) -> Any:
-    """Return the index of the member with this rank, found by binary search, because ranks ascend."""
+    """Return the index of the member with this rank. Binary search finds it, because ranks ascend."""
     low, high = np.int64(0), np.int64(members)
     while high - low > 1:
         middle = (low + high) >> 1
@@ -179,7 +179,7 @@ def reward(board: Board, codes: Codes, seat: Any) -> Any:
 
 @kernel
 def value_block(family: Family, seat: Any, first: Any) -> None:
-    """Write the guarantee of a seat in members `first` to `first` + LANES - 1 to row NOTHING.
+    """Write the guarantee of a seat to row NOTHING, for the LANES members that start with member `first`.
 
     The player to move maximizes every row, so the guarantee of another seat is written with its sign reversed.
     """

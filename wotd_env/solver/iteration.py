@@ -17,7 +17,7 @@ from wotd_env.solver.powers import PowerBlock, Sources
 from wotd_env.solver.storage import Section
 
 MOST_ROUNDS = 1000  # maximum iterations of a block; `verify` shows a lack of convergence
-FIRST_GUESS = 3  # the initial value of a position is that of its best move by exactly this many dice
+FIRST_GUESS = 3  # the initial value of a position is the value of its best move by exactly this many dice
 
 
 class Group(NamedTuple):
@@ -28,8 +28,8 @@ class Group(NamedTuple):
 
     board: Board
     base: NDArray[np.int64]  # (T,): the index of the first value of each layer
-    sources: tuple[Sources, Sources]  # by owner: the sections that apply after a turn
-    values: tuple[NDArray[np.floating[Any]], NDArray[np.floating[Any]]]  # by owner: its section's values
+    sources: tuple[Sources, Sources]  # by owner: the values that apply after a turn
+    values: tuple[NDArray[np.floating[Any]], NDArray[np.floating[Any]]]  # by owner: the values of its section
     owners: int  # the number of owners, 1 or 2
 
 
@@ -42,7 +42,7 @@ class Work(NamedTuple):
 
 
 def group_of(board: Board, base: NDArray[np.int64], pair: list[Section], known: dict[Section, Any]) -> Group:
-    """Return the arrays for solving `pair`, one of the groups that `storage.sections_of` returns.
+    """Return the arrays for solving `pair`, a group of sections from `storage.sections_of`.
 
     `known` maps each section of this group and of earlier groups to its values.
     """
@@ -56,7 +56,7 @@ def group_of(board: Board, base: NDArray[np.int64], pair: list[Section], known: 
 
 @inlined
 def _fill(group: Group, block: Block, power: PowerBlock | None, chunk: Chunk, family: Any) -> tuple[Any, Any]:
-    """Fill the lanes and rows of ends of a block, from `family` on. Return the next family and the number of lanes."""
+    """Fill a block with families, starting with `family`. Return the next family and the number of filled lanes."""
     total = np.uint64(chunk.total)
     family, lanes = families.fill_lanes(group.board, block, total, family, chunk.last)
     for half in range(2):

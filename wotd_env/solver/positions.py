@@ -34,7 +34,7 @@ from numpy.typing import NDArray
 from wotd_env.core.compilation import kernel
 from wotd_env.core.rules import DICE, NUMBERED, PATHS, Rules
 
-NONE = 65535  # stands in place of a code for two pieces on one space or an illegal move
+NONE = 65535  # replaces the code if two pieces are on one space or a move is illegal
 
 PLACES = (range(3), range(3, 4), range(4, 5))
 """With immunity, the indices that codes of kinds 0, 1 and 2 can have among the five ascending codes of a position."""
@@ -84,7 +84,7 @@ def board_of(spaces: int, immunity: bool = False, players: int = 2) -> Board:
     top = spaces + NUMBERED
 
     def order(pieces: tuple[int, ...]) -> tuple[int, ...]:
-        """Return the key by which table files sort shapes of equal progress, and the codes of a shape."""
+        """Return the sort key in table files, for shapes of equal progress and for the codes of a shape."""
         return pieces if players > 2 else tuple(-space for space in pieces)
 
     orders = {
@@ -148,7 +148,7 @@ def board_of(spaces: int, immunity: bool = False, players: int = 2) -> Board:
 
 
 def multisets(progress: NDArray[np.uint16], places: list[range]) -> NDArray[np.uint32]:
-    """Return a table of counts like `Board.below`, uint32 (5, T, n + 1), for n items (codes or shapes).
+    """Return a table of counts for n items (codes or shapes), uint32 (5, T, n + 1), like `Board.below`.
 
     `progress` has the progress of each item. `places` has the indices that each item can have among five ascending
     items.
@@ -182,7 +182,7 @@ def rank_of(board: Board, total: Any, codes: Any) -> Any:
 
 @kernel
 def rank_with(board: Board, total: Any, codes: Codes, path: Any, code: Any) -> Any:
-    """Return the rank of a position after `code` replaces codes[path]. `total` is the progress after this change."""
+    """Return the rank of a position after `code` replaces `codes[path]`. `total` is the progress after this change."""
     at = np.uint64(path)
     c0 = codes[np.uint64(at <= 0)]
     c1 = codes[np.uint64(1) + np.uint64(at <= 1)]
@@ -194,10 +194,10 @@ def rank_with(board: Board, total: Any, codes: Codes, path: Any, code: Any) -> A
 
 @kernel
 def write_multiset(below: Any, progress: Any, total: Any, rank: Any, items: Any) -> None:
-    """Write the multiset with this rank in layer `total` to `items`, uint64 (5,), ascending: the inverse of `rank_of`.
+    """Write the multiset with this rank in layer `total` to `items`, uint64 (5,), in ascending order.
 
-    With a board's fields `below` and `progress` as arguments, the items are codes. With the fields `shapes_below` and
-    `shape_progress`, the items are shapes.
+    This is the inverse of `rank_of`. With a board's fields `below` and `progress` as arguments, the items are codes.
+    With the fields `shapes_below` and `shape_progress`, the items are shapes.
     """
     left = np.uint64(total)
     for i in range(PATHS):
@@ -238,9 +238,9 @@ def index_of(board: Board, base: Any, total: Any, codes: Codes) -> Any:
 
 @kernel
 def write_mirror(board: Board, codes: Codes, mirror: Codes, partner: Codes) -> None:
-    """Write the codes as the next player sees them to `mirror`, ascending.
+    """Write the codes as seen by the next player to `mirror`, in ascending order.
 
-    Also write, for each entry of `codes`, the index of the same path in `mirror` to `partner`.
+    For each entry of `codes`, write the index of the same path in `mirror` to `partner`.
     """
     for path in range(PATHS):
         mirror[path] = board.flip[codes[path]]

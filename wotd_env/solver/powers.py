@@ -29,7 +29,7 @@ from wotd_env.solver.turns import ENDS, FIVE_DRAGONS, FOUR_DRAGONS, MOVES, NEVER
 
 
 class Sources(NamedTuple):
-    """The values that apply after a turn, float (positions,) each, by use of a power and by the next player."""
+    """The values after a turn, float (positions,): one array for each combination of power use and next player."""
 
     powers: int  # the powers that the player holds before the turn, as bits
     kept_other: NDArray[np.floating[Any]]  # no power was used; the other player moves next
@@ -41,9 +41,9 @@ class Sources(NamedTuple):
 class PowerBlock(NamedTuple):
     """The memory that one thread needs for powers, in addition to its `Block`."""
 
-    again: NDArray[np.int64]  # (ENDS, LANES): as `Block.indices`, if the same player moves again
-    jumped: NDArray[np.int64]  # (PROGRESS, LANES): as `Block.indices`, after moves with jumps
-    jumped_again: NDArray[np.int64]  # (PROGRESS, LANES): as `jumped`, if the same player moves again
+    again: NDArray[np.int64]  # (ENDS, LANES): like `Block.indices`, but the same player moves again
+    jumped: NDArray[np.int64]  # (PROGRESS, LANES): like `Block.indices`, but after moves with jumps
+    jumped_again: NDArray[np.int64]  # (PROGRESS, LANES): like `jumped`, but the same player moves again
 
 
 def new_power_block() -> PowerBlock:
@@ -52,10 +52,10 @@ def new_power_block() -> PowerBlock:
 
 
 def _power_ends() -> tuple[NDArray[np.uint8], NDArray[np.uint8], NDArray[np.uint8], NDArray[np.uint8]]:
-    """Return the ends that each roll offers with the power dragon (R13), (252, 12), and the number of ends, (252,).
+    """Return the ends that each roll offers with the powers dragon (R13) and anxiety (R12).
 
-    The third and fourth arrays are the ends that each roll offers with the power anxiety (R12), (252, 12), and the
-    number of these ends, (252,).
+    For dragon, the first array has the ends of each roll, (252, 12), and the second has their number, (252,). The third
+    and fourth arrays are the same for anxiety.
     """
     table, size = np.zeros((2, NUM_ROLLS, 12), np.uint8), np.zeros((2, NUM_ROLLS), np.uint8)
     for roll, counts in enumerate(COUNTS[:NUM_ROLLS].tolist()):
@@ -124,7 +124,7 @@ def fill_ends(
 
 
 def _emit_move_or_stay(builder: Any, rows: list[Any]) -> Any:
-    """Return the value of the best move or fear or, in lanes without a possible move, the value of the pass (R5)."""
+    """Return the value of the best move or fear. In lanes without a possible move, return that of the pass (R5)."""
     stay, fear, *moves = rows
     move = emit_largest(builder, moves)
     possible = builder.fcmp_ordered(">", move, ir.Constant(move.type, [NEVER / 2] * LANES))
@@ -184,7 +184,7 @@ def value_half(rows: Rows, value: Any, swapped: Any, half: Any, first: Any, powe
         kept = first + np.uint64(PROGRESS + stay)
         largest(rows, kept, (kept, first + np.uint64(REBORN + stay)))
     tiger = powers >> Power.TIGER & 1
-    if tiger:  # the additional re-roll, after which the power is used (R12)
+    if tiger:  # the additional re-roll, which uses up the power (R12)
         value_power_rolls(rows, first + np.uint64(USED), 0)
         reroll(rows)
         for roll in range(NUM_ROLLS):

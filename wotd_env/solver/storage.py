@@ -36,7 +36,7 @@ from wotd_env.solver.positions import Board, board_of
 
 FORMAT = b"way-of-the-dragon values "
 MAGIC = FORMAT + b"2\n"
-RULINGS = 2  # version of the rulings that affect values; in 2, only a moving piece earns perfection (R8)
+RULINGS = 2  # version of the rulings that affect values; version 2: only a moving piece earns perfection (R8)
 PART = ".part"  # suffix of an unfinished file
 HEADER = 4096
 DIGEST = 65  # bytes at the end of the header: a SHA-256 in hexadecimal digits, and a line feed
@@ -67,7 +67,7 @@ def board_for(rules: Rules) -> Board:
 
 
 def sections_of(rules: Rules) -> list[list[Section]]:
-    """Return the sections of a table in groups. The sections of a group are solved together, after earlier groups."""
+    """Return the sections of a table in groups, in order of solving. The sections of a group are solved together."""
     if rules.players == 3:
         return [[(0,), (1,), (2,)]]
     if rules.powers == "none":
@@ -207,7 +207,7 @@ def rules_in(header: dict[str, Any]) -> Rules:
 
 
 def checksums(values: NDArray[Any], cuts: NDArray[np.int64]) -> NDArray[np.uint32]:
-    """Return the checksums, uint32 (B,), of the B blocks that start and end at `cuts`, (B + 1,)."""
+    """Return the checksums of B blocks, uint32 (B,). `cuts`, (B + 1,), has their starts and the end of the last one."""
     return np.array([zlib.crc32(values[a:b].data) for a, b in pairwise(cuts.tolist())], CHECKSUM)
 
 
@@ -218,7 +218,7 @@ def layer_checksums(layout: Layout, total: int, values: NDArray[Any]) -> NDArray
 
 
 def read_checksums(stream: BinaryIO, layout: Layout) -> NDArray[np.uint32]:
-    """Return the checksums in an open file, uint32 (sections * B,), or fewer checksums if the file is truncated."""
+    """Return the checksums in an open file, uint32 (sections * B,). A truncated file may contain fewer checksums."""
     stream.seek(HEADER)
     content = stream.read(layout.sections * layout.blocks * CHECKSUM.itemsize)
     return np.frombuffer(content, CHECKSUM, len(content) // CHECKSUM.itemsize)

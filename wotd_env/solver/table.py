@@ -44,7 +44,7 @@ class Table:
         board: the `Board`, which assigns an index to each position.
         sections: the key of each row of `values`. With two players, a key is the powers that the player to move and the
             other player hold, as bits; in the basic game, the only key is (0, 0). With three players, a key is the seat
-            that a row is for, counted from the player to move.
+            whose guarantees the row contains, counted from the player to move.
         layout: the offsets of the layers in the file.
         unit: the factor that converts `values` to expected rewards.
     """
@@ -135,7 +135,7 @@ class Table:
             self._checked[block] = True
 
     def value(self, mine: ArrayLike, theirs: ArrayLike, powers: Section | None = None) -> NDArray[np.float32]:
-        """Return the values of positions, float32 (N,), for the player to move.
+        """Return the values of positions for the player to move, float32 (N,).
 
         Args:
             mine: integers (N, 5), the spaces of the pieces of the player to move. Without immunity, the paths may have
@@ -201,7 +201,7 @@ class Table:
         return sections
 
     def for_seats(self, game: Game, state: NDArray[np.void]) -> NDArray[np.float32]:
-        """Return the values of states for all n seats, float32 (N, n), as if a turn started in each state.
+        """Return the values of states for all n seats, float32 (N, n). They assume that a turn starts in each state.
 
         This method can be used as the argument `value` of `wotd_env.planning.planner.plan`.
 
@@ -241,7 +241,7 @@ class Lookup(NamedTuple):
 
 @kernel
 def look_up(table: Lookup, sections: NDArray[np.int64], states: Records, out: Any, blocks: Any) -> None:
-    """Write the values of states for all n seats to `out`, (N, n), and the numbers of the values' blocks to `blocks`.
+    """Write the values of states for all n seats to `out`, (N, n), and the numbers of their blocks to `blocks`.
 
     `sections`, (N,), has the index of the section of each state. With two players, `blocks` is (N, 1), because the
     other player's value is the negative of the stored value. With three players, `blocks` is (N, 3), because each seat

@@ -23,7 +23,7 @@ from wotd_env.solver.positions import NONE, Board, Codes, index_of, rank_with, s
 
 
 class End(IntEnum):
-    """The ways to end a turn. A name ending in `_ON` is the first of several ends; a comment has the offsets."""
+    """The ways to end a turn. A name with `_ON` stands for the first of several ends; its comment gives the offsets."""
 
     MOVE_ON = 0  # + 5 * path + dice - 1: one piece moves (R3)
     PERFECTION_ON = 25  # + path: one piece moves by five dice, and the player takes the extra turn (R8)
@@ -33,8 +33,8 @@ class End(IntEnum):
 
 
 ENDS = End.SWAP_ON + PATHS  # the number of ends
-PROGRESS = int(End.PASS)  # ends below this number make progress; ends from it on stay in the family
-AGAIN = np.arange(ENDS) // PATHS == End.PERFECTION_ON // PATHS  # (37,): the same player moves again (R8)
+PROGRESS = int(End.PASS)  # ends below this number make progress; all other ends stay in the family
+AGAIN = np.arange(ENDS) // PATHS == End.PERFECTION_ON // PATHS  # (37,): whether an extra turn follows (R8)
 NEVER = -4.0  # the value of an impossible end; possible ends have values in [-1, 1]
 
 FOUR_DRAGONS = np.array([keep_index([path] + [DRAGON] * (DICE - 1)) for path in range(PATHS)], np.uint8)
@@ -43,7 +43,7 @@ FIVE_DRAGONS = keep_index([DRAGON] * DICE)  # the roll that offers a swap on any
 
 
 def _moves() -> tuple[NDArray[np.uint8], NDArray[np.uint8]]:
-    """Return the moves that each roll offers, as ends, uint8 (252, 4), and the number of these moves, uint8 (252,)."""
+    """Return the moves of each roll as ends, uint8 (252, 4), and the number of these moves, uint8 (252,)."""
     moves = np.zeros((NUM_ROLLS, 4), np.uint8)
     size = np.zeros(NUM_ROLLS, np.uint8)
     for roll, counts in enumerate(COUNTS[:NUM_ROLLS, :PATHS].tolist()):
@@ -74,12 +74,12 @@ def ends_after(rolls: NDArray[np.integer], actions: NDArray[np.integer]) -> NDAr
 
 
 def perfect(ends: NDArray[np.int64]) -> NDArray[np.int64]:
-    """Convert ends `MOVE_ON` by five dice into the ends `PERFECTION_ON` on the same paths (R8)."""
+    """Convert moves by five dice, ends `MOVE_ON`, into the ends `PERFECTION_ON` on the same paths (R8)."""
     return End.PERFECTION_ON + (ends - End.MOVE_ON) // DICE
 
 
 def _emit_move_or_pass(builder: Any, rows: list[Any]) -> Any:
-    """Return the value of the best move or, in lanes without a possible move, the value of the pass, rows[0] (R5)."""
+    """Return the value of the best move. In lanes without a possible move, return that of the pass, rows[0] (R5)."""
     otherwise, *moves = rows
     move = emit_largest(builder, moves)
     possible = builder.fcmp_ordered(">", move, ir.Constant(move.type, [NEVER / 2] * LANES))
@@ -143,15 +143,15 @@ class Positions(NamedTuple):
 
 @inlined
 def write_indices(board: Board, base: Any, total: Any, positions: Positions, other: Any, power: Any) -> None:
-    """Write the index of the position after each end, for N positions of layer `total`, uint64.
+    """Write the index of the position after each end, for N positions of layer `total` (uint64).
 
     The index is that of the position as seen by the player who moves after the end. After a perfection with the extra
     turn (R8), this is the same player, otherwise the next player. The index -1 stands for an impossible end.
 
-    `other`, int64 (PROGRESS or more, N or more), gets the indices after ends without a power that make progress.
-    `power` is a `PowerBlock` or None. If it is a `PowerBlock`, `other` also gets the indices after passes and swaps.
-    The arrays in `power` then get the indices after ends with a jump, and after ends with which a power makes the same
-    player move again.
+    The indices after ends that make progress without a power are written to `other`, int64 (PROGRESS or more, N or
+    more). `power` is a `PowerBlock` or None. If it is a `PowerBlock`, `other` also gets the indices after passes and
+    swaps. The arrays in `power` then get the indices after jumps, and the indices if a power makes the same player move
+    again.
     """
     # The codes after an equilibrium: one row each for `other`, `again`, `jumped` and `jumped_again`
     changed = np.empty((4, PATHS), np.uint64)
@@ -217,7 +217,7 @@ def write_indices(board: Board, base: Any, total: Any, positions: Positions, oth
 
 @inlined
 def is_over(board: Board, codes: Codes) -> Any:
-    """Return whether the game has ended, which is when a player has all pieces on numbered spaces (R9)."""
+    """Return whether the game has ended: a player has all pieces on numbered spaces (R9)."""
     over = 7  # bit k stays set while all visited pieces of player k are on numbered spaces
     for path in range(PATHS):
         over &= board.numbered[codes[path]]

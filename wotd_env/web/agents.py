@@ -73,12 +73,12 @@ def guarantees(game: Game, states: States) -> list[float | None]:
 
 
 class Asked:
-    """Collects requests for single games from the event loop, and answers them in batches with a slow function.
+    """Collects requests, each about one game, and answers them in batches with a slow function.
 
     The function runs in a thread, on one batch at a time. Requests that arrive meanwhile form the next batch. A
     request waits at most `patience` seconds. If the function takes longer, the next batch gets a new thread.
 
-    The function `answer(game, states)` returns one answer for each game of STATE (N,). `name` appears in the log.
+    The function `answer(game, states)` returns one answer for each position in `states`. `name` appears in the log.
     """
 
     def __init__(self, name: str, answer: Callable[[Game, States], Sequence[Any]], patience: float) -> None:
@@ -136,7 +136,7 @@ class Asked:
 
 
 def in_thread(work: Callable[[], Any]) -> asyncio.Future[Any]:
-    """Call a function in a new daemon thread, which does not keep the process alive; return its future result."""
+    """Call a function in a new daemon thread, which does not keep the process alive; return its result as a future."""
     done: Future[Any] = Future()
     done.set_running_or_notify_cancel()
 
@@ -151,7 +151,7 @@ def in_thread(work: Callable[[], Any]) -> asyncio.Future[Any]:
 
 
 def quiet(future: Awaited) -> Awaited:
-    """Return a future whose error asyncio does not log if nobody awaits the future any more."""
+    """Return the same future, but keep asyncio from logging its error if nobody awaits it any more."""
     future.add_done_callback(lambda ended: ended.cancelled() or ended.exception())
     return future
 
@@ -212,7 +212,7 @@ class Agents:
         words = {name: strength.words for name, strength in STRENGTHS.items()}
         words |= {name: POLICIES[name].words.partition(";")[0] for name in AGENTS}
         own = dict.fromkeys(more or {}, "an agent of this server")
-        self.words = own | words | own  # the operator's agents are first, and replace namesakes
+        self.words = own | words | own  # the operator's agents are first and replace any of the same name
         self._asked: dict[str, Asked] = {}
 
     def listed(self, rules: Rules) -> list[dict[str, Any]]:
@@ -248,7 +248,7 @@ class Agents:
         return "these rules"
 
     async def choose(self, name: str, rules: Rules, state: States) -> tuple[int, str | None]:
-        """Return an agent's action in a game, STATE (1,), and a note if `greedy` chose instead, else None."""
+        """Return an agent's action in a game, STATE (1,), and a note, which is None unless `greedy` chose instead."""
         if name not in self._asked:
             rng, policy = np.random.default_rng(), self._policies[name]
             self._asked[name] = Asked(

@@ -56,7 +56,7 @@ def concerns(record: logging.LogRecord) -> bool:
 
 
 class _Connection(H11Protocol):
-    """An HTTP connection that is dropped if the client sends a request or reads a response too slowly.
+    """An HTTP connection. It is dropped if the client is too slow to send a request or to read a response.
 
     uvicorn itself limits only the pause between two requests.
     """

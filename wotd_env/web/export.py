@@ -47,7 +47,7 @@ COLUMNS = pa.schema([pa.field(name, kind, nullable=False) for name, kind in _TYP
 def export(store: Store, file: Path) -> tuple[int, int, int]:
     """Write all games that count (see `people.versus`) to a Parquet file.
 
-    The metadata of the file contains the results that the page shows (docs/how-to/people.md).
+    The metadata of the file contains the results that the server's page `/#/results` shows, see docs/how-to/people.md.
 
     Returns:
         The numbers of games, people and decisions.

@@ -38,8 +38,8 @@ class Limits:
     tables_per_address: int = 100
     sockets: int = 1000  # maximum number of open sockets
     sockets_per_address: int = 24
-    message: int = 2048  # maximum size of a message or request in bytes
-    text: int = 65536  # maximum size of a request with a recorded game in bytes
+    message: int = 2048  # maximum size in bytes of a message or request
+    text: int = 65536  # maximum size in bytes of a request with a recorded game
 
     # Maximum rates: requests per second from one address.
     requests: float = 20
@@ -59,7 +59,7 @@ class Limits:
 
 
 class Rate:
-    """A token bucket of size `at_once` for each client. The error message calls the limited requests `what`."""
+    """A token bucket of size `at_once` for each client. `what` names the limited requests in the error message."""
 
     def __init__(
         self, per_second: float, what: str, at_once: float = 10, clock: Callable[[], float] = time.monotonic

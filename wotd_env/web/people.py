@@ -57,7 +57,7 @@ class Outcome(NamedTuple):
 
 
 def versus(table: Table, number: int) -> tuple[int, Versus] | None:
-    """Return the person's seat in a game, and its kind; None if the game does not count (docs/how-to/people.md)."""
+    """Return the person's seat and the kind of a game; None if the game does not count (docs/how-to/people.md)."""
     if number == 1 and table.begins is not None:
         return None
     people, agents = [], set()
@@ -98,7 +98,7 @@ def finished(tables: Iterable[Table]) -> Iterator[tuple[Table, int]]:
 
 
 def summarize(outcomes: Iterable[Outcome], tables: Iterable[Table]) -> list[Json]:
-    """Return as JSON, for each kind of game, the results in `outcomes` and the number of running games in `tables`."""
+    """Return the results of each kind of game as JSON, with the number of its running games at `tables`."""
     playing = [versus(table, table.number) for table in tables if table.status == "playing" and table.ply]
     unfinished = Counter(running[1] for running in playing if running)
     kinds: dict[Versus, list[Outcome]] = defaultdict(list)
@@ -128,10 +128,10 @@ def summarize(outcomes: Iterable[Outcome], tables: Iterable[Table]) -> list[Json
 
 
 def margin_of_people(sums: NDArray[np.number], counts: NDArray[np.number]) -> float:
-    """Return half the width of the 95 % interval of the mean sums.sum() / counts.sum(); infinity if N = 1.
+    """Return half the width of the 95 % interval of the mean sums.sum() / counts.sum(); infinity for one person.
 
-    `sums` and `counts`, (N,), contain the sum and the number of the values of each of N people; every count is > 0. The
-    jackknife leaves out one person at a time, because the values of the same person are dependent. The interval uses
+    `sums` and `counts`, (N,), contain the sum and the number of each person's values; every count is > 0. The jackknife
+    leaves out one person at a time, because the values of the same person are dependent. The interval uses
     Student's t distribution. Its coverage is 95 % even with few people, or if one person plays most games; in these
     cases, the coverage of `intervals.margin_of_ratio` is lower.
     """

@@ -28,7 +28,7 @@ NAME_LENGTH = 24
 PACE = {"least": 0.0, "most": 5.0, "default": 0.8}
 """Seconds that the server waits before a decision of an agent or a forced decision."""
 
-_LEAST_AMONG_AGENTS = 0.2  # minimum pace of a table that has only agents, in seconds
+_LEAST_AMONG_AGENTS = 0.2  # shortest wait, in seconds, at a table where all seats are agents
 _MAX_TURNS = 1000  # largest `max_turns`, to limit memory and disk space
 
 _Whole = Annotated[int, Meta(ge=0, le=1 << 31)]
@@ -67,13 +67,13 @@ class SetPace(Message):
 
 
 class Step(Message):
-    """A request to take decision `ply`, which must be forced or an agent's, at once."""
+    """A request to take decision `ply` at once. It must be a forced decision, or a decision of an agent."""
 
     ply: _Whole
 
 
 class Resign(Message):
-    """A request to resign a game for a seat."""
+    """A request to resign a game on behalf of a seat."""
 
     game: _Whole
     seat: _Whole
@@ -112,7 +112,7 @@ class HandOver(Message):
 
 
 class Recorded(Message):
-    """A recorded game or a position as text; `review` asks for grades of its decisions."""
+    """A recorded game or a position as text; `review` asks for grades of the game's decisions."""
 
     text: Annotated[str, Meta(min_length=1)]
     review: bool = False
@@ -201,14 +201,14 @@ def _show(value: Any) -> str:
 
 
 def check_pace(pace: float | None, only_agents: bool) -> None:
-    """Refuse a pace that is too fast for a table of agents only."""
+    """Refuse a pace below the shortest wait at a table where all seats are agents."""
     if pace is not None and pace < _LEAST_AMONG_AGENTS and only_agents:
         reason = f"pace must be at least {_LEAST_AMONG_AGENTS} at a table of agents, got {pace:g}"
         raise Refused(400, reason, "pace")
 
 
 def rules_and_position(body: RulesOrPosition) -> tuple[Rules, States | None]:
-    """Return the rules of a request, and its position, STATE (1,), or None if the request has only rules."""
+    """Return the rules and the position of a request. The position, STATE (1,), is None if it has only rules."""
     if body.position is None:
         given = {name: value for name, value in (body.rules or {}).items() if value is not None}
         try:

@@ -1,4 +1,4 @@
-"""Value positions and grade decisions as JSON, for help during games and for reviews of finished games."""
+"""Values of positions and grades of decisions as JSON, for help during games and for reviews of finished games."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ _log = logging.getLogger("wotd_env.web")
 
 
 class Reviews:
-    """Runs reviews in threads, a few at a time. At most `most` reviews run or wait.
+    """Runs reviews in threads, a few at a time. `most` limits the number of running and waiting reviews.
 
     If a review takes longer than `patience` seconds, the request of its client is refused. The late review continues,
     but the next waiting review may start.
@@ -45,7 +45,7 @@ class Reviews:
         self._turn = asyncio.Semaphore(_AT_ONCE)
 
     async def __call__(self, work: Callable[[], Json]) -> bytes:
-        """Run a review, `work`, and return its result as JSON; raise Refused if it is late or too many wait."""
+        """Run the review `work` and return its result as JSON; raise Refused if it is late or too many reviews wait."""
         if len(self._unfinished) >= self._most:
             raise Refused(503, "too many games wait for their review; try again soon", wait=RETRY)
         running = quiet(asyncio.create_task(self._run(work)))
@@ -117,7 +117,7 @@ class Helper:
         self._advise = Asked("the advisor", advise, patience)
 
     async def values(self, game: Game, state: States) -> Json:
-        """Return the chance to win of the seat to act after each legal action, with the fields of `source`, as JSON."""
+        """Return as JSON the chance of the seat to act to win after each legal action, and the fields of `source`."""
         try:
             advised: Advised = await self._advise(game.rules, state)
         except TimeoutError:
@@ -163,7 +163,7 @@ class Helper:
 
 
 def replay(recorded: RecordedGame, graded: bool, loser: int | None = None) -> Json:
-    """Return a recorded game step by step, and grade its decisions if `graded`.
+    """Return a recorded game step by step, as JSON. With `graded`, also grade its decisions.
 
     `loser` is the seat that has resigned, if any.
     """
@@ -191,7 +191,7 @@ def replay(recorded: RecordedGame, graded: bool, loser: int | None = None) -> Js
 
 
 def _grades(game: Game, recorded: RecordedGame, names: Sequence[str], steps: list[Json]) -> Json:
-    """Add the grade, the luck and the chances to win to each step; return the summary of the game."""
+    """Add to each step its grade, its luck and the chances to win; return a summary of the game."""
     advisor = advisor_of(recorded.rules)
     reviewed = review(recorded, advisor)
     notes = {note.number: note for note in reviewed.notes}

@@ -1,4 +1,4 @@
-"""A table with its seats and its present game, and what each client sees of it."""
+"""A table with its seats and its present game, and the view that each client gets of the table."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ class Table:
     by: str = ""  # address of the client that set up the table; empty after a restart
     touched: float = field(default_factory=time.time)  # time of the last change, in seconds since 1970
     listeners: set[asyncio.Event] = field(default_factory=set)  # events that are set after every change
-    connected: Counter[str] = field(default_factory=Counter)  # open sockets by digest of the client's key
+    connected: Counter[str] = field(default_factory=Counter)  # digest of the client's key -> open sockets
     _log: list[Json] = field(default_factory=list)
     timer: asyncio.TimerHandle | None = None  # takes the next decision if it is forced or an agent's
     advice: asyncio.Task[Any] | None = None  # its result is the `review.Advised` of the position
@@ -156,7 +156,7 @@ class Table:
         return cls(table, rules, begins, seats, **{name: settings[name] for name in _STORED})
 
     def show(self, played: Played | None, number: int) -> None:
-        """Make a stored game the present game, with its number; None with number 0 means that no game has started.
+        """Make a stored game the present game, and `number` its number. None, with number 0, means no game has started.
 
         Raise ValueError if the game contains an illegal position or action.
         """
@@ -183,7 +183,7 @@ class Table:
             listener.set()
 
     def view(self, viewer: Viewer, log_from: int = 0) -> Json:
-        """Return the table as JSON for a viewer; its log omits the first `log_from` decisions."""
+        """Return the table as JSON for a viewer. The log in it omits the first `log_from` decisions."""
         game, playing = self.game, self.status == "playing"
         # A viewer gets no choices for a forced decision, because the server takes it.
         mine = playing and self.player in viewer.seats and len(self.legal) > 1

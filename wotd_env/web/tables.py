@@ -31,7 +31,7 @@ from wotd_env.web.table import Seat, Table, Viewer
 
 _DAY = 86400  # seconds
 _LISTED = 50  # maximum length of the list of open tables
-_LISTED_PER_ADDRESS = 5  # maximum entries of one client, which could fill the list otherwise
+_LISTED_PER_ADDRESS = 5  # maximum number of one client's tables in this list
 _AGAIN = 5  # seconds before a failed write to disk is repeated
 _DAMAGE = AttributeError, KeyError, TypeError, ValueError, sqlite3.DatabaseError
 """Exceptions that damaged data on disk can cause."""
@@ -95,7 +95,7 @@ class Tables:
         for table in sorted(self.by_name.values(), key=lambda table: -table.touched):
             if table.open:
                 by[table.by] += 1
-                if by[table.by] <= _LISTED_PER_ADDRESS or not table.by:  # client unknown after a restart
+                if by[table.by] <= _LISTED_PER_ADDRESS or not table.by:  # unknown client after a restart
                     found.append(table.entry())
         return found[:_LISTED]
 
@@ -189,7 +189,7 @@ class Tables:
         self._begin(table)
 
     def resign(self, table: Table, viewer: Viewer, game: int, seat: int) -> None:
-        """Resign a game of two players for a seat; the other seat wins."""
+        """Resign a game of two players on behalf of a seat; the other seat wins."""
         if seat not in viewer.seats:
             raise Refused(403, f"seat must be one of yours, {viewer.seats}, got {seat}", "seat")
         if table.rules.players > 2:
@@ -206,7 +206,7 @@ class Tables:
         self._change(table, pace=pace)
 
     def step(self, table: Table, viewer: Viewer, ply: int) -> None:
-        """Take decision `ply`, which must be forced or an agent's, at once."""
+        """Take decision `ply` at once. It must be a forced decision, or a decision of an agent."""
         _check_host(viewer, "step through the game")
         _check_ply(table, ply)
         if not table.unattended:
@@ -251,7 +251,9 @@ class Tables:
             state = table.begins.copy()
         elif table.number and table.rules.start == "loser":
             state = table.state.copy()
-            state["rng"] = seed  # decides between tied losers; `reset(seed=...)` would ignore the last game
+            # The seed decides between tied losers. It is not an argument of `reset`, because with a seed the loser of
+            # the last game does not start.
+            state["rng"] = seed
             game.reset(state, roll=False, starting_player=table.loser)
         else:
             state = game.reset(1, seed=seed, roll=False)
@@ -315,7 +317,7 @@ class Tables:
         table.timer = asyncio.get_running_loop().call_later(seconds, begin)
 
     async def _decide(self, table: Table, number: int, ply: int) -> None:
-        """Take decision `ply` of game `number` if it is forced or an agent's, unless it has been taken meanwhile."""
+        """Take decision `ply` of game `number`. Do nothing if it has been taken, or if a person must take it."""
 
         def due() -> bool:
             same = (table.number, table.ply) == (number, ply)
@@ -381,7 +383,7 @@ def stored_tables(store: Store) -> Iterator[Table]:
 
 
 def table_at(store: Store, table: Table, number: int) -> Table:
-    """Return a copy of a table with a stored game as its present game; raise Refused if it is missing or damaged."""
+    """Return a copy of a table whose present game is a stored one; raise Refused if the game is missing or damaged."""
     try:
         played = store.game(table.id, number)
         if played is None:

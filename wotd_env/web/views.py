@@ -82,7 +82,7 @@ def action_parts(game: Game, state: States, action: int) -> Json:
 def step(game: Game, before: States, action: int, after: States, note: str | None = None) -> Json:
     """Return a decision as JSON.
 
-    `before` is the position before the decision, and `after` the position after the decision and any roll, STATE (1,).
+    `before`, STATE (1,), is the position before the decision, and `after` the position after it and after any roll.
     """
     record, decided = before[0], _decided(game, before, action)
     rolled = decided["phase"][0] == Phase.CHANCE and after["phase"][0] != Phase.CHANCE
