@@ -3,5 +3,5 @@
 import os
 
 # Waiting threads of torch must sleep: busy-waiting makes training ten times slower on a busy machine. OpenMP
-# reads this variable once, when torch is imported.
+# reads OMP_WAIT_POLICY only once, when torch is imported.
 os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")

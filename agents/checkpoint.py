@@ -50,7 +50,7 @@ def load(path: Path) -> dict[str, Any]:
     except OSError as error:
         raise CheckpointError(f"the checkpoint cannot be read: {error}") from error
     data, digest = file[:-32], file[-32:]
-    if sha256(data).digest() != digest:  # PyTorch does not check the ZIP directory of its files
+    if sha256(data).digest() != digest:  # `torch.load` does not check the ZIP directory of a file
         raise CheckpointError(f"{path} is damaged, or not a checkpoint of train.py. {CURE}")
     try:
         content = th.load(io.BytesIO(data), map_location="cpu", weights_only=True)
@@ -63,12 +63,12 @@ def load(path: Path) -> dict[str, Any]:
 
 
 def check(name: str, saved: Any, like: Any) -> None:
-    """Check that a value from a checkpoint has the types, keys and tensor shapes of `like`.
+    """Check that `saved`, a value from a checkpoint, has the types, keys and tensor shapes of `like`.
 
     A list in `like` matches any list; an empty dict in `like` matches any dict.
 
     Raises:
-        CheckpointError: if a type, key or shape differs. The message starts with `name`.
+        CheckpointError: if a type, key or shape differs. The message starts with `name`, the name of the value.
     """
     if isinstance(like, th.Tensor) and isinstance(saved, th.Tensor):
         if _kind(saved) != _kind(like):

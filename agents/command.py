@@ -34,8 +34,8 @@ def parse(arguments: Sequence[str], learners: dict[str, str] = LEARNERS) -> tupl
     """Parse the command line; return the module of the learner and the settings of the run.
 
     Raises:
-        CheckpointError: if the run to resume is missing or has another learner, or if a setting of this run names
-            code and `arguments` does not repeat the option of this setting.
+        CheckpointError: if the run to resume is missing or belongs to another learner. Also if a setting of this run
+            names code, but `arguments` does not repeat the option of this setting.
         SystemExit: for `--help` and for wrong arguments.
     """
     named = arguments[0] if arguments and not arguments[0].startswith("-") else None
@@ -154,7 +154,7 @@ def train(run: Run, console: Console) -> dict[str, Counts]:
 
 
 def next_commands(folder: Path, rules: Rules) -> list[str]:
-    """Return the commands that measure a finished run, for a shell in the current folder."""
+    """Return the shell commands that measure a finished run. They work in the current folder."""
     lines = []
     if not evaluate.has_arena():
         root = Path(__file__).parent.parent
@@ -181,7 +181,7 @@ def policy_name(folder: Path) -> str:
 
 
 def command(program: str, *arguments: str | Path) -> str:
-    """Return a command line that starts a program of the current environment, for a shell in the current folder."""
+    """Return a shell command that starts a program of this Python environment. It works in the current folder."""
     path, where = Path(sys.executable), Path.cwd()
     path = path if program == "python" else path.with_name(program)
     if shutil.which(program) != str(path):

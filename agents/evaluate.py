@@ -19,10 +19,10 @@ MEASURING = 1 << 63
 """Seed of the measurements at milestones. Training games have smaller seeds."""
 
 FINAL = MEASURING + (1 << 32)
-"""Seed of the final measurement. It differs from `MEASURING`, because results at milestones may influence settings."""
+"""Seed of the final measurement. It is another seed, because users may choose settings by the results at milestones."""
 
-GRADED = 2000  # number of games against perfect play, to grade a finished run
-SMALL = 2  # number of plain spaces of the largest board that is solved (in seconds) if its table is missing
+GRADED = 2000  # number of games against perfect play that grade a finished run
+SMALL = 2  # a board with at most this many plain spaces is solved if its table is missing; this takes seconds
 
 
 class Counts(NamedTuple):
@@ -50,8 +50,8 @@ def measure(game: Game, policy: Policy, opponent: Policy, games: int, seed: int)
     """Play games between a policy on one seat and an opponent on all other seats; return the results.
 
     The policy plays on every seat equally often. A game is won if the policy gets the whole prize. It is tied if the
-    prize is shared or the game is truncated. `games` is rounded up to a multiple of the number of players. Equal seeds
-    give equal results.
+    policy shares the prize or the game is truncated. `games` is rounded up to a multiple of the number of players.
+    Equal seeds give equal results.
     """
     n = game.rules.players
     each = -(-games // n)
@@ -79,7 +79,7 @@ def replay(game: Game, policy: Policy, seed: int = FINAL) -> Replay:
 
 
 def curve(rows: Iterable[Measurement], unit: str) -> str:
-    """Return a learning curve as CSV; the first column is named after the unit of learning, such as "decisions"."""
+    """Return a learning curve as CSV. The name of the first column is `unit`, such as "decisions"."""
     out = io.StringIO(newline="")
     writer = csv.writer(out)
     writer.writerow((unit, "cpu_seconds", *Measurement._fields[2:]))

@@ -1,4 +1,4 @@
-"""A trained policy network as a policy in this process, and as an ONNX file for players without torch.
+"""The conversion of a trained policy network to a policy, and to an ONNX file that can play without torch.
 
     python -m agents.export RUN [FILE]
     wotd arena onnx:FILE greedy
@@ -36,9 +36,9 @@ LARGE = 64  # integer tables with at least this many entries are stored in 16 bi
 class NetworkPolicy:
     """Plays the legal action with the largest logit. If `sample` is true, it draws a legal action from the softmax.
 
-    The network, such as `agents.layers.Network`, takes observations, float (N, D), in the encoding `encoding`. It
-    returns a tuple whose first item is the logits, (N, A). Its attribute `rules` contains the rules that the network
-    was made for.
+    `network`, such as an `agents.layers.Network`, maps observations, float (N, D), to a tuple whose first item is the
+    logits, (N, A). `encoding` is the encoding of the observations. The attribute `rules` of the network contains the
+    rules that it was made for.
     """
 
     def __init__(self, network: Any, sample: bool = False, encoding: str = "one_hot") -> None:
@@ -74,7 +74,7 @@ class _Logits(nn.Module):
 
 
 def to_onnx(network: Any) -> bytes:
-    """Return the content of an ONNX file with a network.
+    """Return a network as the content of an ONNX file.
 
     The inputs are `observation`, int8 (N, D), and `action_mask`, int8 (N, A). The output is `logits`, float32 (N, A);
     the logit of an illegal action is the smallest float32 number. N, the batch size, is dynamic. The metadata contain
@@ -102,7 +102,7 @@ def to_onnx(network: Any) -> bytes:
 
 
 def shrink(graph: onnx.GraphProto) -> None:
-    """Remove descriptions, which contain paths of this machine, and store large integer tables in 16 bits."""
+    """Remove the graph's descriptions, which contain paths of this machine; store large integer tables in 16 bits."""
     del graph.value_info[:]
     for node in graph.node:
         node.ClearField("doc_string")
@@ -121,7 +121,7 @@ def shrink(graph: onnx.GraphProto) -> None:
 
 
 def load(run: Path | str) -> NetworkPolicy:
-    """Return the policy in the last checkpoint of a run of `ppo` or `sb3`; its `network` is a torch module.
+    """Return the policy in the last checkpoint of a run of `ppo` or `sb3`. Its attribute `network` is a torch module.
 
     For a run of TD(lambda), pass the run folder itself to `wotd_env.make_policy`.
 

@@ -56,9 +56,9 @@ IMPOSSIBLE = -1e3  # the value of an impossible end; possible ends have larger v
 
 
 def _moves() -> NDArray[np.int64]:
-    """Return the ends that each roll reaches by moves without powers, int64 (252, 5).
+    """Return the indices of the ends that each roll allows by moves without powers, int64 (252, 5).
 
-    A roll that allows no move has the pass as its end. Each row is padded with its last end.
+    The only end of a roll without elements is the pass. Each row is padded with copies of its last end.
     """
     moves = np.full((NUM_ROLLS, DICE), PASSED)
     for roll, counts in enumerate(COUNTS[:NUM_ROLLS].tolist()):
@@ -70,7 +70,7 @@ def _moves() -> NDArray[np.int64]:
 
 
 def _others(powers: bool) -> NDArray[np.int64]:
-    """Return the ends that each roll reaches by swaps, and (if `powers`) by powers: int64 (252, k), padded with -1."""
+    """Return the ends of each roll by swaps and, if `powers` is true, by powers, int64 (252, k), padded with -1."""
     offers: list[list[int]] = []
     for roll, counts in enumerate(COUNTS[:NUM_ROLLS].tolist()):
         dragons, paths = counts[DRAGON], [path for path in range(PATHS) if counts[path]]
@@ -143,7 +143,7 @@ def _stops(ends: th.Tensor) -> th.Tensor:
 
 
 def _means(rolls: th.Tensor) -> th.Tensor:
-    """Return the values (N, 462) of all keeps: means of the roll values `rolls` (N, 252), over one die at a time."""
+    """Return the values of all keeps, (N, 462), by repeated means over one die. `rolls` (N, 252) are roll values."""
     parts = [rolls]
     for size in range(DICE - 1, -1, -1):
         more = MORE[SIZES[size] - NUM_ROLLS].astype(np.int64) - SIZES[size + 1][0]
@@ -182,12 +182,12 @@ def _emit_after_moves(builder: Any, rows: list[Any]) -> Any:
 
 
 after_moves = row_operation(_emit_after_moves)
-"""Kernel `after_moves(rows, out, (a, b, c))`: write max(a, b). Write c for positions in which a is impossible."""
+"""Kernel `after_moves(rows, out, (a, b, c))`: write max(a, b), or c in positions in which a is impossible."""
 
 
 @kernel
 def stop(ends: Any, after: Any, first: Any, lanes: Any, work: Any) -> None:
-    """Write the value of stopping with each roll to `work`, from end values `ends[first : first + lanes, after]`."""
+    """Write the value of stopping with each roll to `work`. The end values are `ends[first : first + lanes, after]`."""
     for lane in range(lanes):
         for end in range(ends.shape[2]):
             work[FIRST_END + end, lane] = ends[first + lane, after, end]
@@ -250,7 +250,7 @@ def value_holds(ends: Any, roll: Any, rerolls: Any, work: Any, out: Any) -> None
 
 @kernel
 def credit_ends(ends: Any, roll: Any, rerolls: Any, gradient: Any, work: Any, out: Any) -> None:
-    """Write the gradients of `ends` to `out`, given `gradient`, (N, 32), the gradients of the values of the holds."""
+    """Write the gradients of `ends` to `out`. `gradient`, (N, 32), contains the gradients of the hold values."""
     tiger = ends.shape[1] - 1
     n = out.shape[0]
     # `mass` is the gradient of the values of the keeps; `stopped` is that of the values of stopping with each roll.
@@ -295,7 +295,7 @@ def credit_ends(ends: Any, roll: Any, rerolls: Any, gradient: Any, work: Any, ou
 
 @kernel
 def follow(mass: Any, means: Any, bests: Any, stopped: Any) -> None:
-    """Move the mass of each roll to its best keep. If stopping is best, move it to the roll's entry in `stopped`."""
+    """Move the mass of each roll to its best keep or, if stopping is best, to the entry of the roll in `stopped`."""
     for r in range(NUM_ROLLS):
         flow = mass[r]
         mass[r] = 0
@@ -315,7 +315,7 @@ def follow(mass: Any, means: Any, bests: Any, stopped: Any) -> None:
 
 @kernel
 def spread(mass: Any) -> None:
-    """Spread the mass of partial keeps evenly over the rolls that can follow."""
+    """Spread the mass of each partial keep over the rolls that can follow, in proportion to their probabilities."""
     for i in range(NUM_KEEPS - 1, NUM_ROLLS - 1, -1):
         if mass[i] != 0:
             flow = mass[i] / np.float32(FACES)

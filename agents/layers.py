@@ -1,8 +1,9 @@
-"""The policy network of `ppo` and `sb3`, with two layers that score actions by kept dice and by the ends of the turn.
+"""The policy network of `ppo` and `sb3`. Two layers score actions: one by kept dice, one by the ends of the turn.
 
 `KeptDice` scores holds by the dice that they keep. The optional layer `Planned` computes the value of every end of the
-turn with `Afterstates`. From these values the turn planner (`agents.holds`) computes exact scores of the holds, with
-gradients. The score of any other action, except an extra turn, is the value of the end that the action leads to.
+turn with `Afterstates`. From these values the turn planner (`agents.holds`) computes exact and
+differentiable scores of the holds. The score of any other action, except an extra turn, is the value of the end that
+the action leads to.
 
 The possible ends (R3, R5, R6, R12, R14) are computed from the observation, because the action mask covers only the
 current roll. A test compares the computed ends with the engine.
@@ -23,11 +24,11 @@ from wotd_env.planning.learned import LEAD
 AFTER = 32  # units of the hidden layer for positions after the turn
 SCALE = 10.0  # factor of the values of ends; if it is large, the scores of holds differ early in training
 PATHLESS = Action.FIRST_SWAP - Action.EQUILIBRIUM  # number of actions without a path
-COUNTS = DICE + 1  # number of possible counts of dice that show one face: 0 to 5
+COUNTS = DICE + 1  # 0 to 5 dice can show a face, so there are six counts
 
 
 def register(module: nn.Module, **constants: th.Tensor) -> None:
-    """Add constants that move to another device with the module but are not in its checkpoints."""
+    """Add constants to a module. They move to another device with the module, but are not in its checkpoints."""
     for name, constant in constants.items():
         module.register_buffer(name, constant, persistent=False)
 
@@ -35,7 +36,7 @@ def register(module: nn.Module, **constants: th.Tensor) -> None:
 def sorted_faces(dice: th.Tensor) -> th.Tensor:
     """Return the faces of the sorted dice, int64 (N, 5); all faces are `DRAGON + 1` before the first roll.
 
-    `dice`, (N, 6, 6), contains the number of dice that show each face, one-hot.
+    `dice`, (N, 6, 6), contains for each face the number of dice that show it, one-hot.
     """
     number, die = (th.arange(count, device=dice.device) for count in (COUNTS, DICE))
     up_to = (dice @ number.to(dice.dtype)).cumsum(1)[:, None]  # how many dice show each face or a lower one
@@ -115,11 +116,12 @@ class Afterstates(nn.Module):
     def forward(
         self, at: th.Tensor, goals: th.Tensor, of_path: th.Tensor, of_board: th.Tensor, held: th.Tensor
     ) -> tuple[tuple[th.Tensor, ...], tuple[th.Tensor, ...]]:
-        """Return the values of the ends without and with the use of a power; without powers, the second tuple is empty.
+        """Return two tuples: the values of the ends that use no power, and the values of the ends that use one.
 
-        Each tuple has four items: the values of moves by 1 to 5 dice on each path (N, 5, 5), swaps (N, 5, pairs), an
-        equilibrium (N, 1) and a pass (N, 1). Impossible ends also have values. In the second tuple, a move to an
-        occupied space is a jump. Its fifth item is the value of an equilibrium with jumps (N, 1).
+        The first four items of each tuple are the values of moves by 1 to 5 dice on each path (N, 5, 5), swaps (N, 5,
+        pairs), an equilibrium (N, 1) and a pass (N, 1). Impossible ends also have values. In the second tuple, a move
+        to an occupied space is a jump. The second tuple has a fifth item (N, 1), the value of an equilibrium with
+        jumps. If the rules have no powers, the second tuple is empty.
 
         Args:
             at: int64 (N, n, 5), the spaces of all pieces.
@@ -217,7 +219,7 @@ def by_path(values: th.Tensor) -> th.Tensor:
 class Planned(nn.Module):
     """Scores all actions by the values of the ends of the turn. It has the same arguments as `Afterstates`."""
 
-    ranks: th.Tensor  # (5, 7): the index of a roll is the sum of one entry per die; 0 before the first roll
+    ranks: th.Tensor  # (5, 7): the sum of ranks[i, face of sorted die i] is a roll's index, 0 without a roll
     number: th.Tensor  # (6,): 0..5
     space: th.Tensor  # (S + 6,): 0..S + 5
     seats: th.Tensor  # (2, pairs): the two seats of every pair
@@ -252,7 +254,7 @@ class Planned(nn.Module):
         plain, used = self.afterstates(at, goals, of_path, of_board, held)
         moved, swapped, advanced, passed = possible(plain, free, still)
         advances = free[:, :, 0].any(1, True)
-        if used:  # an equilibrium that moves no piece is not a move; fear needs a move (R12)
+        if used:  # an equilibrium that moves no piece does not count as a move, and fear requires a possible move (R12)
             advanced = advanced.masked_fill(~advances, IMPOSSIBLE)
         ends = turn_ends(moved, swapped, advanced, passed)
         dice, dragons = count[:, :DRAGON, None], count[:, DRAGON:, None]
@@ -281,9 +283,10 @@ class Planned(nn.Module):
         return holds, pad(th.cat(moves, 2), (0, 3 - len(moves))), swapped, pad(th.cat(pathless, 1), (0, 3))
 
     def goals(self, pieces: th.Tensor, dead: th.Tensor, reached: th.Tensor) -> th.Tensor:
-        """Return the first empty space at or beyond each reached space, int64 (N, 5 dice, 5 paths) (R3, R4, R12).
+        """Return the first empty space at or beyond each space in `reached`, int64 (N, 5 dice, 5 paths) (R3, R4, R12).
 
-        If no such space exists or the observer's piece cannot move, return the space of the piece.
+        `reached`, int64 (N, 5, 5), contains the observer's spaces plus the number of dice. If no such empty space
+        exists or the observer's piece cannot move, the result is the space of the piece.
         """
         taken = pieces[:, :, :, 1:].sum(1)  # (N, 5, S + 5)
         if spaces := self.rules.spaces:
@@ -312,7 +315,7 @@ class Network(nn.Module):
     """The policy network. It treats the five paths alike, as the rules do.
 
     One small network reads each path. The mean and the maximum of its outputs over the paths describe the game. Another
-    small network scores the actions on each path. So a permutation of the elements permutes the logits.
+    small network scores the actions on each path. So a permutation of the elements permutes the logits in the same way.
 
     The hidden layers have `width` units. If `planned` is true, the scores of `Planned` are added to the logits.
     """
@@ -333,11 +336,11 @@ class Network(nn.Module):
         # jump), and for swaps.
         self.path_parts = (COUNTS, 3, pairs(rules.players))
         self.path_out = nn.Linear(width, sum(self.path_parts))
-        # The other scores are for the number of kept dragons, of all kept dice and of different kept elements, and for
-        # the actions without a path.
+        # The other scores are for the actions without a path and for three numbers: of kept dragons, of all kept dice,
+        # and of different kept elements.
         self.game_parts = (3 * COUNTS, PATHLESS)
         self.game_out = nn.Linear(2 * width, sum(self.game_parts))
-        for last in (self.path_out, self.game_out):  # so that all actions are about equally likely at first
+        for last in (self.path_out, self.game_out):  # small: all actions start about equally likely
             nn.init.normal_(last.weight, std=0.01)
             nn.init.zeros_(last.bias)
         self.kept = KeptDice()

@@ -3,7 +3,7 @@
 The *critic* is the value network of `agents.td`. It values the positions between turns. Given these values, the turn
 planner computes the expected return Q(s, a) of every legal action exactly, over all dice, holds and moves to the end of
 the turn. Other implementations estimate the advantage of one action from one noisy return. Here the advantages of all
-actions are expectations,
+actions are exact expectations,
 
     A(s, a) = Q(s, a) - sum over b of old(b | s) Q(s, b),
 
@@ -16,11 +16,13 @@ where H is the entropy. The policy m that maximizes J is known in closed form:
     m(a | s) = old(a | s)^(beta / (beta + tau)) exp(A(s, a) / (beta + tau)) / normalization.
 
 The loss is the cross-entropy of pi with m. The gradient of J itself would be proportional to pi(a | s), so the network
-would learn slowly about actions that it rarely plays. A, beta and tau are in equity, the result of a game from -1 to 1.
+would learn slowly about actions that it rarely plays. The unit of A, beta and tau is that
+of equity, the expected result of a game, from -1 to 1.
 
 In an *update* the network plays all seats of its games (`play`), then takes gradient steps (`learn`). The critic plays
 and learns at the same time, in a second thread. Both threads use the critic from before the update, so equal settings
-give equal weights with any number of threads. Only `--critic` uses results of earlier runs.
+give equal weights with any number of threads. A run uses results of earlier runs only with the option
+`--critic`.
 """
 
 import dataclasses
@@ -106,8 +108,8 @@ class Decisions(NamedTuple):
 
     observation: th.Tensor  # int8 (N, D)
     mask: th.Tensor  # int8 (N, A): the legal actions
-    log_probability: th.Tensor  # float32 (N, A): log old(a | s), of the network that played
-    q: th.Tensor  # float32 (N, A): the expected return of every action in equity, -inf for illegal actions
+    log_probability: th.Tensor  # float32 (N, A): log old(a | s); old is the network that played
+    q: th.Tensor  # float32 (N, A): Q(s, a), the expected return in equity; -inf for illegal actions
 
 
 def play(
@@ -133,7 +135,7 @@ def play(
 def best_policy(decisions: Decisions, beta: float, tau: float) -> th.Tensor:
     """Return the policy m that maximizes J, as probabilities, float32 (N, actions).
 
-    The equation uses Q instead of the advantage, because a constant per state does not change the softmax.
+    The code uses Q instead of A. They differ by a constant per state, which does not change the softmax.
     """
     return ((beta * decisions.log_probability + decisions.q) / (beta + tau)).softmax(1)
 
@@ -171,7 +173,7 @@ def learn(
 
 
 class Run(runs.Run):
-    """A training run of PPO. It writes `model.onnx`, the policy network for players without torch."""
+    """A training run of PPO. It writes the policy network to `model.onnx`, which can play without torch."""
 
     learner, unit, kind = "ppo", "decisions", Settings
     network: Network
@@ -181,7 +183,7 @@ class Run(runs.Run):
 
     def __init__(self, settings: Settings) -> None:
         super().__init__(settings)
-        th.set_num_threads(1)  # else the order of sums would depend on the number of threads
+        th.set_num_threads(1)  # so that the order of sums does not depend on the number of threads
         th.manual_seed(settings.seed)
         self.network = Network(settings.rules, settings.width, settings.planned)
         self.optimizer = th.optim.Adam(self.network.parameters(), lr=settings.learning_rate, fused=True)
@@ -221,7 +223,7 @@ class Run(runs.Run):
 
 
 def critic_settings(settings: Settings) -> td.Settings:
-    """Return a preset of `td` for the critic, with `games` and `batches` scaled to `critic_turns` per update."""
+    """Return a preset of `td` for the critic. `games` and `batches` are scaled to `critic_turns` turns per update."""
     preset = td.PRESETS["quick" if settings.rules.players == 2 else "many"]
     games = max(settings.critic_turns // preset.turns, 1)
     batches = max(preset.batches * games // preset.games, 1)

@@ -58,8 +58,8 @@ class Stopped(Exception):
 class Run:
     """A training run. Each file in its folder is replaced atomically.
 
-    The subclass of a learner sets the class attributes. Its `__init__` sets `network`, `optimizer` and `state`. It
-    defines `update`, and overrides other methods as needed.
+    Each learner has a subclass, which sets the class attributes. The `__init__` of the subclass sets `network`,
+    `optimizer` and `state`. The subclass defines `update`, and overrides other methods as needed.
 
     Args:
         settings: the settings of the learner; `folder` must not be None.
@@ -82,7 +82,7 @@ class Run:
         self.curve: list[Measurement] = []
         self.milestone = -1  # number of the last milestone; -1 before the untrained network is measured
         self.updates = 0  # number of finished updates, out of `settings.updates`
-        self.board: SummaryWriter | None = None  # TensorBoard's writer, inside the context `tensorboard`
+        self.board: SummaryWriter | None = None  # TensorBoard's writer, set in the context `tensorboard`
         self.stop = False  # set it to save the run and stop after the current update
         self._start = time.process_time()
         self._second: Executor | None = None
@@ -118,10 +118,10 @@ class Run:
         }
 
     def restore(self, saved: dict[str, Any]) -> None:
-        """Load the learner's part of a checkpoint, which has the types and shapes of `parts()`.
+        """Load the learner's part of a checkpoint. The caller has checked its types and shapes against `parts()`.
 
         Raises:
-            ValueError: if it contains a wrong value.
+            ValueError: if `saved` contains a wrong value.
         """
         self.network.load_state_dict(saved["network"])
         checkpoint.load_adam(self.optimizer, saved["optimizer"])
@@ -131,7 +131,7 @@ class Run:
         self.updates = saved["updates"]
 
     def export(self) -> None:
-        """Write the file of the finished network, by default as ONNX for players without torch."""
+        """Write the finished network to a file, by default to an ONNX file, which can play without torch."""
         files.write(self.folder / "model.onnx", to_onnx(copy.deepcopy(self.network).cpu()))
 
     @property
@@ -155,7 +155,9 @@ class Run:
 
     @classmethod
     def read_settings(cls, folder: Path) -> Any:
-        """Return the settings of the run in a folder, to resume the run. Settings missing there have their defaults.
+        """Return the settings of the run in a folder, to resume the run.
+
+        Settings that are missing in the checkpoint have their defaults.
 
         If a setting names a policy, get the user's consent before you load it, because loading can run code (see
         `code_options`).
@@ -204,7 +206,7 @@ class Run:
         if run.curve:
             run.milestone = run._milestones_reached()
             if run.done >= run.total and run.curve[-1].done < run.done:
-                run.milestone -= 1  # the run is past the new total: measure its last milestone now
+                run.milestone -= 1  # the new total is already reached, but not yet measured
         run.save()
         if run.done < run.total:
             for name in OF_THE_END:  # the run continues, so these files are out of date
@@ -266,7 +268,7 @@ class Run:
         self._start += time.process_time() - before
 
     def pass_milestone(self) -> None:
-        """Measure the strength of the policy."""
+        """Measure the strength of the policy, and add the results to the learning curve."""
         seconds = self.seconds
         for name, counts in self.measure(self.settings.milestone_games).items():
             self.curve.append(Measurement(self.done, seconds, name, *counts))
@@ -299,7 +301,7 @@ class Run:
         return min(self.done, self.total) * int(self.settings.milestones) // self.total
 
     def measure(self, games: int, seed: int = MEASURING) -> dict[str, Counts]:
-        """Play at least `games` games against each reference; return a dict from its name to the results."""
+        """Play at least `games` games against each reference; return the results by name of the reference."""
         policy, opponents = self.policy(), self.references.items()
         return {name: measure(self.game, policy, opponent, games, seed) for name, opponent in opponents}
 

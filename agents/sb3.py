@@ -129,8 +129,8 @@ class PathPolicy(MaskableActorCriticPolicy):
 def make_model(settings: Settings, env: VecEnv) -> MaskablePPO:
     """Return an untrained model for `env`. The seed takes effect at the next reset of `env`.
 
-    Also set torch's number of threads, because the order of sums depends on it, and make operations on a GPU
-    deterministic. Raise SettingError if a tensor cannot be made on the device.
+    Also make results reproducible: set torch's number of threads, which determines the order of sums, and make
+    operations on a GPU deterministic. Raise SettingError if a tensor cannot be made on the device.
     """
     th.set_num_threads(settings.threads)
     try:
@@ -149,7 +149,7 @@ def make_model(settings: Settings, env: VecEnv) -> MaskablePPO:
         n_steps=settings.steps,
         batch_size=settings.batch_size,
         n_epochs=settings.epochs,
-        gamma=1.0,  # only the end of a game is rewarded
+        gamma=1.0,  # no discount: only the end of a game is rewarded
         gae_lambda=settings.gae_lambda,
         ent_coef=settings.entropy,
         clip_range=settings.clip,
@@ -157,20 +157,20 @@ def make_model(settings: Settings, env: VecEnv) -> MaskablePPO:
         seed=settings.seed,
         device=number.device,
     )
-    # Without the shift, game i + 1 of seed s would be game i of seed s + 1. SB3 has called `env.seed` with no shift.
+    # Without the shift, game i + 1 of seed s would be game i of seed s + 1. SB3 called `env.seed` without a shift.
     env.seed(settings.seed << 32)
     return model
 
 
 class Run(runs.Run):
-    """A training run of MaskablePPO. It writes `model.onnx`, the network for players without torch."""
+    """A training run of MaskablePPO. It writes the network to `model.onnx`, which can play without torch."""
 
     learner, unit, kind = "sb3", "decisions", Settings
     fixed: ClassVar[tuple[str, ...]] = ("preset", "folder", "rules", "games", "width", "seed")
 
     def __init__(self, settings: Settings) -> None:
         super().__init__(settings)
-        # The opponents are set below, because some of them need the model, which needs the environment.
+        # `random` is a placeholder. The opponents are set below: some need the model, which needs the environment.
         self.env = SelfPlayVecEnv(self.game, [self.references["random"]] * settings.games, settings.seed)
         self.model = make_model(settings, self.env)
         self.optimizer, self.state = self.model.policy.optimizer, self.env.state

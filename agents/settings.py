@@ -74,7 +74,7 @@ class Settings:
                 self.check(name, value in get_args(hint), f"must be {' or '.join(get_args(hint))}")
 
     def check(self, name: str, right: bool, what: str) -> None:
-        """Raise a SettingError that names the setting, unless `right` is true."""
+        """Raise a SettingError with the setting, its value and the requirement `what`, unless `right` is true."""
         if not right:
             raise SettingError(f"{name} {what}, got {getattr(self, name)!r}")
 
@@ -95,7 +95,7 @@ class Settings:
 
 
 def names_code(value: Any) -> bool:
-    """Return whether a setting is MODULE:OBJECT, alone or after a kind of policy, as in deep:MODULE:OBJECT."""
+    """Return whether a setting names code: MODULE:OBJECT, alone or after a kind of policy, as in deep:MODULE:OBJECT."""
     if not isinstance(value, str):
         return isinstance(value, list | tuple) and any(map(names_code, value))
     while ":" in value and not os.path.isdir(value):

@@ -150,7 +150,7 @@ class Samples(NamedTuple):
     """The training data of one update: M positions before a turn; n players, K features."""
 
     active: th.Tensor  # int32 (M, K): the features
-    chances: th.Tensor  # float32 (M, n): the target chances to win, in seat order from the seat to act
+    chances: th.Tensor  # float32 (M, n): the targets: the chance of each seat to win, from the seat to act on
 
 
 Play = Callable[[Game, States, LearnedValue, NDArray[np.bool_]], Turns]
@@ -171,7 +171,7 @@ def self_play(
         game: the rules.
         state: STATE (N,), games before the first roll of a turn. A finished game is followed by a new one.
         value: the value function that plays and computes the targets.
-        at_random: bool (T, N), which of the T turns of each game end with a random move; `play` may set some to False.
+        at_random: bool (T, N), whether each turn ends with a random move. `play` may set entries to False.
         td_lambda: lambda in the targets.
         play: plays a turn in every game.
     """
@@ -226,7 +226,7 @@ def play_slices(
 def _play_slice(
     rules: Rules, network: learned.Network, state: States, at_random: NDArray[np.bool_], td_lambda: float
 ) -> tuple[States, list[NDArray[np.generic]]]:
-    """Return the games after their turns, and the samples as arrays."""
+    """Play the turns of a slice of the games; return the games after these turns, and the samples as arrays."""
     state = state.copy()  # Ray's arrays are read-only
     samples = self_play(Game(rules), state, LearnedValue(rules, network), at_random, td_lambda)
     return state, [column.numpy() for column in samples]
@@ -249,7 +249,7 @@ class Run(runs.Run):
 
     def __init__(self, settings: Settings) -> None:
         super().__init__(settings)
-        th.set_num_threads(1)  # else the order of sums would depend on the number of threads
+        th.set_num_threads(1)  # so that the order of sums does not depend on the number of threads
         th.manual_seed(settings.seed)
         if settings.ray:
             from wotd_env.adapters.ray import connect
@@ -295,7 +295,7 @@ class Run(runs.Run):
         return {"loss": loss, "learning_rate": self.optimizer.param_groups[0]["lr"]}
 
     def play(self, number: int, value: LearnedValue) -> Samples:
-        """Play the turns of an update."""
+        """Play the turns of update `number`, and return their samples."""
         settings = self.settings
         rng = np.random.default_rng([settings.seed, number])
         at_random = rng.random((settings.turns, settings.games)) < settings.explore
@@ -304,7 +304,7 @@ class Run(runs.Run):
         return self_play(self.game, self.state, value, at_random, settings.td_lambda, self.turns(number))
 
     def turns(self, number: int) -> Play:
-        """Return the function that plays the turns of an update; experiments override it."""
+        """Return the function that plays the turns of update `number`; experiments override this method."""
         return play_turns
 
     def learn(self) -> float:

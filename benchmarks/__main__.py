@@ -107,8 +107,8 @@ def measure(cases: list[Case], seconds: float, repeats: int) -> dict[str, dict[s
     """Measure the cases in turn, `repeats` times each. Only one process works at a time.
 
     Returns:
-        For each case: its description, its decisions per second (median, minimum and maximum), and the median when
-        only the time in the environment counts.
+        For each case: its description, its decisions per second (median, minimum and maximum), and the median that
+        counts only the time in the environment.
     """
     samples: dict[str, list[tuple[float, float]]] = {case.name: [] for case in cases}
     with ExitStack() as stack:
@@ -177,12 +177,12 @@ def cells(name: str, row: dict[str, Any]) -> tuple[str, ...]:
 
 
 def numbers(head: str, values: dict[str, float], digits: int) -> str:
-    """Return a table of named numbers."""
+    """Return a table of two columns: names and numbers."""
     return pages.table(head, ((words, f"{value:.{digits}f}") for words, value in values.items()), right=[1])
 
 
 def profile(rows: dict[str, dict[str, Any]]) -> dict[str, float]:
-    """Return the time of each part of a decision, in nanoseconds."""
+    """Return the time in nanoseconds that each part of a decision takes."""
     spent = {name: 1e9 / row["inside"] for name, row in rows.items()}
     rules, mask, ends = (spent[f"game-8192-{part}"] for part in ("rules", "mask", "ends"))
     every = spent["game-8192"]

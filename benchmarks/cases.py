@@ -29,7 +29,10 @@ from wotd_env.cli.bench import (
 
 
 def same_bytes(batch: int, players: int, threads: int) -> Chunk:
-    """Return a loop whose step only writes bytes: as many bytes as a step of the loop `game` reads and writes."""
+    """Return a loop that only writes memory.
+
+    Each step writes as many bytes as one step of `wotd_env.cli.bench.game` reads and writes in total.
+    """
     from wotd_env import STATE, Game, Rules
 
     game = Game(Rules(players=players))
@@ -67,7 +70,7 @@ def pictures(batch: int, players: int, threads: int) -> Chunk:
 
 
 def vector_steps(batch: int, players: int, threads: int, masked: bool = True) -> Chunk:
-    """Return a loop of steps with autoreset and random actions, which are always legal if `masked`."""
+    """Return a loop of steps with autoreset and random actions. If `masked` is true, all actions are legal."""
     import warnings
 
     from wotd_env.envs.vector import WayOfTheDragonVectorEnv
@@ -88,7 +91,7 @@ def vector_steps(batch: int, players: int, threads: int, masked: bool = True) ->
 
 
 def turns(batch: int, players: int, threads: int, learned: bool = False) -> Chunk:
-    """Return a loop that plans whole turns, in positions from the middle of games."""
+    """Return a loop that plans turns in the middle of games, with a random value network if `learned` is true."""
     from wotd_env import Game, Rules
     from wotd_env.planning.learned import LearnedValue, Network, shapes
     from wotd_env.planning.planner import Value, plan
@@ -248,7 +251,7 @@ def scan(batch: int, players: int, threads: int, game: str = "") -> Chunk:
 
     def body(state: Any, key: Any) -> tuple[Any, None]:
         choice, dice = jax.random.split(key)
-        # Multiply a random number per game by a factor per action; choose the legal action with the largest product.
+        # Each game has a random number, and each action a factor. Choose the legal action with the largest product.
         numbers = jax.random.bits(choice, (batch, 1)) * factors >> 8 | 1
         numbers = jnp.where(state.legal_action_mask, numbers, 0)
         actions = jnp.where(numbers == numbers.max(1, keepdims=True), np.arange(env.num_actions), 0).max(1)

@@ -18,7 +18,7 @@ def loop(name: str, threads: int) -> Any:
 
 
 def measure(name: str, threads: int, seconds: float) -> tuple[float, float]:
-    """Return the decisions per second of a case and of its environment alone, measured for some seconds."""
+    """Measure a case for some seconds; return the decisions per second in its loop and in the environment alone."""
     chunk = loop(name, threads)
     from wotd_env.cli.bench import rate
 

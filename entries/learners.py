@@ -20,7 +20,7 @@ class Learner:
     updates: dict[int, int]  # budget in minutes -> number of updates
 
     def train(self, budget: int, seed: int) -> None:
-        """Train in a new run folder, after deleting an old folder of the same budget and seed."""
+        """Train in a new run folder. First delete an old folder of the same budget and seed."""
         shutil.rmtree(self._folder(budget, seed), ignore_errors=True)
         module: Any = importlib.import_module(LEARNERS[self.name])
         settings = replace(
@@ -29,7 +29,7 @@ class Learner:
             seed=seed,
             folder=self._folder(budget, seed),
             threads=1,
-            milestones=1,  # few games, because the benchmark measures the strength later
+            milestones=1,  # few measurements, because the benchmark measures the strength later
             milestone_games=2,
             final_games=2,
         )

@@ -22,7 +22,7 @@ GAMES = {
     "greedy-planner": (["greedy", "planner"], 2),
     "planner-random": (["planner", "random"], 3),
 }
-"""Name of a logged file of the track -> the policies that play its games, and the seed of the games."""
+"""The logged files of the track: name -> the policies that play the games, and the seed of the games."""
 LOGGED = 4000  # games per file
 
 WIDTH = 64  # units of the hidden layers

@@ -21,7 +21,7 @@ SPARE = 0.99  # training stops when this share of the budget is used
 
 
 class Scores(nn.Module):
-    """The logits or action values of a model of Stable-Baselines3, in the form that `NetworkPolicy` expects."""
+    """Computes the logits or action values of a model of Stable-Baselines3, as `NetworkPolicy` expects."""
 
     rules = Rules()
     policy: Any  # the policy of the model
@@ -107,6 +107,6 @@ class Baseline:
         model = self.algorithm(
             self.policy, envs, learning_rate=learning_rate, gamma=1.0, seed=seed, device="cpu", **self.options
         )
-        envs.seed(seed << 32)  # with SB3's `envs.seed(seed)`, runs with neighboring seeds would share games
+        envs.seed(seed << 32)  # without the shift, runs with neighboring seeds would share games
         opponent.network.policy = model.policy
         return model

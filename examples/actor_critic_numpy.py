@@ -20,7 +20,7 @@ Array = NDArray[Any]
 
 ENCODING = "features"  # a few dozen handcrafted features, which suit small networks
 game = Game(encoding=ENCODING)
-DICE = game.observation_layout["dice"]  # part of an observation: the number of dice of each face
+DICE = game.observation_layout["dice"]  # the part of an observation with the number of dice of each face
 
 # The network scores each pair (face, number of kept dice). The logit of a hold is the sum of six scores, one per face.
 # KEPT[roll, hold, (face, number)] is 1 if the hold keeps exactly `number` dice of the face.
@@ -74,7 +74,7 @@ class Network:
     def gradients(
         self, observation: Array, mask: Array, action: Array, advantage: Array, entropy: float
     ) -> tuple[Array, ...]:
-        """Return the gradient of the mean loss of N decisions, one array for each weight array.
+        """Return the gradient of the mean loss of N decisions: one array for each array of weights.
 
         The loss is the sum of two terms. The policy term is -A log pi(a|s) - entropy * H(pi(.|s)), with A divided by
         its standard deviation. The value term is half the cross-entropy of the predicted chance to win, (1 + V) / 2,
@@ -123,7 +123,7 @@ def train(updates: int = 3000, seed: int = 0, evaluation_games: int = 500) -> Ne
             up_to = answer.policy.cumsum(1)
             action = (up_to > rng.random((games, 1)) * up_to[:, -1:]).argmax(1)
             game.step_autoreset(state, action, observation, mask, rewards, done)
-            # The game is zero-sum: if the other seat acts next, its value counts with the opposite sign.
+            # The game is zero-sum: if the other seat acts next, the next value counts with the opposite sign.
             sign = np.where(done, 0, np.where(state["player"] == actor, 1, -1))
             decisions.append((*seen, action, answer.value, rewards[everyone, actor], sign))
         observations, masks, actions, value, reward, sign = map(np.stack, zip(*decisions, strict=True))
@@ -148,7 +148,7 @@ def train(updates: int = 3000, seed: int = 0, evaluation_games: int = 500) -> Ne
 
 
 def win_rate(network: Network, opponent: str, games: int) -> float:
-    """Return the network's win rate against a named policy. It plays its most likely actions in a random seat."""
+    """Return a network's win rate in random seats against a named policy. The network plays its most likely actions."""
     name = "wotd_env:wotd_env/WayOfTheDragon-v0"
     envs = gymnasium.make_vec(name, num_envs=games, opponents=opponent, encoding=ENCODING)
     observation, info = envs.reset(seed=1 << 40)

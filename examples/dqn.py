@@ -111,7 +111,7 @@ def train(settings: Settings) -> Network:
     ended = np.zeros(settings.games, np.bool_)
     for step in range(settings.steps):
         share = step / settings.steps
-        if step == settings.steps // 3:  # against `greedy`, an untrained network learns nothing
+        if step == settings.steps // 3:  # not earlier: against `greedy`, an untrained network learns nothing
             envs = make_games("greedy", settings.games)
             observation, info = envs.reset(seed=settings.seed)
             ended[:] = False
@@ -146,7 +146,7 @@ def train(settings: Settings) -> Network:
 def remember(
     memory: Array, added: int, recent: deque[tuple[Array, ...]], later: Array, later_mask: Array
 ) -> int:
-    """Store the transitions that began n steps ago; return their number. `added` transitions were stored before.
+    """Store the transitions that began n steps ago; return how many. `added` is the number of earlier transitions.
 
     A return is the sum of the rewards until now or until the end of the game. In a full memory, the new transitions
     replace the oldest ones.
@@ -181,7 +181,7 @@ def learn(network: Network, target: Network, optimizer: th.optim.Optimizer, rows
 
 
 def win_rate(network: Network, opponent: str, games: int) -> float:
-    """Return the network's win rate against a named policy. It plays its best actions in a random seat."""
+    """Return the network's win rate against a named policy. The network plays its best actions in a random seat."""
     envs = make_games(opponent, games)
     observation, info = envs.reset(seed=1 << 40)
     won, running = np.zeros(games, np.bool_), np.ones(games, np.bool_)

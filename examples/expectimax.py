@@ -25,9 +25,9 @@ CHUNK = 32
 
 
 def heuristic(game: Game, state: Array, seat: Array) -> Array:
-    """Return leads in spaces, (N,): in position `state[i]`, the lead of seat `seat[i]` over the best other seat.
+    """Return for each position `state[i]` the lead of seat `seat[i]` over the best other seat, in spaces, (N,).
 
-    In a finished game, return 1,000 times the seat's reward instead.
+    For a finished game, return 1,000 times the reward of the seat instead.
     """
     everyone, players = np.arange(len(state)), game.rules.players
     space = state["pieces"][:, :players].astype(float)
@@ -40,7 +40,7 @@ def heuristic(game: Game, state: Array, seat: Array) -> Array:
 
 
 def merge(state: Array) -> tuple[Array, Array]:
-    """Return the distinct records of a batch and, for each record of the batch, its index among the distinct ones."""
+    """Return the distinct records of a batch, and for each record its index in the array of distinct records."""
     rows = np.ascontiguousarray(state).view(np.dtype((np.void, state.itemsize)))
     _, first, index = np.unique(rows, return_index=True, return_inverse=True)
     return state[first], index
@@ -73,8 +73,8 @@ def action_values(game: Game, state: Array, roots: Array) -> tuple[Array, Array,
 
     Args:
         game: the rules, with `skip_forced=False`, so that every roll is visible.
-        state: STATE (N,), positions at decisions. Their field `rng` contains the index of their root instead of random
-            bits, so that positions of different roots are not merged.
+        state: STATE (N,), positions at decisions. Their field `rng` contains an index in `roots`, not random bits,
+            so that positions of different roots are not merged.
         roots: STATE (R,), the positions in which the search began.
 
     Returns:
@@ -87,7 +87,7 @@ def action_values(game: Game, state: Array, roots: Array) -> tuple[Array, Array,
     after, to = merge(after)
     root = roots[after["rng"]]
     value = heuristic(game, after, root["player"])
-    inside = np.flatnonzero((after["turn"] == root["turn"]) & ~game.is_over(after))  # the turn has not ended
+    inside = np.flatnonzero((after["turn"] == root["turn"]) & ~game.is_over(after))  # the turn goes on
     if inside.size:
         position, probability, following = outcomes(game, after[inside])
         following, reached = merge(following)
@@ -109,7 +109,7 @@ class Expectimax:
             roots = state[games]
             roots["rng"] = np.arange(len(roots))
             decision, action, value = action_values(explicit, roots, roots)
-            order = np.lexsort((action, -value, decision))  # sort by decision, then by falling value
+            order = np.lexsort((action, -value, decision))  # sort by decision, the highest value first
             actions[games] = action[order[np.searchsorted(decision, np.arange(len(roots)))]]
         return actions
 

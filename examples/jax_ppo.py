@@ -117,7 +117,7 @@ class Learner(NamedTuple):
 
 
 def new_learner(env: WayOfTheDragon, settings: Settings) -> Learner:
-    """Return a training run before its first update."""
+    """Return the state of a training run before its first update."""
     key, games, weights = jax.random.split(jax.random.key(settings.seed), 3)
     params = new_params(env, weights, settings.width)
     zeros = jax.tree.map(jnp.zeros_like, params)
@@ -142,7 +142,7 @@ def rollout(env: WayOfTheDragon, learner: Learner, settings: Settings) -> tuple[
     state, (seen, actor, rewards, done) = jax.lax.scan(play, learner.state, keys)
 
     # A_t = r_t + V(s_t') - V(s_t) + trace * A_t', where t' is the next decision of the same seat. The loop runs
-    # backwards: `ahead` has r_t, V(s_t') and A_t' of each seat. At the end of a game, these are the reward, 0 and 0.
+    # backwards: `ahead` has r_t, V(s_t') and A_t' of each seat: the reward, 0 and 0 at the end of a game.
     def back(ahead: tuple[Array, Array, Array], now: Any) -> tuple[Any, Array]:
         actor, rewards, done, value = now
         reward = jnp.where(done[:, None], rewards, ahead[0])

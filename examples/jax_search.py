@@ -40,7 +40,7 @@ class Node(NamedTuple):
 def value(state: State, seat: Array) -> Array:
     """Return the heuristic value of a state for a seat, in [-1, 1]: tanh of the seat's lead in spaces and points.
 
-    The lead includes the expected next move of the player to act. For this move, the player keeps the dice of its most
+    The lead includes the expected next move of the player to act. For this move, the player keeps the dice of the most
     frequent element, and each other die shows this element with probability 1/6 per roll.
     """
     seen = env.observe(state, state.current_player)
@@ -67,7 +67,7 @@ def action_logits(state: State) -> Array:
 
 
 def decision(params: None, key: Array, action: Array, node: Node) -> tuple[Any, Node]:
-    """Take the actions of a batch of nodes, without rolling the dice."""
+    """Take an action in each node of a batch, without rolling the dice."""
     mover = node.state.current_player
     after = jax.vmap(env.decide)(node.state, action)
     output = mctx.DecisionRecurrentFnOutput(
@@ -91,7 +91,7 @@ def chance(params: None, key: Array, roll: Array, node: Node) -> tuple[Any, Node
 
 
 def search(state: State, key: Array, simulations: int) -> Array:
-    """Return the action that the search chooses in each state of a batch."""
+    """Search from each state of a batch; return the chosen actions."""
     root = mctx.RootFnOutput(
         prior_logits=jax.vmap(action_logits)(state),
         value=jax.vmap(value)(state, state.current_player),

@@ -122,7 +122,7 @@ class SelfPlay:
         mask = np.empty((steps, size, game.num_actions), np.int8)
         action, actor = np.empty((steps, size), np.int64), np.empty((steps, size), np.int64)
         log_prob, value = np.empty((2, steps, size), np.float32)
-        reward = np.zeros((steps, size), np.float32)  # the actor's reward before its next decision
+        reward = np.zeros((steps, size), np.float32)  # the actor's reward up to its next decision
         final = np.zeros((steps, size), np.bool_)  # whether this decision is the actor's last one in the game
         last = np.full((size, players), -1)  # step of each seat's last decision in the running game, or -1
         for t in range(steps):
@@ -133,7 +133,7 @@ class SelfPlay:
             action[t], log_prob[t], value[t] = chosen, policy.log_prob(chosen), estimate
             last[everyone, actor[t]] = t
             game.step_autoreset(state, action[t], self.observation, self.mask, rewards, done)
-            # At the end of a game every seat gets a reward, which is credited to the last decision of that seat.
+            # At the end of a game every seat gets a reward. It is credited to the last decision of the seat.
             ended, seat = np.nonzero(done[:, None] & (last >= 0))
             reward[last[ended, seat], ended] = rewards[ended, seat]
             final[last[ended, seat], ended] = True

@@ -1,6 +1,6 @@
 """Stable-Baselines3: MaskablePPO in self-play against its current policy, then measured against greedy and random.
 
-It takes one argument, the number of decisions: `python examples/sb3_ppo.py 1000000`.
+The program takes one argument, the number of decisions: `python examples/sb3_ppo.py 1000000`.
 """
 
 import sys

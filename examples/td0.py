@@ -42,7 +42,7 @@ EQUILIBRIUM, SWAP, PASS, NONE = 25, 26, 31, 32
 
 
 def ends_of(roll: list[int]) -> list[int]:
-    """Return indices in ENDS: for each of five moves, five swaps and the pass, the index, or NONE if impossible."""
+    """Return the indices in ENDS of five moves, five swaps and the pass; the index of an impossible end is NONE."""
     moves = [5 * e + roll.count(e) - 1 if e in roll else NONE for e in range(5)]
     if roll == [0, 1, 2, 3, 4]:
         moves = [EQUILIBRIUM, *[NONE] * 4]
@@ -94,8 +94,8 @@ def plan(network: nn.Module, state: np.ndarray) -> Plan:
 
     last = values[:, ALLOWED]
     last[last[:, :, :5].max(2) > -np.inf, 10] = -np.inf  # a pass is legal only if no move is legal
-    one = last.max(2) @ CHANCE  # values of the keeps before the last roll: means over the rolls
-    two = one[:, HOLDS].max(2) @ CHANCE  # before the last two rolls: means of the values of the best holds
+    one = last.max(2) @ CHANCE  # values of the keeps before the last roll, as means over the rolls
+    two = one[:, HOLDS].max(2) @ CHANCE  # before the last two rolls, as means of the best values of holds
     before = two[:, HOLDS].max(2) @ CHANCE[:, 0]
     return Plan(ends.reshape(len(state), -1), last, np.array([one, two]), before)
 
@@ -140,13 +140,13 @@ def train(turns: int = 1500, games: int = 128, seed: int = 0, evaluation_games: 
         optimizer.zero_grad()
         loss.backward()  # type: ignore[no-untyped-call]
         optimizer.step()
-        keep = np.zeros(games, np.int64)  # keep 0 is empty: the first roll throws all dice
+        keep = np.zeros(games, np.int64)  # keep 0 is the empty keep, so the first roll throws all dice
         for left in (2, 1, 0):
             roll = (chance[keep, :-1] < rng.random((games, 1))).sum(1)
             if left:
                 keep = HOLDS[roll, planned.hold(roll, left)]
         state = planned.ends[np.arange(games), planned.end(roll)]
-        # Take the extra turns that five equal dice earn. Without validation, the action changes no other game.
+        # Take the extra turns that five equal dice earn. In the other games, the unvalidated action changes nothing.
         game.decide(state, np.full(games, Action.PERFECTION_TURN), validate=False)
         game.reset(state, where=game.is_over(state), roll=False)
         if 10 * (turn + 1) // turns > 10 * turn // turns:

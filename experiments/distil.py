@@ -92,7 +92,7 @@ class Positions(NamedTuple):
 
 
 def gather(table: Table, settings: Settings) -> Positions:
-    """Play perfect games; return the positions before turns and at their possible ends, in random order."""
+    """Play perfect games; return positions before turns and at possible ends of turns, in random order."""
     game = Game(Rules(spaces=table.spaces))
     features = Features.of(game.rules)
     rng = np.random.default_rng([settings.seed, 0])
@@ -142,11 +142,11 @@ def distil(settings: Settings) -> Grades:
     table = load(settings.table)
     runs.make_folder(settings.folder)
     runs.write_json(settings.folder / "config.json", asdict(settings))
-    th.set_num_threads(1)  # else the order of sums would depend on the number of threads
+    th.set_num_threads(1)  # so that the order of sums does not depend on the number of threads
     positions = gather(table, settings)
     value = fit(Rules(spaces=table.spaces), positions, settings).value()
     files.write(settings.folder / "value.npz", learned.save(value))
-    # A player's regret determines its win share only if the opponent is perfect.
+    # The opponent must be perfect, because only then does the regret determine the win share.
     opponent = f"oracle:{table.file}"
     grades = grade(Planner(value), table, settings.final_games, seed=FINAL, opponent=opponent)
     runs.write_json(settings.folder / runs.RESULT, {"positions": len(positions.value), **grades.as_dict()})

@@ -51,7 +51,7 @@ PRESETS = {name: Settings(**vars(preset) | {"final_games": 100_000}) for name, p
 
 
 class Run(td.Run):
-    """A training run of a best response. Its strength is measured against the policy only."""
+    """A training run of a best response. Its strength is measured only against the fixed policy."""
 
     learner, kind = "response", Settings
     fixed = (*td.Run.fixed, "against")  # type: ignore[assignment]  # this tuple is longer
@@ -61,7 +61,7 @@ class Run(td.Run):
         self.references = {settings.against: settings.policy("against")}
 
     def turns(self, number: int) -> td.Play:
-        """Return the function that plays the turns of an update."""
+        """Return the function that plays the turns of update `number`."""
         seat = np.arange(self.settings.games) % self.settings.rules.players
         (policy,) = self.references.values()
         return against(policy, seat, np.random.default_rng([self.settings.seed, number, 2]))
@@ -93,11 +93,11 @@ def against(
 
 
 def sample_turns(game: Game, state: States, value: Value, policy: Policy, rng: np.random.Generator) -> Turns:
-    """Play one turn of a policy in every game, and update `state`, STATE (N,), in place.
+    """Play one turn of a policy in every game. Update `state`, STATE (N,), in place.
 
     Each game starts before the first roll of a turn, and stops before the first roll of the next turn or at the end of
-    the game. `value` returns the values of afterstates, which must add up to zero over the seats. An illegal action of
-    the policy raises IllegalActionError.
+    the game. `value` returns the values of afterstates. The values of an afterstate must add up to zero over the seats.
+    An illegal action of the policy raises IllegalActionError.
 
     Returns:
         The values of all seats, float32 (N, n), in two arrays: `after` contains the values at the ends of the turns.

@@ -88,7 +88,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         folder = (sweep.folder or Path("runs", f"sweep-{datetime.now():%Y-%m-%d_%H-%M-%S}")).absolute()
         folder.mkdir(parents=True, exist_ok=True)
         base = with_absolute_paths(replace(base, folder=folder))
-        learner.Run(base)  # raises for a wrong setting before any trial starts
+        learner.Run(base)  # a wrong setting raises an error here, before any trial starts
         connect(sweep.ray)
     except (CheckpointError, SettingError, ImportError, OSError) as error:
         print(f"experiments.tune: error: {error}", file=sys.stderr)

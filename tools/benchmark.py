@@ -65,7 +65,10 @@ def rolled_out_table() -> str:
 
 
 def noise(positions: benchmark.Positions, draws: int = 1000) -> NDArray[np.float64]:
-    """Return the mean regret (M,) of each estimated best action, when all equities are estimated `draws` more times."""
+    """Return the regret that comes from errors of the equities, for each of M positions, (M,).
+
+    It is the regret of the best action by the stored equities, as a mean over `draws` random redraws of all equities.
+    """
     rng, total = np.random.default_rng(0), np.zeros(len(positions.game))
     best = np.nanargmax(positions.equity, 1)
     for _ in range(draws):

@@ -56,7 +56,7 @@ TRACKS = {
 class Entry(NamedTuple):
     """The content of `entry.toml`.
 
-    Each annotation has a regular expression, which the JSON text of the value must match, and a description.
+    The annotation of a field contains a regular expression for the JSON text of its value, and a description.
     """
 
     title: Annotated[str, '".+"', "text"]
@@ -66,7 +66,7 @@ class Entry(NamedTuple):
     hardware: Annotated[str, '".+"', "text"]
     commit: Annotated[str, '"[0-9a-f]{7,40}"', "what `git rev-parse HEAD` prints"]
     claim: Annotated[str, '".+"', "text"]
-    minutes: Annotated[  # budget -> processor time to train one seed
+    minutes: Annotated[  # budget -> minutes of processor time to train one seed
         dict[str, float],
         r'\{("\d+": \d+(\.\d+)?(, )?)+\}',
         "a table of budgets and minutes, such as { 100000 = 0.1 }",
@@ -74,7 +74,7 @@ class Entry(NamedTuple):
 
 
 def read(name: str) -> Entry:
-    """Read the `entry.toml` of an entry. Raise OSError if it cannot be read, and ValueError for a wrong field."""
+    """Read the `entry.toml` of an entry. Raise OSError if the file is unreadable, and ValueError for a wrong field."""
     file = FOLDER / name / "entry.toml"
     values = tomllib.loads(file.read_text())
     if unknown := values.keys() - set(Entry._fields):
@@ -106,7 +106,7 @@ def results(name: str, entry: Entry) -> Iterator[tuple[int, int, Path]]:
 
 
 def measure(name: str, budget: int | None = None, seed: int | None = None) -> None:
-    """Train and measure the agents of an entry, by default for all its budgets and seeds; write their result files.
+    """Train and measure the agents of an entry, by default with all budgets and seeds; write the result files.
 
     Raises:
         ValueError: if `entry.toml` does not contain the budget or the seed.
@@ -183,7 +183,7 @@ def check(result: Result, track: Track, seed: int) -> None:
 
 
 def replay(agent: Policy, result: Result) -> None:
-    """Raise ValueError unless an agent repeats its stored actions and one of its stored win shares.
+    """Raise ValueError unless an agent's actions and one win share equal the stored ones, up to rounding.
 
     The digest of an agent covers the sources of the package, so the digest often changes when the agent does not
     change. If the digest equals the stored one, only the actions in the first positions are checked. Otherwise the

@@ -29,10 +29,10 @@ def write(names: list[str]) -> None:
 
 
 def measures(result: Result, track: Track) -> dict[str, tuple[float, float]]:
-    """Return a dict from the name of each column of a result to its value and half the width of its interval.
+    """Return the columns of a result as a dict: name -> value, and half the width of its interval.
 
     The first column is the mean regret in thousandths. For two players, each reference adds a column with the win share
-    in percent. Each larger number of players adds one column: the mean win share minus the equal share, in percent.
+    in percent. Each larger number of players adds one column: the mean win share minus 1 / players, in percent.
     """
     regret = result.regret[ALL][ALL]
     found = {"mean regret": (1000 * regret.value, 1000 * (regret.high - regret.value))}
@@ -60,7 +60,7 @@ class Row(NamedTuple):
         return np.array([of_seed[column][0] for of_seed in self.measured])
 
     def mean(self, column: str) -> tuple[float, float]:
-        """Return the mean over seeds and half the width of its interval; with one seed, the interval is over games."""
+        """Return the mean over seeds and half the width of its interval. One seed has the interval of its games."""
         if len(self.measured) == 1:
             return self.measured[0][column]
         mean = mean_of(self.of_seeds(column), -math.inf, math.inf)
@@ -116,7 +116,7 @@ def tables(rows: list[Row]) -> str:
 
 
 def draw(rows: list[Row], file: Path) -> None:
-    """Draw the learning curves in track `samples`, and every entry's win share against `td` at its largest budget."""
+    """Draw learning curves of track `samples`, and each entry's win share against `td` with its largest budget."""
     figure = Figure((10, 5), layout="constrained")
     left, right = figure.subplots(1, 2, width_ratios=(1, 1.1))
     samples = (row for row in rows if row.entry.track == "samples")

@@ -1,7 +1,7 @@
 """Write measured figures into the pages that quote them (`make docs-tables`).
 
 A figure is a measured number. It is measured in one place, and other pages quote it as `<!-- figure: NAME -->value<!--
-end -->`. The claims of README.md and docs/index.md are in the place `<!-- table: figures -->`. The figures
+end -->`. The claims of README.md and docs/index.md go into the place `<!-- table: figures -->`. The figures
 come from `benchmarks/results.json` (wall-clock times) and from the pages docs/results/ladder.md and
 docs/results/perfect-play.md.
 
@@ -38,7 +38,7 @@ def rate(case: str) -> str:
 
 
 def times(fast: str, slow: str) -> str:
-    """Return the ratio of two rates, with two digits."""
+    """Return the ratio of the decisions per second of two cases, with two digits."""
     ratio = _cases()[fast]["median"] / _cases()[slow]["median"]
     return f"{float(f'{ratio:.2g}'):,.0f}" if ratio >= 10 else f"{ratio:.2g}"
 

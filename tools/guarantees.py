@@ -31,7 +31,7 @@ class Findings:
         self.game = Game(RULES)
 
     def when(self) -> str:
-        """Return the size, the time and the check of the solved board in words."""
+        """Return a text with the number of positions, the solving time and the Bellman error of the solved board."""
         header, residual = self.table.header, solver.verify(self.table.file)
         return (
             f"{header['positions']:,} positions with three values each, solved in {header['cpu_seconds'] / 60:.0f} "
@@ -40,7 +40,7 @@ class Findings:
         )
 
     def start(self) -> str:
-        """Return a table of the bounds on the value of each seat at the start."""
+        """Return a table of the lower and upper bound on the expected reward of each seat at the start."""
         starts, total = self.table.starts.items(), sum(self.table.starts.values())
         rows = [
             f"{name} | {value:+.4f} | {value - total:+.4f} | {share(value)} to {share(value - total)}"
@@ -59,7 +59,7 @@ class Findings:
         return pages.table(head, rows, right=range(1, 7))
 
     def grade(self, policy: Policy) -> list[str]:
-        """Return texts of the mean guarantee regret: per decision, per decision of each kind, per seat in a game."""
+        """Return a policy's guarantee regret as texts: per decision, per decision of each kind, per seat and game."""
         game, state, rng = self.game, self.game.reset(GAMES, seed=0), np.random.default_rng(0)
         count, lost = np.zeros((2, GAMES, len(KINDS)))
         same = np.zeros((GAMES, 3), np.int64)
@@ -76,7 +76,7 @@ class Findings:
         return [*cells, f"{in_game.mean():.3f} ± {margin_of_error(in_game):.3f}"]
 
     def wins(self) -> str:
-        """Return a table: the win shares of the player that maximizes its guarantee against two players of a policy."""
+        """Return a table of win shares of `cautious`, which maximizes its guarantee, against two opponents."""
         rows = []
         for name in GRADED:
             shares = self.play(make_policy(name))
@@ -84,7 +84,7 @@ class Findings:
         return pages.table("opponents | share of wins of the cautious player", rows, right=(1,))
 
     def play(self, opponent: Policy) -> NDArray[np.float64]:
-        """Return `self.cautious`'s share of the win in each game, (GAMES,), against two players of a policy."""
+        """Return the share of each win that `self.cautious` gets, (GAMES,); `opponent` plays the two other seats."""
         game, state, rng = self.game, self.game.reset(GAMES, seed=1), np.random.default_rng(1)
         seat = np.arange(GAMES) % 3
         seats = (np.arange(3) != seat[:, None]).astype(np.int64)

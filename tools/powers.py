@@ -119,14 +119,17 @@ class Findings:
 
 
 def solve(rules: Rules) -> solver.Table:
-    """Return the table of a board from the cache folder; make a missing table."""
+    """Return the table of a board from the cache folder. If the table is missing, solve the board."""
     file = solver.cache_file(rules)
     print(f"solve {file.name}", flush=True)
     return solver.solve(rules, file)
 
 
 def times_of_use(table: solver.Table, games: int) -> NDArray[np.float64]:
-    """Return the share of a perfect game that passes before each seat uses its power, (games, 2); nan if unused."""
+    """Play games between perfect players; return the share of each game that passes before each seat uses its power.
+
+    The shares are float64 (games, 2). If a seat does not use its power, its share is nan.
+    """
     game, oracle = Game(table.rules), make_policy(f"oracle:{table.file}")
     state, rng = game.reset(games, seed=0), np.random.default_rng(0)
     same, turns = np.zeros((games, 2), np.int64), np.zeros((2, games))

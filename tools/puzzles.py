@@ -31,7 +31,7 @@ KINDS = ("dice", "move", "swap", "power")
 SEED = 1  # seed of the games and of the choice of puzzles
 GAMES = 10_000  # games on each board
 GAP = 0.04  # smallest lead of the best action over the second best, in equity
-DECIDED = 0.9  # equity beyond which a game counts as decided
+DECIDED = 0.9  # a game with at least this absolute equity counts as decided
 EACH = 20  # largest number of puzzles of each kind and level
 
 
@@ -69,7 +69,7 @@ def puzzles(game: Game, games: int, rng: np.random.Generator) -> Iterator[dict[s
 
 
 def decisions(game: Game, games: int, rng: np.random.Generator) -> States:
-    """Return different decisions with several legal actions, STATE (N,)."""
+    """Play games between two easy opponents; return distinct decisions with several legal actions, STATE (N,)."""
     players = STRENGTHS["easy"].make(), STRENGTHS["very easy"].make()
     state = game.reset(games, seed=int(rng.integers(1 << 32)))
     seats = np.resize([[0, 1], [1, 0]], (games, 2))

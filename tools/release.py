@@ -49,7 +49,7 @@ SMOKE = {
     "pyspiel.load_game('way_of_the_dragon').new_initial_state()",
     "web": "import wotd_env.web.app, uvicorn, websockets",
 }
-"""The program that tests each extra. PLAY tests the extras that this dict does not contain."""
+"""The programs that test the extras. PLAY tests every extra without a program in this dict."""
 
 NOT_FOR_USERS = {"all", "bench", "dev", "docs", "notebooks"}
 
@@ -95,7 +95,7 @@ def compare(name: str, inside: set[str], wanted: set[str]) -> None:
 
 
 def try_extra(wheel: Path, extra: str, folder: Path, python: str) -> None:
-    """Install the wheel with one extra into a new environment, and run its program."""
+    """Install the wheel with one extra into a new environment, and run the program that tests the extra."""
     run(python, "-m", "venv", folder)
     interpreter = folder / ("Scripts/python.exe" if sys.platform == "win32" else "bin/python")
     package = str(wheel) if extra == "bare" else f"{wheel}[{extra}]"

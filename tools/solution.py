@@ -104,7 +104,7 @@ class Findings:
         return pages.table(f"{head} | {starts}", rows)
 
     def precision(self) -> str:
-        """Return a table of the errors of solved boards in single precision, compared with double precision."""
+        """Return a table of the errors that single precision causes in the values of solved boards."""
         rows = []
         for spaces in (0, 1, 2):
             board = board_of(spaces)
@@ -262,7 +262,7 @@ def main() -> None:
     findings = Findings(options.tables, GAMES)
     for name in options.names or known:
         text = getattr(findings, name)()
-        # Read the page now: it may have been edited during the measurement.
+        # Read the page only now, because it may have been edited during the measurement.
         PAGE.write_text(pages.renew(PAGE.read_text(), {name: text}))
 
 

@@ -154,7 +154,7 @@ def swap() -> str:
 
 
 def reward() -> str:
-    """Return the table of the rewards for each number of players and of winners."""
+    """Return the table of the rewards, by number of players and number of winners."""
     rows = []
     for n in PLAYERS:
         game = Game(Rules(players=n))

@@ -14,7 +14,7 @@ class MissingExtraError(ModuleNotFoundError, DependencyNotInstalled):
 
 @contextmanager
 def needed_for(what: str, extra: str) -> Iterator[None]:
-    """Raise MissingExtraError if an import in the `with` block fails. `what` is the name of the importing part."""
+    """Raise MissingExtraError if an import in the `with` block fails. `what` names the feature with this import."""
     try:
         yield
     except ImportError as error:

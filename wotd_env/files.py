@@ -44,7 +44,7 @@ def replacing(file: Path, *, sync: bool = True) -> Iterator[Path]:
 
 
 def write(file: Path, content: bytes, *, sync: bool = True) -> None:
-    """Write a file with `replacing`. A failure raises OSError that names the file, and an old file stays unchanged."""
+    """Write a file with `replacing`. After a failure, an OSError names the file, and an existing file is unchanged."""
     with replacing(file, sync=sync) as part:
         part.write_bytes(content)
 

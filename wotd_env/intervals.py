@@ -12,7 +12,7 @@ Z = 1.959963984540054  # the quantile of the normal distribution at (1 + LEVEL) 
 
 
 def margin_of_error(sample: NDArray[np.floating]) -> float:
-    """Return half the width of the interval around the mean of `sample`, in the normal approximation.
+    """Return half the width of the 95 % interval of the mean of `sample`, by the normal approximation.
 
     `sample` contains independent values, (N,). For fewer than two values the result is infinite.
     """
@@ -22,11 +22,11 @@ def margin_of_error(sample: NDArray[np.floating]) -> float:
 
 
 def margin_of_ratio(sums: NDArray[np.floating], counts: NDArray[np.number]) -> float:
-    """Return half the width of the interval around `sums.sum() / counts.sum()`.
+    """Return half the width of the 95 % interval of the ratio `sums.sum() / counts.sum()`.
 
-    This ratio is the mean of values from independent groups, such as the regrets of the decisions in many games. Values
-    of the same group may be dependent. `sums`, (N,), has the sum of the values of each group; `counts`, (N,), has the
-    number of values of each group. There must be at least one value. For fewer than two groups the result is infinite.
+    The ratio is the mean of all values in N independent groups, for example the regrets of all decisions in N games.
+    Values of the same group may be dependent. `sums`, (N,), has the sum of the values of each group; `counts`, (N,),
+    has the number of values. There must be at least one value. For fewer than two groups the result is infinite.
     """
     total = counts.sum()
     return margin_of_error(sums - sums.sum() / total * counts) * len(sums) / float(total)

@@ -19,7 +19,7 @@ class Policy(Protocol):
     """An object that chooses actions. A policy may also implement the other protocols of this module."""
 
     def act(self, game: Game, state: States, rng: np.random.Generator) -> NDArray[np.int64]:
-        """In every game, choose an action for the seat to act.
+        """Choose an action for the seat to act in each game.
 
         Args:
             game: the rules of the games.
@@ -35,7 +35,7 @@ class Policy(Protocol):
 
 @runtime_checkable
 class RulesBound(Protocol):
-    """A policy or value, such as a network, made for certain rules. The rules are checked before games begin."""
+    """A policy or value function for certain rules, such as a network. The rules are checked before games begin."""
 
     def check_rules(self, rules: Rules) -> None:
         """Raise ValueError if the object does not fit `rules`. The error names both rules."""
@@ -54,7 +54,7 @@ class HasEquity(Protocol):
 
 @runtime_checkable
 class Fingerprinted(Protocol):
-    """A policy with a fingerprint of its version. The arena reuses stored games only if it is unchanged."""
+    """A policy with a fingerprint of its version. The arena reuses stored games only if the fingerprint is equal."""
 
     def fingerprint(self) -> str:
         """Return a text that changes whenever the policy may play differently, such as a digest of its weights."""
@@ -69,8 +69,8 @@ def check_plays(policy: Policy, rules: Rules) -> None:
 def check_made_for(name: str, own: Rules, rules: Rules) -> None:
     """Raise ValueError if an object made for the rules `own` does not fit games with `rules`.
 
-    The error contains both rules and `name`, the name of the object. The rules may differ in the starting player, the
-    turn limit, and colors without effect. An object made for random colors fits all colors.
+    The error contains both rules and `name`, the name of the object. `own` and `rules` may differ in the starting
+    player, the turn limit, and colors that have no effect. An object made for random colors fits all colors.
     """
     essence, other = _essence(own), _essence(rules)
     if essence.colors == "random":

@@ -11,7 +11,7 @@ Several functions have these arguments, and never change them:
 
 Invalid arguments raise `ValueError`.
 
-A rotation of the seats changes records. It also changes arrays with a column per seat: rotate rewards with
+A rotation of the seats changes records. Arrays with one column per seat must also be rotated, for example rewards with
 `np.roll(rewards, by, 1)`. Observations and actions do not change, because they count seats from the seat that observes
 or acts.
 """
@@ -70,7 +70,7 @@ def permute_dice(dice: ArrayLike, permutation: ArrayLike) -> NDArray[np.int8]:
 def permute_actions(
     rules: Rules, states: States, actions: ArrayLike, permutation: ArrayLike
 ) -> NDArray[np.int64]:
-    """Return the corresponding actions in permuted games, int64 (N,). `actions` contains integers (N,).
+    """Return the actions, int64 (N,), that correspond in the permuted games to `actions`, integers (N,).
 
     Legal actions stay legal. The number of a hold depends on the order of the dice, so a hold can have another number
     in a permuted game.
@@ -126,8 +126,8 @@ def permute_observations(
 def rotate_seats(rules: Rules, states: States, by: int) -> States:
     """Return the games, STATE (N,), after all players move `by` seats with their pieces, colors and powers.
 
-    The player in seat k moves to seat `(k + by) % players`. The random streams do not change, so equal actions lead to
-    equivalent games.
+    The player in seat k moves to seat `(k + by) % players`. The random streams do not change, so the same actions
+    lead to equivalent games.
     """
     check_states(rules, states)
     n = rules.players
@@ -153,7 +153,7 @@ def _permutations(permutation: ArrayLike, games: int) -> NDArray[np.int64]:
 
 
 def _checked(rules: Rules, states: States, permutation: ArrayLike) -> NDArray[np.int64]:
-    """Return the permutation of each game, int64 (N, 5); raise ValueError if games or permutations break the rules."""
+    """Return the permutation of each game, int64 (N, 5). Raise ValueError if a game or permutation breaks the rules."""
     check_states(rules, states)
     moved_to = _permutations(permutation, len(states))
     if rules.immunity and rules.powers == "own":

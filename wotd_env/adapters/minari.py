@@ -42,7 +42,7 @@ __all__ = ["check", "episodes", "write"]
 def check(
     dataset_id: str, rules: Rules, policies: Sequence[str], policy: str, encoding: str = "one_hot"
 ) -> None:
-    """Raise ValueError if `write` would reject these arguments. Call it first, before recording games."""
+    """Raise ValueError if `write` would reject these arguments. Call this function before you record games."""
     parse_dataset_id(dataset_id)
     if (path := Path(get_dataset_path(dataset_id))).exists():
         raise ValueError(f"the Minari dataset {dataset_id} exists in {path}: use another id, or delete it")
@@ -75,7 +75,7 @@ def write(file: str | Path, dataset_id: str, policy: str, encoding: str = "one_h
             every = (episodes(part, policy, encoding) for part in itertools.chain([first], parts))
             dataset = minari.create_dataset_from_buffers(
                 dataset_id,
-                itertools.chain.from_iterable(every),  # a generator: all episodes may exceed the memory
+                itertools.chain.from_iterable(every),  # a generator, because a list may exceed the memory
                 env=_environment(first.rules, first.policies, policy, encoding),
                 algorithm_name=policy,
                 description=f"Way of the Dragon: the decisions of {policy}",

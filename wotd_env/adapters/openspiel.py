@@ -52,7 +52,7 @@ DICE_AT = slice(_FIELDS["dice"][1], _FIELDS["dice"][1] + DICE)
 
 CHANCE, TERMINAL = int(pyspiel.PlayerId.CHANCE), int(pyspiel.PlayerId.TERMINAL)
 NOBODY = {int(Phase.CHANCE): CHANCE, int(Phase.OVER): TERMINAL}
-"""Map from each phase in which no seat acts to the number that OpenSpiel uses instead of a player."""
+"""For each phase in which no seat acts, the number that OpenSpiel uses instead of a player."""
 
 DEFAULTS = {field.name: field.default for field in fields(Rules)}
 PARAMETERS = {**DEFAULTS, "colors": "", "start": ROLLED_OFF, "position": "", "encoding": ENCODINGS[0]}
@@ -109,13 +109,13 @@ class WayOfTheDragonGame(pyspiel.Game):  # type: ignore[misc]  # pyspiel is unty
                 self.draws += ELEMENTS
             if rules.start == "dragons":
                 self.draws += (START,)
-            # Colors, dead pieces and the starting player are still unknown before the chance nodes that draw them.
+            # Colors, dead pieces and the starting player remain open until chance nodes draw them.
             bare = replace(rules, colors=None if rules.colors == "random" else rules.colors, dead_pieces=0)
             start = Game(bare).new(1, roll=False)
             if rules.start == "dragons":
                 start["player"] = 0
         self.game = Game(rules, encoding=params.get("encoding", ENCODINGS[0]))
-        start["rng"] = 0  # the random stream is unused; with 0, equal positions have equal bytes
+        start["rng"] = 0  # the random stream is unused; it is 0, so that equal positions have equal bytes
         self._start = start.view(np.uint8)
         spec = self.game.spec
         info = pyspiel.GameInfo(
@@ -141,9 +141,9 @@ class WayOfTheDragonGame(pyspiel.Game):  # type: ignore[misc]  # pyspiel is unty
         return state
 
     def max_chance_nodes_in_history(self) -> int:
-        """Return an upper bound for one game: the draws before the first turn, plus the largest number of decisions.
+        """Return an upper bound for the chance nodes of a game: all draws, plus the largest number of decisions.
 
-        A turn never has more rolls than the largest possible number of decisions in a turn.
+        The number of decisions also bounds the rolls: no turn has more rolls than a turn can have decisions.
         """
         return len(self.draws) + self.game.spec.max_decisions
 
@@ -266,7 +266,7 @@ class WayOfTheDragonState(pyspiel.State):  # type: ignore[misc]  # pyspiel is un
         """Return the position in the notation. States that players cannot distinguish have the same text."""
         record = self.record.copy()
         if self.game.rules.max_turns - record["turn"][0] >= DEADLINE:
-            record["turn"] = 0  # observations hide the turn until it is near the limit of R16
+            record["turn"] = 0  # observations hide the number of the turn until it is near the limit of R16
         line = self._position(record)
         return f"{line}\nbefore the first turn: {self._draws[0]}" if self._draws else line
 
@@ -340,7 +340,7 @@ def _rules(params: Mapping[str, Any]) -> Rules:
 
 @functools.cache
 def _rolls(faces: bytes) -> Outcomes:
-    """Return the possible rolls after the unrolled dice are rolled. `faces` are the five dice of a record, as bytes."""
+    """Return the outcomes of rolling the unrolled dice. `faces` are the five dice of a record, as bytes."""
     keep = dice.keep_index(np.frombuffer(faces, np.int8).tolist())
     rolls, throws = np.unique(dice.rolls_after(keep), return_counts=True)
     return _listed(dict(zip(rolls.tolist(), throws.tolist(), strict=True)))
@@ -350,12 +350,12 @@ def _rolls(faces: bytes) -> Outcomes:
 def _dead_pieces(spaces: int, path: int, left: int) -> Outcomes:
     """Return the layouts of dead pieces on a path. This path and the later paths together get `left` pieces (R15).
 
-    All layouts of the whole board are equally probable. So the probability of a layout of one path is proportional to
-    the number of layouts that remain possible on the later paths.
+    All layouts of the whole board are equally probable. So a layout of this path has a probability proportional to the
+    number of layouts of the later paths that use the remaining pieces.
     """
     layouts = [bits for bits in range(1 << spaces) if not engine.impassable(np.uint16(bits << 1))]
     sizes = np.bincount([bits.bit_count() for bits in layouts])
-    beyond = np.ones(1, np.int64)  # [n]: number of layouts of n pieces on the later paths
+    beyond = np.ones(1, np.int64)  # beyond[n]: number of layouts with n pieces on the later paths
     for _ in range(path + 1, PATHS):
         beyond = np.convolve(beyond, sizes)
     rest = {bits: left - bits.bit_count() for bits in layouts}
@@ -363,7 +363,7 @@ def _dead_pieces(spaces: int, path: int, left: int) -> Outcomes:
 
 
 def _listed(ways: dict[int, int]) -> Outcomes:
-    """Return outcomes with probabilities proportional to their weights. `ways` maps each outcome to its weight."""
+    """Return the outcomes in `ways`, a dict from outcome to weight, with probabilities proportional to the weights."""
     every = sum(ways.values())
     return Outcomes([(outcome, number / every) for outcome, number in ways.items()], frozenset(ways))
 

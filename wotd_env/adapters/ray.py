@@ -62,7 +62,7 @@ class Cluster:
         return self
 
     def __exit__(self, *error: Any) -> None:
-        for reference in list(self._pending.values()):  # a copy, because finished blocks leave the dict
+        for reference in list(self._pending.values()):  # a copy: finished blocks are removed from the dict
             ray.cancel(reference, force=True)
         if self._ours:
             ray.shutdown()
@@ -109,7 +109,7 @@ def num_cpus() -> int:
 def _find(address: str) -> None:
     """Raise ConnectionError if no cluster answers at the address. The attempt to connect runs in a separate process.
 
-    Without an answer, Ray retries until the process that called it ends.
+    If no cluster answers, Ray retries until the calling process ends.
     """
     code = "import sys, ray; ray.init(address=sys.argv[1], log_to_driver=False)"
     command = [sys.executable, "-c", code, address]

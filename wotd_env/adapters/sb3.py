@@ -45,7 +45,7 @@ class SharedVecEnv(VecEnv):
         """Do nothing: there is no window."""
 
     def get_attr(self, attr_name: str, indices: VecEnvIndices = None) -> list[Any]:
-        """Return a list with one entry for each environment. Every entry is the same attribute of `env`."""
+        """Return a list that contains an attribute of `env` once for each environment."""
         return [getattr(self.env, attr_name) for _ in self._get_indices(indices)]
 
     def set_attr(self, attr_name: str, value: Any, indices: VecEnvIndices = None) -> None:

@@ -2,8 +2,8 @@
 
 The *equity* of an action is the expected reward of the seat to act if all seats play perfectly after the action. The
 reward of a win is 1. With two players, the reward of a loss is -1. The *regret* of an action is the equity of the best
-action minus the equity of this action. Regrets add up. With two players, the mean reward of a policy is its equity at
-the start of the game, minus its mean regret per game, plus the opponent's.
+action minus the equity of this action. With two players, the mean reward of a policy is its equity at the start of the
+game, minus its mean total regret in a game, plus the mean total regret of its opponent.
 """
 
 from wotd_env.analysis.equity import (

@@ -152,9 +152,9 @@ class Advisor:
             try:
                 actions, equity = plan(self.game, state, value)
                 return Analysis(equity, actions, actions.argmax(1))
-            except TableError as error:  # a table is checked block by block, at first use
+            except TableError as error:  # a block of a table is checked only when it is first used
                 with self._opening:
-                    if self._value is value:  # otherwise another thread has changed the source
+                    if self._value is value:  # otherwise another thread has replaced the source
                         self.skipped += (str(error),)
                         if (other := next(self._sources, None)) is None:
                             raise

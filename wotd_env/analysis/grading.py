@@ -25,7 +25,7 @@ from wotd_env.policy import Policy, check_plays, play_policies
 from wotd_env.solver import Table
 from wotd_env.solver.table import check_solvable, check_table
 
-STAGES = 10  #: number of stages of a game, each an equal part of the possible progress of all pieces
+STAGES = 10  #: number of stages of a game: equal parts of the largest possible progress of all pieces
 WORST = 20  #: largest number of blunders in `Grades.worst`
 
 BLOCK = 4096  # games played side by side
@@ -82,8 +82,8 @@ class Blunder(NamedTuple):
 class Grades:
     """A policy's grades."""
 
-    spaces: int  #: plain spaces of the board
-    games: int  #: games played
+    spaces: int  #: number of plain spaces of the board
+    games: int  #: number of games played
     kinds: tuple[Grade, ...]  #: a grade for each kind of decision, then a grade for all kinds together
     worst: tuple[Blunder, ...]  #: the decisions with the largest regrets, largest regret first
     stages: NDArray[np.float64]  #: (10,): mean regret per decision in each stage, nan for an empty stage

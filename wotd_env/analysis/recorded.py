@@ -44,7 +44,7 @@ class SeatReview(NamedTuple):
     regret: float  #: sum of the regrets of all decisions
     errors: int  #: decisions with a regret of at least ERROR, including blunders
     blunders: int  #: decisions with a regret of at least BLUNDER
-    luck: float  #: total change in this seat's expected reward caused by the rolls of all seats
+    luck: float  #: total change that the rolls of all seats caused in this seat's expected reward
     result: float  #: the reward of the seat; 0 in an unfinished game
 
 
@@ -79,7 +79,7 @@ def review(recorded: RecordedGame, advisor: Advisor | None = None) -> Review:
     asked = np.flatnonzero(game.legal_actions(decided).sum(1) > 1)
     rolled, before = _rolls(game, recorded)
     after = recorded.states[rolled]
-    # A single call makes all equities come from the same source.
+    # The advisor may change its source between two calls, so one call computes all equities.
     equity, actions, best = advisor.analyze(np.concatenate([recorded.states[asked], before, after]))
     count, states, chosen = len(asked), decided[asked], recorded.actions[asked]
     regret = regret_of(Analysis(equity[:count], actions[:count], best[:count]), chosen)
@@ -108,7 +108,7 @@ def review(recorded: RecordedGame, advisor: Advisor | None = None) -> Review:
     players, seats = recorded.rules.players, []
     for seat, result in enumerate(game.rewards(recorded.states[-1:])[0].tolist()):
         own = [note for note in notes if note.seat == seat]
-        mine = after["player"] == seat  # zero-sum: a seat's luck costs every other seat an equal share
+        mine = after["player"] == seat  # zero-sum: each other seat loses an equal share of a seat's luck
         seats.append(
             SeatReview(
                 decisions=len(own),
@@ -123,7 +123,7 @@ def review(recorded: RecordedGame, advisor: Advisor | None = None) -> Review:
 
 
 def _rolls(game: Game, recorded: RecordedGame) -> tuple[NDArray[np.int64], States]:
-    """Return the indices of the positions after a roll, (M,), and the states before the rolls, STATE (M,)."""
+    """Return the indices (M,) of positions just after a roll, and the states STATE (M,) just before these rolls."""
     before = np.concatenate([recorded.states[:1], recorded.states[:-1]])
     game.decide(before[1:], recorded.actions)
     first = before[0]

@@ -24,7 +24,7 @@ class BrokenPolicyError(RuntimeError):
 
 
 class Blamed:
-    """Wraps a policy, so that every error in its actions names the policy."""
+    """Wraps a policy, so that the message of every error in its actions names the policy."""
 
     def __init__(self, name: str, policy: Policy) -> None:
         self.name, self._policy = name, policy
@@ -34,7 +34,7 @@ class Blamed:
         check_plays(self._policy, rules)
 
     def act(self, game: Game, state: States, rng: np.random.Generator) -> NDArray[np.int64]:
-        """Return the actions of the policy; raise BrokenPolicyError or IllegalActionError if it fails."""
+        """Return the policy's actions. Illegal actions raise IllegalActionError, other errors BrokenPolicyError."""
         before = state.copy()  # the policy may change `state`
         failed = f"policy {self.name!r} failed"
         try:
@@ -70,7 +70,7 @@ class Asker:
     calls: int = 0
 
     def __call__(self, policy: int, state: States) -> tuple[NDArray[np.int64], dict[int, Failure]]:
-        """Ask the policy with this index for its actions in N games, STATE (N,).
+        """Ask the policy with index `policy` for its actions in the N games of `state`, STATE (N,).
 
         If the policy raises, it is asked again for each game separately.
 
@@ -91,7 +91,7 @@ class Asker:
                 return np.array([FORFEITED]), {0: Failure(reason, error)}
         finally:
             self.on_call(0)
-        if actions is None:  # outside the handler, so that later errors are not chained to `error`
+        if actions is None:  # outside the `except` block, so that later errors are not chained to `error`
             single = [self(policy, state[i : i + 1]) for i in range(len(state))]
             failures = {i: failed[0] for i, (_, failed) in enumerate(single) if failed}
             return np.concatenate([action for action, _ in single]), failures

@@ -1,4 +1,4 @@
-"""Results of a tournament: estimates with 95 % intervals by policy, matchup and seat, and ratings.
+"""Results of a tournament: ratings, and estimates with 95 % intervals for each policy, matchup and seat.
 
 The games of a duplicate (see `wotd_env.arena.tournament`) have the same dice, so a duplicate counts as one observation.
 Different matchups have different dice, so their results are independent.
@@ -48,7 +48,7 @@ def percent(share: Estimate | None, digits: int = 1) -> str:
 
 
 def signed(estimate: Estimate, digits: int, unit: float = 1) -> str:
-    """Multiply an estimate and its error by `unit`, and format both numbers; the estimate gets a sign."""
+    """Format an estimate, with its sign, and its error. Both numbers are first multiplied by `unit`."""
     return f"{unit * estimate.value:+.{digits}f} ±{unit * estimate.error:.{digits}f}"
 
 
@@ -70,7 +70,7 @@ class Mean(NamedTuple):
 def mean_of(x: Floats, low: float = 0.0, high: float = 1.0) -> Mean:
     """Return the mean of independent observations between two bounds.
 
-    For the variance, one observation is added at each finite bound, as in the Agresti-Coull interval. So the interval
+    The variance includes one extra observation at each finite bound, as in the Agresti-Coull interval. So the interval
     has a positive width even if all observations are equal.
     """
     padded = np.append(x, (low, high)) if math.isfinite(low) else x
@@ -104,9 +104,9 @@ def fit_ratings(
     One drawn game is added for each pair of policies, so that the strength of an unbeaten policy is finite. The
     intervals come from the sandwich estimator, with duplicates as clusters.
 
-    `counts` contains one dict for each matchup, (policy, other policy) -> float64 (D, 2). Row d is for duplicate d: how
-    often the first policy finished ahead of the other policy, and how often behind it. The result maps each policy to
-    its rating, best policy first.
+    `counts` contains one dict for each matchup of D duplicates, (policy, other policy) -> float64 (D, 2). Row d counts
+    how often the first policy finished ahead of the other policy in duplicate d, and how often behind it. The returned
+    dict maps each policy to its rating, best policy first.
     """
     k = len(policies)
     if k == 1:
@@ -125,7 +125,7 @@ def fit_ratings(
     weight = (wins + wins.T) * expected * (1 - expected)
     information = np.diag(weight.sum(1)) - weight
     drawn = (0.5 - expected) ** 2
-    spread = np.diag(drawn.sum(1)) - drawn  # covariance of the score; the loop below adds the games
+    spread = np.diag(drawn.sum(1)) - drawn  # covariance of the score: the part of the added drawn games
     for pairs in matchups:
         score = np.zeros((len(pairs[0][2]), k))
         for i, j, n in pairs:
@@ -142,7 +142,7 @@ def fit_ratings(
 
 @dataclass(frozen=True)
 class Row:
-    """The estimates for a policy, over all its matchups or in one matchup, and over all seats or in one seat."""
+    """The estimates for a policy: for all its matchups or one matchup, and for all seats or one seat."""
 
     policy: str
     matchup: Matchup | None
@@ -151,7 +151,7 @@ class Row:
     """The seat; None for all seats."""
     games: int
     share: Estimate
-    """Mean share of the win; each of w winners gets 1/w. Among n equally strong players it is 1/n."""
+    """Mean share of the win: each of w winners gets 1/w. The mean is 1/n among n equally strong players."""
     adjusted: Estimate | None
     """The luck-adjusted share; None if luck was not measured."""
     rank: Estimate
@@ -164,7 +164,7 @@ class Row:
 
 
 class _Part(NamedTuple):
-    """Totals of some games of a policy: the numbers of games and forfeits, and the mean of each measure."""
+    """A summary of some games of a policy: the numbers of games and forfeits, and the mean of each measure."""
 
     games: int
     forfeits: int
@@ -192,7 +192,7 @@ class _MatchupGames:
         }
 
     def part(self, policy: str, seat: int | None) -> _Part:
-        """Return the totals of a policy's games in one seat, or in all seats if `seat` is None."""
+        """Return the summary of a policy's games in one seat, or in all seats if `seat` is None."""
         here = self.sits == self.names.index(policy)
         if seat is not None:
             here = here & (np.arange(len(self.matchup)) == seat)
@@ -205,7 +205,10 @@ class _MatchupGames:
         return _Part(int(here.any(2).sum()), int((self.forfeits & here).sum()), means)
 
     def ahead(self, one: str, other: str) -> Floats:
-        """Return how often `one` finished ahead of `other` and behind it, (D, 2); a tie adds 1/2 to both numbers."""
+        """Return how often `one` finished ahead of `other` and how often behind, in each of D duplicates, (D, 2).
+
+        A tie adds 1/2 to both numbers.
+        """
         first = np.where(self.sits == self.names.index(one), self.rank, np.nan)[:, :, :, None]
         second = np.where(self.sits == self.names.index(other), self.rank, np.nan)[:, :, None, :]
         ahead, behind, equal = (
@@ -214,7 +217,7 @@ class _MatchupGames:
         return np.stack([ahead + equal / 2, behind + equal / 2], 1)
 
 
-_Parts = dict[Matchup, dict[tuple[str, int | None], _Part]]  # matchup -> (policy, seat or None) -> totals
+_Parts = dict[Matchup, dict[tuple[str, int | None], _Part]]  # matchup -> (policy, seat or None) -> summary
 
 
 def share_error(matchup: Matchup, games: GameResults, luck: bool) -> float:
@@ -240,10 +243,10 @@ class Results:
         earlier: date -> number of reused games that earlier runs saved on this day.
 
     Attributes:
-        rows: the rows over all matchups, then the rows of each matchup in turn. Each of these groups starts with a row
+        rows: the rows for all matchups together, then the rows of each matchup. Each of these groups starts with a row
             for each policy over all seats, best policy first, and continues with a row for each policy and seat.
-        ahead: (policy, other policy) -> share of the games of these two policies in which the first one finishes ahead
-            of the other one; ties count half.
+        ahead: (policy, other policy) -> estimate of how often the first policy finishes ahead, as a share of the games
+            that both play; ties count half.
         ratings: policy -> rating, best first.
     """
 
@@ -257,7 +260,7 @@ class Results:
         self.tournament, self.games, self.forfeits = tournament, dict(games), list(forfeits)
         self.earlier = dict(earlier or {})
         parts: _Parts = {}
-        counts: list[dict[tuple[str, str], Floats]] = []  # see `fit_ratings`
+        counts: list[dict[tuple[str, str], Floats]] = []  # argument of `fit_ratings`
         # Convert one matchup at a time: the arrays take several times the memory of the records.
         for matchup, records in games.items():
             arrays = _MatchupGames(matchup, records, tournament.luck is not None)

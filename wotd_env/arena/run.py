@@ -50,8 +50,8 @@ def run(
         policies: name -> policy, for policies that are not made from their names. The file stores only the names.
         trust: read the files of policies even if they can run code, see `make_policy`.
         pool: a pool that plays the games instead of worker processes, such as `wotd_env.adapters.ray.Cluster`.
-        progress: called with the number of finished games and the largest possible number of games, once for the
-            stored games and then after every block.
+        progress: called once for the stored games and then after every block. The arguments are the number of
+            finished games and the largest possible number of games.
 
     Raises:
         ValueError: for an unknown or unsuitable policy, a wrong option, or a file that is damaged or is not a
@@ -112,7 +112,7 @@ def _play(
 ) -> None:
     """Play and save all missing blocks."""
     running: dict[Future[PlayedBlock], tuple[_Part, int]] = {}
-    first: dict[str, Future[PlayedBlock]] = {}  # policy -> the block in which it makes its first decision
+    first: dict[str, Future[PlayedBlock]] = {}  # policy -> future of the block with its first decision
     while True:
         while len(running) < 2 * pool.size and (behind := _next(parts)):
             i = behind.missing.popleft()
@@ -140,8 +140,8 @@ class _Part:
     def __init__(self, tournament: Tournament, matchup: Matchup) -> None:
         self.matchup = matchup
         self.missing = deque(range(tournament.num_blocks))  # blocks neither played nor in progress
-        self.counted: list[PlayedBlock] = []  # blocks 0 to k without a gap; only these blocks count
-        self.dates: dict[int, str] = {}  # block from an earlier run -> date of that run
+        self.counted: list[PlayedBlock] = []  # finished blocks 0 to k; later blocks do not count yet
+        self.dates: dict[int, str] = {}  # number of a block from an earlier run -> date of that run
         self.done = 0  # games in finished blocks
         self.total = tournament.duplicates * len(matchup)
         self._tournament, self._stopped = tournament, False

@@ -25,7 +25,7 @@ class Shown(NamedTuple):
 
 
 def as_text(results: Results, digits: int = 1) -> list[Shown]:
-    """Return tables of the results by policy, by pair of policies and by seat; a single policy has no table of pairs.
+    """Return tables of the results by policy, by pair of policies (unless there is only one policy) and by seat.
 
     `digits` is the number of decimals in percentages.
     """

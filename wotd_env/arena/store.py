@@ -53,9 +53,9 @@ _log = logging.getLogger("wotd_env")
 class Store(AbstractContextManager["Store"]):
     """The stored blocks of a tournament. A file that is damaged or is not a tournament file raises ValueError.
 
-    A missing file is created. If `file` is None, the blocks are kept in memory. Only a file needs `digests`, a dict,
-    policy -> digest. With `fresh`, blocks in the file are ignored, and the first saved block replaces all stored blocks
-    of the tournament.
+    A missing file is created. If `file` is None, the blocks are kept in memory. `digests`, a dict of
+    policy -> digest, is only needed with a file. With `fresh`, blocks in the file are ignored, and the first saved
+    block replaces all stored blocks of the tournament.
     """
 
     def __init__(
@@ -84,7 +84,7 @@ class Store(AbstractContextManager["Store"]):
         self._connection.text_factory = lambda text: text.decode(errors="replace")
         try:
             with self._explained("read"):
-                # Read the tables first: another process may create them and set the PRAGMAs between these reads.
+                # Count the tables first. Otherwise a file that another process creates meanwhile seems to be foreign.
                 (tables,) = self._connection.execute("SELECT count(*) FROM sqlite_master").fetchone()
                 (application,) = self._connection.execute("PRAGMA application_id").fetchone()
                 (version,) = self._connection.execute("PRAGMA user_version").fetchone()
@@ -136,7 +136,7 @@ class Store(AbstractContextManager["Store"]):
         for first, size, games, forfeits, written, checksum in rows:
             block = self._tournament.block(matchup, first // BLOCK)
             if (first, size) != block[1:]:
-                continue  # the last block of a shorter tournament, or a block beyond the end of this one
+                continue  # a short last block of a smaller tournament, or a block beyond the end of this tournament
             try:
                 if checksum != self._checksum(policies, block, games, forfeits, written):
                     raise ValueError("the checksum is wrong")
@@ -155,7 +155,7 @@ class Store(AbstractContextManager["Store"]):
             for statement in _SCHEMA.split(";"):
                 connection.execute(statement)
             connection.execute(f"PRAGMA application_id = {_APPLICATION}")
-            connection.execute(f"PRAGMA user_version = {_VERSION}")  # a write, even if the value is the same
+            connection.execute(f"PRAGMA user_version = {_VERSION}")  # writes even an unchanged value
             connection.execute("INSERT OR IGNORE INTO setting (description) VALUES (?)", (self._description,))
 
     def save(self, block: Block, played: PlayedBlock) -> None:

@@ -39,11 +39,11 @@ from wotd_env.policy import HasEquity, Policy, play_out
 BLOCK = 256
 """Number of duplicates in each block but the last. It is fixed, because it affects the random numbers of policies."""
 
-Matchup = tuple[str, ...]  # the policies that meet, sorted
+Matchup = tuple[str, ...]  # the policies that meet, sorted by name
 
 
 class Block(NamedTuple):
-    """The duplicates `first` to `first + size - 1` of a matchup: the unit of work, of randomness and of storage."""
+    """The duplicates `first` to `first + size - 1` of a matchup, which are played and stored together."""
 
     matchup: Matchup
     first: int
@@ -60,8 +60,8 @@ class Tournament:
     Attributes:
         policies: distinct policy names, see `make_policy`.
         rules: the rules of all games. Games are independent, so `start="loser"` acts as `start="dragons"`.
-        games: number of games of each matchup. It is rounded up to at least two whole duplicates. All matchups
-            together may have at most 20,000,000 games.
+        games: number of games of each matchup, rounded up to whole duplicates. Each matchup has two or more duplicates.
+            All matchups together may have at most 20,000,000 games.
         seed: integer from 0 to 2**63 - 1; it determines all dice and all random choices of policies.
         until: stop a matchup as soon as the 95 % interval of every policy's win share has at most this half-width;
             `games` is then the maximum number of games. None plays all games.
@@ -136,7 +136,7 @@ def _entropy(seed: int, matchup: Matchup) -> list[int]:
 
 
 def seatings(duplicates: Sequence[int] | NDArray[np.int64], seats: int) -> NDArray[np.int8]:
-    """Return which policy is in each seat, as an index in the matchup, int8 [duplicate, game, seat].
+    """Return the policy in each seat, int8 [duplicate, game, seat]. A policy is given by its index in the matchup.
 
     The games of a duplicate are the rotations of one seating order, so each policy has every seat once. The order
     changes from duplicate to duplicate, so the neighbors of a policy change too.
@@ -189,7 +189,7 @@ def results_dtype(players: int) -> np.dtype[np.void]:
             ("turns", "u2"),
             ("truncated", "u1"),
             ("forfeit", "i1"),  # the seat that forfeited, or -1
-            ("place", "i1", (players,)),  # [seat], the policy in this seat, as its index in the matchup
+            ("place", "i1", (players,)),  # [seat], index in the matchup of the policy in this seat
             ("points", "i1", (players,)),  # [seat]
             ("rank", "f4", (players,)),  # [seat], 1 is best; tied seats share the mean of their ranks
             ("share", "f4", (players,)),  # [seat], share of the win: 1/w for each of w winners, 0 for losers
@@ -314,7 +314,7 @@ def make_equity(policy: str, trust: bool = False) -> Equity:
 def luck(
     rules: Rules, equity: Equity, seed: int, shape: tuple[int, ...], moves: NDArray[np.int16]
 ) -> NDArray[np.float64]:
-    """Play the games of a block again. Return the luck of every seat, float64 [game, seat], in shares of the win.
+    """Play the games of a block again. Return each seat's luck in shares of the win, float64 [game, seat].
 
     The luck of one seat is subtracted from the other seats in equal parts. `seed` is the seed of the first duplicate.
     `shape` contains the numbers of games and seats. `moves`, int16 [game, step], contains the actions, and -1 if a game
@@ -323,7 +323,7 @@ def luck(
     games, seats = shape
     game = Game(rules, skip_forced=False)  # so that every roll is visible
     state = np.repeat(game.reset(games // seats, seed=seed, roll=False), seats)
-    order = np.argsort(moves == -1, axis=1, kind="stable")  # each game's actions, before all -1
+    order = np.argsort(moves == -1, axis=1, kind="stable")  # puts the actions of each game before its -1
     actions = np.pad(np.take_along_axis(moves, order, 1), ((0, 0), (0, 1)), constant_values=-1)
     taken = np.zeros(games, np.int64)
     total = np.zeros(shape)
@@ -339,7 +339,7 @@ def luck(
         legal = game.legal_actions(state)
         forced = (state["phase"] == Phase.MOVE) & (legal.sum(1) == 1)
         chosen = np.where(forced, legal.argmax(1), actions[np.arange(games), taken])
-        going = np.flatnonzero((state["phase"] != Phase.OVER) & (chosen != -1))  # a forfeited game stops
+        going = np.flatnonzero((state["phase"] != Phase.OVER) & (chosen != -1))  # a forfeited game ends here
         if not going.size:
             return total * (seats - 1) / seats  # converts rewards to shares of the win
         taken[going] += ~forced[going]

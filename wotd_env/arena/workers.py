@@ -94,7 +94,7 @@ class Processes(AbstractContextManager["Processes"]):
 
 
 class Worker:
-    """A process that plays one block at a time. If a policy hangs or ends the process, a new one is started.
+    """A process that plays one block at a time. If a policy hangs or ends the process, a new process starts.
 
     The process records the number of each policy call before the call. A call that takes too long, or ends the
     process twice, is fatal: the block is played again without this call, and the policy forfeits the games of the call.
@@ -126,7 +126,7 @@ class Worker:
         self._closed = False
 
     def play_block(self, block: Block, untried: frozenset[str] = frozenset()) -> PlayedBlock:
-        """Play a block, see `wotd_env.arena.tournament.play_block`. Errors in the process are raised here."""
+        """Play a block, see `wotd_env.arena.tournament.play_block`. Exceptions in the process are raised again here."""
         fatal_calls: dict[int, str] = {}
         deaths: list[int] = []
         while True:
@@ -176,7 +176,7 @@ class Worker:
             running, call = self._running, self._current_call.value
             self._stop()
             code = running[0].exitcode if running else None
-            if call == _STARTING and code is not None and code > 0:  # an exception ended it, not a signal
+            if call == _STARTING and code is not None and code > 0:  # an exception, not a signal, ended it
                 return RuntimeError(
                     f"a worker process cannot start (exit code {code}); its output above says why. A script that "
                     'asks for workers must call run under `if __name__ == "__main__":`, because every worker '
@@ -185,7 +185,7 @@ class Worker:
             return max(call, 0), f"ended the process (exit code {code})"
 
     def _start(self) -> Connection:
-        """Start the process if it is not running; return the pipe to it."""
+        """Start the process if it is not running; return the pipe to the process."""
         if self._running is None:
             self._current_call.value = _STARTING
             pipe, theirs = self._context.Pipe()

@@ -1,4 +1,4 @@
-"""Measure agents in fixed positions with the equity of every action, and in games against reference policies.
+"""Measure agents in fixed positions, whose equities are known, and in games against reference policies.
 
     positions = load(rules=Rules(spaces=3))  # STATE, masks and exact equities
     result = measure("greedy", Rules(spaces=3))

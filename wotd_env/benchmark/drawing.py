@@ -84,7 +84,7 @@ def draw(
         split: `"train"`, `"validation"` or `"test"`; no game is in two splits.
         size: number of positions for each pair of kind and stage. `draw` plays at most `GAMES * size` games, so a rare
             kind may have fewer positions.
-        seed: 0 to 2**20, selects the games. Different seeds give different games. The published positions have seed 0.
+        seed: number from 0 to 2**20. Different seeds give different games. The published positions have seed 0.
         progress: called with two numbers. With a table, they are the number of finished games and the largest possible
             number of games. With a learned value, they are the numbers of finished positions and of all positions.
 
@@ -130,7 +130,7 @@ def draw(
 def _choose(
     game: Game, strongest: Value, first: int, size: int, progress: Callable[[int, int], None]
 ) -> tuple[States, NDArray[np.int64], int]:
-    """Play games with the numbers from `first` on. Choose at most `size` decisions for each pair of kind and stage.
+    """Play games number `first`, `first` + 1, ... Choose at most `size` decisions for each pair of kind and stage.
 
     Return the states of the decisions, the numbers of their games, and the number of games played.
     """
@@ -222,7 +222,7 @@ def roll_out(
     Raises:
         ValueError: for an invalid record, or a game that is over or waits for a roll.
     """
-    game = Game(value.rules, skip_forced=False)  # with skip_forced=True, `roll` can enter the next turn
+    game = Game(value.rules, skip_forced=False)  # with skipped forced moves, `roll` could enter the next turn
     game.check(state)
     equity = plan(game, state, value)[0]
     if not (decides := np.isfinite(equity).any(1)).all():
@@ -292,7 +292,7 @@ def _finish_turn(game: Game, state: States, turn: Any, planner: Planner) -> None
 
 
 def _occurrences(values: NDArray[np.uint64]) -> NDArray[np.uint64]:
-    """Return the number of equal values that precede each value."""
+    """Return for each value the number of equal values before it."""
     order = np.argsort(values, kind="stable")
     new = np.diff(values[order], prepend=~values[order[:1]]) != 0
     place = np.arange(len(values))

@@ -34,7 +34,7 @@ from wotd_env.policies.oracle import Oracle
 from wotd_env.policy import Policy, ask, check_plays
 from wotd_env.recording.writing import name_of
 
-REFERENCES = ("greedy", "planner", "td")  #: opponents of every agent, on the boards that they can play
+REFERENCES = ("greedy", "planner", "td")  #: opponents of the measured agent, on all boards that they can play
 GAMES = 1000  # default number of games per win share
 BATCH = 1024  # number of positions in one call of the agent
 ALL = "all"  # key for the mean over all kinds or all stages
@@ -284,7 +284,7 @@ def measure(
 
     table = None
     if not has_errors(rules):
-        with suppress(FileNotFoundError):  # without a cached table, skip perfect play: solving takes minutes
+        with suppress(FileNotFoundError):  # no cached table: skip perfect play, as solving takes minutes
             table = Oracle().table(Game(rules))
     meetings = [
         (board, reference)

@@ -51,7 +51,7 @@ class Positions(NamedTuple):
     game: NDArray[np.int64]  #: (M,): number of the game, which is also its seed
 
     def regret(self, actions: NDArray[np.integer]) -> NDArray[np.float64]:
-        """Return the regrets of legal `actions`, both (M,): the best equity minus the equity of the action."""
+        """Return the regrets, (M,): the best equity in position i minus the equity of `actions[i]`, a legal action."""
         chosen = self.equity[np.arange(len(actions)), actions].astype(np.float64)
         return np.asarray(np.nanmax(self.equity, 1) - chosen)
 
@@ -181,7 +181,7 @@ def schema(rules: Rules) -> pa.Schema:
 
 
 def read_about(file: Path) -> tuple[Rules, str, str]:
-    """Return the rules, the split and the digest in the metadata of a file of positions."""
+    """Return the rules, the split and the digest from the metadata of a file of positions."""
     with reading.errors_name(file, _UNREADABLE), parquet.ParquetFile(file) as opened:
         about = json.loads(opened.schema_arrow.metadata[reading.KEY])
         if about["format"] != FORMAT:
@@ -216,7 +216,7 @@ COLUMNS = {
 
 
 def croissant(files: Sequence[str | Path], url: str, published: str) -> dict[str, Any]:
-    """Return the Croissant 1.1 metadata of files of positions, for `json.dumps`.
+    """Return the Croissant 1.1 metadata of files of positions, as a dict that `json.dumps` accepts.
 
     Args:
         files: files that `draw` wrote and that are published beside the metadata.

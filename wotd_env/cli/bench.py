@@ -62,7 +62,7 @@ def command(
 
 
 def rate(chunk: Chunk, seconds: float) -> tuple[float, float]:
-    """Call a chunk for `seconds`; return the decisions per second of the whole loop and of the environment only."""
+    """Call `chunk` repeatedly for `seconds`; return its decisions per second, in total and in the environment only."""
     chunk()
     decisions, inside = 0, 0.0
     start = perf_counter()

@@ -60,7 +60,7 @@ def command(
         raise ValueError(f"give one agent, got {', '.join(what)}; --compare compares two result files")
     check_writable(out, ".json")
     board = models.rules_of(Rules(**rules)) if "spaces" in rules else None
-    kind = {} if board else rules  # without --spaces, `rules` selects bundled positions
+    kind = {} if board else rules  # without --spaces, the rules select bundled positions
     ready_policies(what, trust, board)
     with progress_bar("games", quiet) as progress:
         result = benchmark.measure(

@@ -136,7 +136,7 @@ def progress_bar(unit: str, quiet: bool = False) -> Iterator[Callable[[int, int]
     with Progress(*columns, console=Console(stderr=True), disable=quiet, expand=True) as bar:
         short = unit if len(unit) <= 24 else f"{unit[:23]}…"  # keeps the bar within 80 columns
         task = bar.add_task(short, total=None, rate="", word="left")
-        first: list[float] = []  # `done` and the time at the first call: the rate omits earlier work
+        first: list[float] = []  # `done` and the time at the first call; the rate excludes earlier work
 
         def move(done: int, total: int) -> None:
             now = time.monotonic()

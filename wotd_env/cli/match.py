@@ -74,7 +74,7 @@ class Choice(NamedTuple):
 
 
 class Decision:
-    """A decision of a person in one game, STATE (1,).
+    """A decision of a person in the game `state`, STATE (1,).
 
     `choices` are the legal actions in ascending order. `kept` contains the dice that the person keeps so far.
     """
@@ -122,7 +122,7 @@ class Decision:
         return next(fitting, None)
 
     def _read_move(self, line: str) -> int:
-        """Return the action whose short word, description or number is `line`, or the only action that it describes."""
+        """Return the action whose short word, description or number is `line`, or the only one that fits its words."""
         if (spelled := self._spelled(line)) is not None:
             return spelled
         if line.isdecimal() and line.isascii():
@@ -245,7 +245,7 @@ def equities(decision: Decision, advisor: Advisor, most: int | None = None) -> s
     players, best = decision.game.rules.players, equity[ranked[0].action]
     lines = ["equity  to win regret  choice"]
     for action, short, words in ranked[:most]:
-        chance = ((players - 1) * equity[action] + 1) / players  # R10 solved for the win probability
+        chance = ((players - 1) * equity[action] + 1) / players  # converts equity to win probability, see R10
         regret = best - equity[action]
         lines.append(f"{equity[action]:+.3f}  {chance:6.1%}  {regret:.3f}  {short:<16} {words}")
     if most is not None and len(ranked) > most:

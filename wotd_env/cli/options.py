@@ -16,7 +16,7 @@ from wotd_env.core.state import States
 
 
 def option(default: Any, words: str, *flag: str, shown: str | bool = True, panel: str | None = None) -> Any:
-    """Return a Typer option with a help text. An option whose name is given as `flag` takes no value.
+    """Return a Typer option with a help text. An option with a `flag`, such as "--quiet", takes no value.
 
     If the command computes the default, `shown` describes it in words. `panel` is the heading over the option in the
     help.
@@ -48,11 +48,11 @@ _RULES: dict[str, tuple[Any, str]] = {
 
 
 def rules_options(*names: str, **settled: str) -> Callable[[Callable[..., None]], Callable[..., None]]:
-    """Replace the parameter `rules` of a command with an option for each field of `Rules` (in `names`, if given).
+    """Replace the parameter `rules` of a command with options for the fields of `Rules`, or only for those in `names`.
 
-    The command gets `rules`, a dict of unchecked arguments of `Rules`, field -> value. If the command computes the
-    default of a field, `settled` contains the field with a description of this default for the help. `rules` contains
-    such a field only if its option is given.
+    The command gets `rules`, a dict of unchecked arguments of `Rules`, field -> value. If the command itself
+    computes the default of a field, `settled` maps the field to a description of this default for the help. `rules`
+    contains such a field only if its option is given.
     """
     options = {
         field.name: _option(field, settled.get(field.name))

@@ -14,10 +14,10 @@ Bits = Any  # a set of actions, swaps or powers as bits, uint64: bit i is 1 if t
 
 
 class Action(IntEnum):
-    """The actions from 31. An action below 31 keeps die i if bit i of the action is set, and re-rolls the other dice.
+    """The actions from 31 on. An action below 31 keeps die i if bit i of the action is set; it re-rolls the rest.
 
     A member whose name ends in `_ON` is the action on path 0; add p for the action on path p. The action
-    `FIRST_SWAP + path * pairs(players) + pair` swaps two pieces on a path. `PAIRS` lists the two seats of each pair.
+    `FIRST_SWAP + path * pairs(players) + pair` swaps the pieces of the two seats `PAIRS[players, pair]` on a path.
     """
 
     STOP_ROLLING = 31  #: keep all five dice

@@ -1,4 +1,4 @@
-"""Loops over all records of a batch that apply the rules or encode observations.
+"""Kernels that apply the rules or encode observations in a loop over all records of a batch.
 
 All array arguments except `config` have one row per game, so that each thread can work on a slice of the batch. The
 argument `config`, CONFIG (1,), has one row for all games.
@@ -29,7 +29,7 @@ def seed(states: Records, where: Any, first: Any) -> None:
 
 @kernel
 def reset(states: Records, config: Configs, starters: Any, where: Any, to_decision: Any) -> None:
-    """Start the games marked in `where`. Stop before the first roll or, with `to_decision`, at the first decision."""
+    """Start the games marked in `where`. Stop before the roll; if `to_decision` is true, stop at the first decision."""
     rules = config[0]
     for i in range(states.shape[0]):
         if where[i]:
@@ -40,17 +40,17 @@ def reset(states: Records, config: Configs, starters: Any, where: Any, to_decisi
 
 @kernel
 def roll_off_round(states: Records, config: Configs, candidates: Any) -> None:
-    """Roll once for every candidate. In `candidates`, bits (N,), keep only the seats with the most dragons (R1)."""
+    """Roll for each seat in the sets `candidates`, bits (N,). Remove all seats but those with the most dragons (R1)."""
     for i in range(states.shape[0]):
         candidates[i] = engine.roll_off_round(states[i], candidates[i])
 
 
 @kernel
 def first_wrong(states: Records, config: Configs, actions: Any, shown: Any) -> Any:
-    """Return the index of the first game with an invalid record or an illegal action, or -1 if no game has one.
+    """Return the index of the first game with an invalid record or an illegal action, or -1 without such a game.
 
-    In a finished game every action is legal. For each checked game, write the index of its roll or keep
-    (`engine.shown`) to `shown`, uint16 (N,).
+    In a finished game every action is legal. Write the index of the dice (`engine.shown`) in each game, up to the
+    returned one, to `shown`, uint16 (N,).
     """
     rules = config[0]
     for i in range(states.shape[0]):
@@ -101,7 +101,7 @@ def roll(states: Records, config: Configs) -> None:
 
 @kernel
 def roll_given(states: Records, config: Configs, rolls: Any) -> None:
-    """In each game i that waits for a roll, set the dice to roll `rolls[i]`, and play to the next decision or roll."""
+    """Apply the roll with index `rolls[i]` in each game i in which a roll is due. Play to the next decision or roll."""
     for i in range(states.shape[0]):
         if states[i].phase == Phase.CHANCE:
             engine.rolled(states[i], config[0], rolls[i])
@@ -118,7 +118,7 @@ def legal_actions(states: Records, config: Configs, mask: Any) -> None:
 
 @kernel
 def observe(states: Records, config: Configs, observers: Any, observation: Any) -> None:
-    """Write the observations of the seats `observers`, int8 (N, D). If `observers` is empty, use the seats to act."""
+    """Write the observations, int8 (N, D), of the seats `observers`. If `observers` is empty, use the seats to act."""
     if config[0].encoding != ONE_HOT:
         observe_integers(states, config, observers, observation)
         return
@@ -132,7 +132,7 @@ def observe(states: Records, config: Configs, observers: Any, observation: Any) 
 def observe_integers(states: Records, config: Configs, observers: Any, observation: Any) -> None:
     """Write the observations in an encoding other than one-hot.
 
-    The loop is separate, because calls of the other encoders would slow down the loop of `observe` by a third.
+    This loop is not part of `observe`: calls of the other encoders there would slow down the one-hot loop by a third.
     """
     for i in range(states.shape[0]):
         s = states[i]
@@ -186,9 +186,9 @@ def step_autoreset(
     rules = config[0]
     one_hot = observation.size and rules.encoding == ONE_HOT
     reward[:] = 0
-    # A roll needs several table lookups, one after the other. So each iteration rolls for game i and then finishes game
-    # i - 1. While one of the two games waits for a lookup, the processor works on the other game. This order saves 2 of
-    # 60 ns per step.
+    # A roll needs several table lookups, and each lookup needs the result of the previous one. Each iteration rolls for
+    # game i, and then finishes the step of game i - 1. While one of the two games waits for a lookup, the processor
+    # works on the other game. This order saves 2 of 60 ns per step.
     rolled = engine.NOTHING_KEPT
     for i in range(games + 1):
         keep = rolled
@@ -250,8 +250,8 @@ def view_one(
 def view(s: Record, rules: Config, observer: Any, ended: Any, observation: Any, mask: Any) -> None:
     """Write the observation, int8 (D,), and the action mask, int8 (A,), of a seat. Skip an empty `observation`.
 
-    If another seat is to act, the mask is all zeros. If the game is over, or has ended for this seat (`ended`), the
-    mask is all ones.
+    If another seat is to act, the mask is all zeros. If the game is over, or `ended` says that it has ended for this
+    seat, the mask is all ones.
     """
     keep = engine.shown(s)
     if observation.size:

@@ -109,7 +109,7 @@ def faults(s: Record, rules: Config) -> Any:
     if phase == Phase.CHANCE or over:
         dice, fine = _unrolled_as_dragons(s, dice, over)
         failed |= np.int64(not fine) << FACES
-    ascent = ((dice >> BYTE) | HIGH) - (dice & FOUR)  # byte i lacks its high bit if die i + 1 < die i
+    ascent = ((dice >> BYTE) | HIGH) - (dice & FOUR)  # the high bit of byte i is 0 if die i + 1 < die i
     failed |= np.int64((dice | (dice + EACH * (MOST - np.uint64(DRAGON)))) & HIGH != 0) << FACES
     failed |= np.int64(ascent & HIGH & FOUR != HIGH & FOUR) << FACES
     failed |= np.int64((rolls_left < 0) | (rolls_left > REROLLS)) << ROLLS_LEFT
@@ -135,7 +135,7 @@ def faults(s: Record, rules: Config) -> Any:
     colors = np.int64(0)
     for seat in range(MAX_PLAYERS):
         colors |= np.int64(1) << (s.color[seat] & 31)
-        colors |= np.int64(s.color[seat] & -32)  # a number outside 0 to 31 sets a higher bit
+        colors |= np.int64(s.color[seat] & -32)  # a color outside 0 to 31 sets a bit above bit 4
     failed |= np.int64(colors != (1 << MAX_PLAYERS) - 1) << COLOR
     failed |= np.int64(s.used >> n != 0) << USED
     failed |= np.int64(s.perfection > 1) << PERFECTION
@@ -174,10 +174,10 @@ def approves(s: Record, rules: Config, roll: Roll, action: Any) -> Any:
         | (action > 63)
     ):
         return False
-    # Holds and moves use different bits, and the check above has compared the action with the phase. So the action is
-    # legal if its bit is in the union of the legal holds and moves. A branch on the phase would be mispredicted, and
-    # add 2 to 29 ns to a checked step. A multiplication by the phase does not help, because the compiler can turn it
-    # into a branch.
+    # The check above returns False for a move in phase KEEP and for a hold in phase MOVE. Holds and moves use different
+    # bits, so the action is legal if its bit is in the union of the legal holds and moves. A branch on the phase would
+    # be mispredicted, and add 2 to 29 ns to a checked step. The compiler can also turn a multiplication by the phase
+    # into such a branch.
     moves = engine.free_moves(engine.open_paths(s, rules, roll), roll)
     return (LEGAL_HOLDS[roll] | moves) >> np.uint64(action) & BIT != 0
 

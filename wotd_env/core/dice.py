@@ -30,7 +30,7 @@ _SYMBOLS = (*range(FACES), UNROLLED, UNROLLED)
 INDEX_PARTS = np.array([[comb(symbol + i, i + 1) for symbol in _SYMBOLS] for i in range(DICE)], np.uint16)
 """uint16 (5, 8): the index of a keep is the sum of INDEX_PARTS[i, face of die i] for i from 0 to 4.
 
-Column 7 is for unrolled dice. The state shows them as -1, which is the index of the last column.
+Columns 6 and 7 are both for unrolled dice: 6 is their symbol, and the -1 in the state is the index of the last column.
 """
 
 
@@ -68,7 +68,7 @@ for _element in range(5):
 
 
 def _holds() -> tuple[NDArray[np.uint16], NDArray[np.uint64]]:
-    """For all rolls, return the keep after each hold, uint16 (252, 32), and the legal holds as bits, uint64 (252,).
+    """Return the keep after each hold of each roll, uint16 (252, 32), and the legal holds as bits, uint64 (252,).
 
     If several holds keep the same faces, only the hold with the lowest number is legal.
     """

@@ -172,7 +172,7 @@ def legal_moves(s: Record, rules: Config, roll: Roll) -> tuple[Bits, Bits]:
 def open_paths(s: Record, rules: Config, roll: Roll) -> Bits:
     """Return the paths on which the dice can move the acting seat's piece, as bits.
 
-    The function evaluates the condition `destination != 0` for all paths at once.
+    These are the paths for which `destination` is not 0. The function computes all five paths at once.
     """
     counts = COUNT_WORDS[roll]
     pieces = word_at(s, PIECES_AT + PATHS * np.int64(s.player)) & FIVE
@@ -448,7 +448,7 @@ def rolled(s: Record, rules: Config, roll: Roll) -> None:
 
 @inlined
 def decide(s: Record, rules: Config, keep: Keep, action: Any) -> Keep:
-    """Take a legal action without rolling. Given the index of the dice before the action, return the index after it."""
+    """Take a legal action without rolling. Return the new index of the dice; `keep` is the index before the action."""
     if s.phase == Phase.KEEP:
         return hold(s, rules, keep, action)
     if s.phase == Phase.MOVE:
@@ -546,7 +546,7 @@ def swap(s: Record, rules: Config, k: Any) -> None:
 
 @kernel
 def advance_all(s: Record, rules: Config, jumps: Any) -> None:
-    """Advance each movable piece of the seat to act by one space; with `jumps`, blocked pieces jump (R7, R12)."""
+    """Advance each movable piece of the seat to act by one space. If `jumps` is true, blocked pieces jump (R7, R12)."""
     for path in range(PATHS):
         goal = destination(s, rules, path, np.int64(1))
         if jumps and not goal:

@@ -44,7 +44,7 @@ class IllegalActionError(ValueError):
 
 @dataclass(frozen=True)
 class GameSpec:
-    """Facts about a game that other libraries ask for."""
+    """Facts about a game that the interfaces of other libraries require."""
 
     players: int  #: number of seats
     min_reward: float  #: lowest reward of a seat
@@ -123,8 +123,8 @@ class Game:
 
         Args:
             state: number of new games, or a batch to restart in place.
-            seed: game i gets the random stream of seed + i. If a seed is given, the loser of the previous game in a
-                record does not start (R1). By default, new games use seed 0, and restarted games continue their
+            seed: game i gets the random stream of seed + i. If a seed is given, `start="loser"` has the effect of
+                `start="dragons"` (R1). By default, new games use seed 0, and restarted games continue their
                 streams.
             starting_player: one seat for all games, or a seat for each game (N,). By default the rules determine the
                 starting player (R1).
@@ -138,7 +138,7 @@ class Game:
             state = np.zeros(check_integer("batch_size", state, 0), STATE)
         work = self._writable(state)
         starters = self.starters(starting_player, len(work))
-        if fresh or seed is not None:  # these games have no previous loser
+        if fresh or seed is not None:  # ignore the previous game
             starters[starters == LOSER] = DRAGONS
         chosen = np.ones(len(work), np.bool_) if where is None else np.array(where)
         if chosen.dtype != np.bool_ or chosen.shape != work.shape:
@@ -163,14 +163,14 @@ class Game:
         return self.reset(batch_size, seed, starting_player=starting_player, roll=roll)
 
     def roll_off(self, seed: int) -> NDArray[np.int8]:
-        """Return the roll-off that chose the starting player of the game `reset(1, seed=seed)` (R1).
+        """Return the roll-off that chose the starting player of the game that `reset(1, seed=seed)` starts (R1).
 
         Returns:
             Faces, int8 (rounds, n, 5): the dice of each seat in each round, ascending, or -1 if the seat does not roll.
-            The seats with the most dragons roll again, until one seat is left. If the rules give the starting player,
-            the array has no rounds.
+            The seats with the most dragons roll again, until one seat is left. If `rules.start` is a seat, there is no
+            roll-off, and the array has no rounds.
         """
-        state = self.reset(1, seed=seed, starting_player=0, roll=False)  # no roll-off has used its stream
+        state = self.reset(1, seed=seed, starting_player=0, roll=False)  # the game before its roll-off
         rolling = np.array([(1 << self.rules.players) - 1])
         rounds = np.empty((0, self.rules.players, DICE), np.int8)
         while not isinstance(self.rules.start, int):
@@ -338,7 +338,7 @@ class Game:
     def _act(
         self, kernel: Callable[..., int], state: States, actions: ArrayLike, validate: bool, *arguments: Any
     ) -> None:
-        """Call a kernel that applies actions to the batch in place; raise errors before any change."""
+        """Call a kernel that applies `actions` to the batch `state`. Raise any error before a game changes."""
         work = self._writable(state)
         chosen = self.as_actions(work, actions)
         if len(parallel.slices(len(work), self.num_threads)) == 1:
@@ -386,8 +386,8 @@ class Game:
         """Call `kernel(states, config, *arguments)` for the whole batch or, with threads, for one part in each thread.
 
         The kernel receives `states`, STATE (M,), and `config`, which is `self.config`. It can pass `states[i]` and
-        `config[0]` to the functions of `wotd_env.core.engine`. Arrays among the arguments, also in a NamedTuple, must
-        have a row for every game; they are sliced like the batch. A callable argument, such as
+        `config[0]` to the functions of `wotd_env.core.engine`. An argument that is an array or a NamedTuple of arrays
+        must have a row for every game, and is sliced like the batch. A callable argument, such as
         `wotd_env.core.state.scratch`, is called in each thread, and the kernel receives the result of this call.
 
         The kernel may change the records. It need not be compiled by `wotd_env.core.compilation.kernel`. The records
@@ -417,7 +417,7 @@ class Game:
         return rows
 
     def _writable(self, state: States) -> States:
-        """Return a contiguous batch that kernels may change: `state`, or a copy that the caller must write back."""
+        """Return `state` if kernels can change it, otherwise a contiguous copy. The caller must write a copy back."""
         work = checks.contiguous(state)
         if work is not state and not state.flags.writeable:
             raise ValueError("state is read-only; work on state.copy()")
@@ -484,7 +484,7 @@ def final_rewards(game: Game, state: States) -> NDArray[np.float64]:
 
 
 def _output(name: str, out: Any, shape: tuple[int, ...], dtype: Any, optional: bool = False) -> Any:
-    """Check and return the array `out`. If `out` is None, return a new array or, with `optional`, an empty array."""
+    """Check `out` and return it. If `out` is None, return a new array, which is empty if `optional` is true."""
     if out is None:
         return np.empty((0,) * len(shape) if optional else shape, dtype)
     if isinstance(out, np.ndarray) and out.dtype == dtype and out.shape == shape and out.flags.carray:

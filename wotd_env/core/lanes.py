@@ -6,7 +6,7 @@ record as lanes of one 64-bit word, and write 16 or 32 numbers of an observation
 checked step of a two-player game takes about 1.4 times as long.
 
     word & FIVE                          the five lowest bytes: the pieces of a seat, the dice, or the colors
-    (word + EACH * (MOST - m)) & HIGH    the high bit of each byte of `word` that is above m (all bytes below 128)
+    (word + EACH * (MOST - m)) & HIGH    the high bit of each byte of `word` that is above m (if all are below 128)
 """
 
 from __future__ import annotations
@@ -39,12 +39,12 @@ trailing_zeros: Any = numbers.trailing_zeros  # the index of the lowest set bit 
 
 
 def _emitted(function: Callable[..., Any]) -> Any:
-    """Turn `function`, which emits code, into an operation. Kernels call it without the argument `typing`."""
+    """Turn `function`, which emits code, into an operation. Kernels call an operation without the argument `typing`."""
     return intrinsic(function)
 
 
 def _at(builder: Any, record: Any, offset: Any, kind: Any) -> Any:
-    """Emit a pointer to a value of type `kind` at byte `offset` of a record."""
+    """Emit code that computes a pointer to a value of type `kind` at byte `offset` of a record."""
     first = builder.gep(builder.bitcast(record, _I8.as_pointer()), [offset])
     return builder.bitcast(first, kind.as_pointer())
 
@@ -79,7 +79,7 @@ def copy_game(typing: Any, target: Any, source: Any) -> Any:
     """Copy the record `source`, one game, to the record `target`.
 
     The assignment `states[i] = source` has the same effect. However, a kernel with this assignment needs the array
-    `states` as an argument, and then counts references to the array.
+    `states` as an argument, and then takes time to count the references to the array.
     """
 
     def emit(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
@@ -93,7 +93,7 @@ def copy_game(typing: Any, target: Any, source: Any) -> Any:
 
 @_emitted
 def above(typing: Any, record: Any, limits: Any, offset: Any) -> Any:
-    """Return whether any of a record's 64 bytes is above its limit. The 64 limits begin at `offset` in `limits`."""
+    """Return whether any of a record's 64 bytes is above its limit. The limits begin at byte `offset` of `limits`."""
 
     def emit(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
         record, limits, offset = arguments
@@ -167,7 +167,7 @@ def put_pieces(typing: Any, row: Any, at: Any, pieces: Any) -> Any:
 
 
 def _store(context: Any, builder: Any, row: Any, arguments: Any, lanes: Any, signed: bool) -> None:
-    """Emit code that writes a vector of integers to `arguments[0][arguments[1]:]` as numbers of the row's dtype."""
+    """Emit code that writes the integers `lanes`, in the dtype of `row`, to `arguments[0][arguments[1]:]`."""
     data = context.make_array(row)(context, builder, arguments[0]).data
     entry = context.get_data_type(row.dtype)
     vector = ir.VectorType(entry, lanes.type.count)

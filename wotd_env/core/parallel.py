@@ -48,9 +48,9 @@ def call(
 ) -> list[Any]:
     """Call `kernel(states, config, *arguments)` for each slice of the batch, in threads if there are several slices.
 
-    `states` is STATE (N,) in one block of memory. Arrays among the arguments, also in NamedTuples, must have a row for
-    each game, and are sliced like the batch. A callable argument is called in each thread; the kernel receives its
-    result, such as the scratch memory of the thread. Return a list with the result of each call of the kernel.
+    `states` is STATE (N,) in one block of memory. An argument that is an array or a NamedTuple of arrays must have a
+    row for each game, and is sliced like the batch. A callable argument is called in each thread; the kernel receives
+    its result, such as the scratch memory of the thread. Return a list with the result of each call of the kernel.
     """
     parts = slices(len(states), threads)
     if len(parts) == 1:
@@ -64,7 +64,7 @@ def call(
         # Waking an idle core takes up to 0.2 ms, so the calling thread also takes a slice.
         first = _call(kernel, states[parts[0]], config, sliced[0])
         return [first, *(each.result() for each in calls)]
-    except BaseException:  # after a failed call or Ctrl-C, wait: no game may change once the error is raised
+    except BaseException:  # a failed call or Ctrl-C: wait for the other calls, so that no game changes later
         wait([each for each in calls if not each.cancel()])
         raise
 
@@ -86,5 +86,5 @@ def _slice(argument: Any, part: slice) -> Any:
 
 @functools.lru_cache(maxsize=8)
 def _pool(workers: int, process: int) -> ThreadPoolExecutor:
-    """Return the thread pool of a process. A forked process has another ID, so it makes a new pool."""
+    """Return a pool of `workers` threads. A forked process has another ID, `process`, so it gets a new pool."""
     return ThreadPoolExecutor(workers, "wotd_env", initializer=setattr, initargs=(_THREAD, "is_worker", True))

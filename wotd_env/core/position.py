@@ -26,7 +26,7 @@ _FIELDS = ("board", "colors", "turn", "seat", "phase", "re-rolls", "dice")
 def position(rules: Rules, state: States, stream: bool = False) -> str:
     """Return one line of text for a game in any phase, STATE (1,). Raise ValueError for an invalid record.
 
-    With `stream` the line includes the random stream, which determines the future dice.
+    If `stream` is true, the line includes the random stream, which determines the future dice.
     """
     check_states(rules, state)
     check_one(state)
@@ -97,7 +97,7 @@ def letters(faces: Any) -> str:
 
 
 def read_dice(what: str, text: str, more: str = "") -> list[int]:
-    """Return the faces for five letters, in ascending order. The letter `more` stands for -1, which comes last."""
+    """Return the faces for five letters, in ascending order. The letter `more` is an unrolled die: -1, at the end."""
     if len(text) != DICE or not set(text) <= set(FACES + more):
         symbols = ", ".join(FACES + more)
         raise wrong(what, f"{DICE} letters out of {symbols}", text)

@@ -52,7 +52,7 @@ class Phase(IntEnum):
 
 @dataclass(frozen=True)
 class Rules:
-    """The rules of one game. An invalid field raises `ValueError` with its name.
+    """The rules of one game. An invalid field raises a `ValueError` that names the field.
 
     Attributes:
         players: number of seats, 2 to 5.
@@ -110,7 +110,7 @@ class Rules:
 
 
 def rules_for(made: type, given: Mapping[str, Any], rules: Rules | None = None) -> Rules:
-    """Return `rules` or, if it is None, the rules with the fields `given`. Errors name `made`, the class to create.
+    """Return `rules` or, if it is None, the rules with the fields `given`. Errors name the class to create, `made`.
 
     Raises:
         TypeError: for an unknown field, for fields in addition to `rules`, or if `rules` is not a Rules. The error

@@ -111,8 +111,8 @@ class raw_env(OneGame, AECEnv[str, Any, int]):  # type: ignore[misc]  # PettingZ
         Raises:
             ValueError: for an invalid seed or option; the running game continues.
         """
-        # `_next_game` expects the seat of one learner, but all seats learn here. The seat matters only after a loss by
-        # an illegal action (R1).
+        # All seats learn here, but `_next_game` expects the seat of one learner. This seat matters only after a loss by
+        # an illegal action, and then it must be the seat that lost (R1).
         seat = self._loser or 0
         self._state, _ = self._next_game(seed, options, seat, seat, self._loser is not None)
         self._loser = None

@@ -36,8 +36,8 @@ class Format:
     def flat_space(self) -> Box:
         """Return a new space of observations without masks: arrays (D,) of type `observation_dtype`."""
         layout = parts(self._game.rules, self._game.encoding).values()
-        # Some numbers of the encoding "tokens" are always 0. Their range is 0 to 1, because Gymnasium warns about
-        # empty ranges.
+        # In the encoding "tokens" some numbers are always 0. Gymnasium warns about empty ranges, so these numbers get
+        # the range 0 to 1.
         high = np.maximum(np.concatenate([part.highest for part in layout]), 1).astype(self.dtype)
         return Box(np.zeros_like(high), high, dtype=high.dtype.type)
 
@@ -84,7 +84,7 @@ class OneGame:
         return self._started("record").copy()
 
     def _started(self, what: str) -> States:
-        """Return the game, STATE (1,). Before the first reset raise ResetNeeded; the error contains `what`."""
+        """Return the game, STATE (1,). Before the first reset raise ResetNeeded with `what` in the message."""
         if self._state is None:
             raise ResetNeeded(f"no game has started: call reset() before {what}")
         return self._state

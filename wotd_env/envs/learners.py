@@ -1,7 +1,7 @@
 """The compiled part of the vector environment: one learner in each game, policies in the other seats.
 
-A step of the environment calls `advance` until no game is waiting. Between two calls, policies outside of compiled code
-act in the waiting games.
+A step of the environment calls `advance` until in every game the learner is to decide or the game has ended. Between
+two calls, policies outside of compiled code act in the other games.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ class Settings(NamedTuple):
 class Step(NamedTuple):
     """The arrays of a step. With `same_step`, the `final_` arrays have the last observation and mask of ended games."""
 
-    acting: bool  # whether `advance` takes the actions before it plays the waiting games
+    acting: bool  # whether `advance` takes `actions` before it plays the other seats
     actions: NDArray[np.int64]  # (N,)
     illegal: NDArray[np.bool_]  # (N,): whether the mask forbids the action
     observation: NDArray[np.int8]  # (N, D)
@@ -47,7 +47,7 @@ class Step(NamedTuple):
 
 @kernel
 def find_illegal(states: Records, learners: Any, mask: Any, actions: Any, illegal: Any) -> Any:
-    """Write to `illegal`, bool (N,), whether the mask forbids each action. Return whether any action is forbidden.
+    """Write to `illegal`, bool (N,), for each action whether the mask forbids it. Return whether it forbids any action.
 
     Every action is accepted in a game that is over or has ended for its learner.
     """
@@ -66,8 +66,9 @@ def advance(
 ) -> None:
     """Take the learners' actions and play the waiting games.
 
-    A game is waiting until its learner is to decide or the game has ended. When a game stops waiting, write its results
-    to the argument `step`. A game in which a policy outside of compiled code is to decide keeps waiting after the call.
+    A game is *waiting* while other seats are to decide. It stops waiting when its learner is to decide or the game has
+    ended; its results are then written to the argument `step`. If a policy outside of compiled code is to decide, the
+    game is still waiting after the call.
     """
     rules = config[0]
     rewards = np.empty(MAX_PLAYERS)
@@ -87,7 +88,7 @@ def advance(
         while learner.waiting and play_scripts(s, rules, learner.seat, settings.scripts, scratch[0]):
             learner.waiting = False
             if learner.steps == 0:
-                break  # a game that is over before the learner's first decision ends in the next step
+                break  # if a game is over before the learner's first decision, the next step returns the result
             if learner.lost:
                 step.reward[i] = engine.loss(rules)
                 step.terminated[i] = True

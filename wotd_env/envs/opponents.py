@@ -41,8 +41,8 @@ class Opponents:
 
     Attributes:
         policies: the policies of the relative seats 1 to n - 1.
-        scripts: the scripts of the policies as one integer with SCRIPT_BITS bits for each relative seat. A step of a
-            single environment takes 20 us; passing a tuple or a record to the kernel would add 2 us.
+        scripts: the scripts of the policies as one integer, with SCRIPT_BITS bits for each relative seat. A tuple or a
+            record would add 2 us to each call of the kernel; a step of a single environment takes only 20 us.
         outside: whether at least one policy is not a script.
     """
 
@@ -79,7 +79,7 @@ class Opponents:
         """Take one action in each game with an index in `waiting`. These games wait for policies outside compiled code.
 
         Raises:
-            ValueError: if a policy plays an illegal action. Games in which other policies were to act may have changed.
+            ValueError: if a policy plays an illegal action. Other policies may already have acted in their games.
         """
         rows = state.view(ROW)
         relative = (state["player"].take(waiting) - learners.take(waiting)) % self.game.rules.players
@@ -97,7 +97,7 @@ class Opponents:
 
 @kernel
 def play_in_one(states: Records, config: Configs, learner: Any, scripts: Any, scratch: Records) -> Any:
-    """Return the result of `play_scripts` for one game, STATE (1,)."""
+    """Call `play_scripts` for one game, STATE (1,), and return its result."""
     return play_scripts(states[0], config[0], learner, scripts, scratch[0])
 
 
@@ -113,8 +113,8 @@ def play_scripts(s: Record, rules: Config, learner: Any, scripts: Any, after: Re
         script = scripts >> SCRIPT_BITS * relative & (1 << SCRIPT_BITS) - 1
         if script == Script.OUTSIDE:
             return False
-        # No two decisions get the same bits, because a roll advances the stream and each phase occurs at most once
-        # between two rolls. `starts.restart` draws a seat in the same way, but with phase 0, which has no decisions.
+        # Two decisions never get the same bits: every roll advances the stream, and between two rolls each phase occurs
+        # at most once. The formula of `starts.restart` corresponds to phase 0, in which no seat decides.
         bits = mix(~s.rng ^ np.uint64(s.phase))
         engine.step(s, rules, choose(script, s, rules, after, bits))
     return True

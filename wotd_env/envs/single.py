@@ -164,7 +164,7 @@ class WayOfTheDragonEnv(OneGame, gymnasium.Env[Any, Any]):
     def _let_others_play(self, state: States) -> None:
         try:
             self.opponents.play(state, self._seat, self.np_random)
-        except BaseException:  # an error or Ctrl-C has left the turns of the opponents incomplete
+        except BaseException:  # after an error or Ctrl-C the opponents' turns are incomplete: end the game
             self._ended = True
             raise
 

@@ -28,7 +28,7 @@ LEARNER = np.dtype(
         ("seat", "i1"),
         ("steps", "i4"),  # number of the learner's actions in this game
         ("waiting", "?"),  # within a step: other seats must play before the learner decides
-        ("ended", "?"),  # the game has ended for the learner, so the next step starts another game
+        ("ended", "?"),  # the game has ended for the learner; the next step starts another game
         ("lost", "?"),  # the learner lost the game by an illegal action
     ]
 )

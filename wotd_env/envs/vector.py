@@ -1,7 +1,7 @@
 """The native Gymnasium vector environment: many games with one learner each, and policies in the other seats.
 
-A step calls the kernel `advance` until no game is waiting. Between two calls, policies outside of compiled code act in
-the waiting games.
+A step calls the kernel `advance` until in every game the learner is to decide or the game has ended. Between two calls,
+policies outside of compiled code act in the other games.
 """
 
 from __future__ import annotations
@@ -259,7 +259,7 @@ class WayOfTheDragonVectorEnv(VectorEnv[Any, ArrayLike, NDArray[Any]]):
                 return
             try:
                 self.opponents.decide(self._state, self._learners["seat"], waiting, self.np_random)
-            except BaseException:  # an error or Ctrl-C has left the turns of opponents incomplete
+            except BaseException:  # after an error or Ctrl-C some turns are incomplete: require a reset
                 self._started = False
                 raise
             step = step._replace(acting=False)
@@ -273,7 +273,10 @@ class WayOfTheDragonVectorEnv(VectorEnv[Any, ArrayLike, NDArray[Any]]):
         return self._format.show(step.observation, step.mask), info
 
     def _mask_info(self, mask: NDArray[np.int8], where: NDArray[np.bool_]) -> dict[str, Any]:
-        """Return infos with masks, int8 (N, A). `where`, bool (N,), marks their games. Empty with `mask_in="obs"`."""
+        """Return infos with `mask`, int8 (N, A), or without entries if `mask_in` is `"obs"`.
+
+        `where`, bool (N,), is True for the games whose masks the infos contain.
+        """
         info: dict[str, Any] = self._format.info(mask)
         return info | {f"_{name}": where for name in info}
 

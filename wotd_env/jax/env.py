@@ -25,7 +25,7 @@ with np.errstate(divide="ignore"):
 """float32 (462, 252): the log-probability of each roll after each keep."""
 
 INTEGERS = ("dead", "turn", "phase", "rolls_left", "used")
-"""Integer fields with equal values in STATE records and in a `State`. In a `State` an underscore precedes the name."""
+"""Integer fields with the same values in a STATE record and in a `State`. In a `State` their names start with `_`."""
 
 
 class WayOfTheDragon:
@@ -157,7 +157,7 @@ class WayOfTheDragon:
         return records
 
     def _after(self, state: State, action: Array, new: State, moves: Moves) -> State:
-        """Return the state after an action: `new`, or the old position if `state` is over or `action` is illegal."""
+        """Complete `new`, the state after `action`. After the end or an illegal action, keep the old position."""
         over = state.terminated | state.truncated
         illegal = ~over & ~play.is_legal(self.rules, state._legal, action)
         refused = over | illegal
@@ -174,7 +174,7 @@ class WayOfTheDragon:
         return self._complete(new, moves)
 
     def _complete(self, state: State, moves: Moves | None = None) -> State:
-        """Return the state with its observation and its legal actions. If its `moves` are not given, compute them."""
+        """Return the state with its observation and its legal actions. Without `moves`, compute its moves."""
         legal = play.legal_actions(self.rules, state, moves or play.moves_of(self.rules, state))
         return state.replace(
             _legal=legal,

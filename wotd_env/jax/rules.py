@@ -100,7 +100,7 @@ def occupied(rules: Rules, s: State) -> Array:
 
 
 def destinations(rules: Rules, s: State, counts: Array | int) -> Array:
-    """Return for each piece of the seat to act its destination with `counts` dice, or 0 if it cannot move (R3, R4)."""
+    """Return the destination of each piece of the seat to act with `counts` dice, or 0 if it cannot move (R3, R4)."""
     mine = s._pieces[0]
     goals = mine + counts
     free = (occupied(rules, s) >> goals & 1) == 0
@@ -108,14 +108,14 @@ def destinations(rules: Rules, s: State, counts: Array | int) -> Array:
 
 
 def jump_destinations(rules: Rules, s: State, counts: Array) -> Array:
-    """Return for each piece of the seat to act its destination by a jump, or 0 if it cannot jump (R12, anxiety).
+    """Return the destination of a jump for each piece of the seat to act, or 0 if it cannot jump (R12, anxiety).
 
-    A jump goes from an occupied destination on to the next empty space.
+    If the destination of a piece is occupied, the jump continues to the next empty space.
     """
     mine = s._pieces[0]
     goals = mine + counts
     blocked = occupied(rules, s) >> goals
-    run = jax.lax.population_count(blocked & ~(blocked + 1))  # occupied spaces in a row from the goal on
+    run = jax.lax.population_count(blocked & ~(blocked + 1))  # consecutive occupied spaces, the goal included
     goals = goals + run
     legal = (run > 0) & (counts > 0) & (mine <= rules.spaces) & (goals <= rules.spaces + NUMBERED)
     return jnp.where(legal, goals, 0)
@@ -146,13 +146,13 @@ def moves_of(rules: Rules, s: State) -> Moves:
 
 
 def bits(first: int, legal: Array) -> Array:
-    """Return `legal` as bits, uint32; the lowest bit is MOVE_ON. Entry i of `legal` belongs to action `first + i`."""
+    """Return `legal` as bits, uint32. Entry i of `legal` is for action `first + i`; bit 0 is for action MOVE_ON."""
     places = np.arange(first, first + legal.size, dtype=np.uint32) - np.uint32(Action.MOVE_ON)
     return (legal.astype(jnp.uint32).reshape(-1) << places).sum(dtype=jnp.uint32)
 
 
 def legal_swaps(rules: Rules, s: State, elements: Array, dragons: Array) -> Array:
-    """Return for each path as bits, uint32 (5,), which pairs of seats can swap pieces (R6, R14)."""
+    """Return the pairs of seats that can swap pieces: the bits of one integer for each path, uint32 (5,) (R6, R14)."""
     on_board = s._pieces > 0
     if rules.immunity:
         on_board = on_board & (colors(rules, s)[:, None] != ALL_PATHS)
@@ -164,7 +164,7 @@ def legal_swaps(rules: Rules, s: State, elements: Array, dragons: Array) -> Arra
 
 
 def legal_actions(rules: Rules, s: State, moves: Moves) -> Array:
-    """Return the legal actions as bits of words, uint32 (W,). No bits are set before a roll, all bits after the end."""
+    """Return the legal actions as bits, uint32 (W,). No bit is set if a roll is due; all are set after the end."""
     none = jnp.zeros((), jnp.uint32)
     choose = s._phase == Phase.MOVE
     extra = bits(
@@ -247,7 +247,7 @@ def observe(rules: Rules, s: State, seat: Array | int | None = None) -> Array:
 
 
 def new_game(rules: Rules, key: Array) -> State:
-    """Return a game at its first decision; its observation and mask are empty (R1, R2, R15)."""
+    """Return a game at its first decision; the caller fills its observation and mask (R1, R2, R15)."""
     starter_bits, color_bits, dice_bits = jax.random.bits(key, (3,))
     n = rules.players
     fixed_colors = (config(rules, True)["colors"][0] == COLORS).all(1).argmax()
@@ -280,7 +280,7 @@ def new_game(rules: Rules, key: Array) -> State:
 
 
 def dead_pieces(rules: Rules, key: Array) -> Array:
-    """Draw the dead pieces as bits of each path, int32 (5,). Repeat the draw if five pieces are in a row (R15)."""
+    """Draw the dead pieces as bits, int32 (5,). Repeat the draw if a path has five dead pieces in a row (R15)."""
     if rules.dead_pieces == 0:
         return jnp.zeros(PATHS, jnp.int32)
     room = PATHS * rules.spaces
@@ -302,7 +302,7 @@ def dead_pieces(rules: Rules, key: Array) -> Array:
 
 
 def thrown(keep: Array, bits: Array) -> Array:
-    """Return the roll after the unrolled dice of `keep` are rolled. `bits` is a random uint32.
+    """Roll the unrolled dice of `keep` and return the new roll. `bits` is a random uint32.
 
     6 ** 5 does not divide 2 ** 32, so the probabilities of the rolls have a relative error, which is below 2e-6.
     """
@@ -346,7 +346,7 @@ def move(rules: Rules, s: State, moves: Moves, action: Array, where: Array) -> t
     wood = action == Action.WOOD_ON + ALL_PATHS
     jump = action == Action.JUMP_ON + ALL_PATHS
     moved_by = jnp.where(plain | jump, elements, 0) + jnp.where(wood, elements + dragons, 0)
-    advance = destinations(rules, s, elements)  # an equilibrium shows one die of each element
+    advance = destinations(rules, s, elements)  # also for an equilibrium, which shows one die of each element
     goals = jnp.where(plain | wood, mine + moved_by, mine)
     goals = jnp.where((action == Action.EQUILIBRIUM) & (advance > 0), advance, goals)
     used = jnp.zeros((), bool)
@@ -404,7 +404,10 @@ def end_turn(rules: Rules, s: State, ended: Array, again: Array) -> State:
 
 
 def finish(rules: Rules, s: State, moves: Moves, action: Array, where: Array, extra: Array) -> State:
-    """Take an action of phase MOVE if `where` is true, of phase EXTRA if `extra` is true. End the turn (R8, R12)."""
+    """Take an action of phase MOVE if `where` is true, or of phase EXTRA if `extra` is true.
+
+    If the turn is over after this action, end the turn (R8, R12).
+    """
     s = use_power(s, extra & (action == Action.REBIRTH_TURN))
     s, ended = move(rules, s, moves, action, where)
     return end_turn(rules, s, ended | extra, extra & (action != Action.END_TURN))

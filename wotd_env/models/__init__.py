@@ -1,8 +1,8 @@
 """Find the bundled trained networks. Each pair of a policy and rules has one file, such as `td-3-any.npz`.
 
 A file name consists of the policy, the number of players and the powers. If the board does not have the default number
-of plain spaces, its number follows, as in `td-2-none-3`. All other rules have their default values, see `rules_of`.
-Training and strength are documented in docs/results/models.md, which `tools.models` writes.
+of plain spaces, that number follows in the name, as in `td-2-none-3`. All other rules have their default values, see
+`rules_of`. Training and strength are documented in docs/results/models.md, which `tools.models` writes.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ def find(policy: str, rules: Rules) -> Path:
     return _find(FOLDER, policy, rules)
 
 
-@functools.lru_cache(maxsize=256)  # bounded, because users choose the rules of a game
+@functools.lru_cache(maxsize=256)  # bounded, because users can pass any rules
 def _find(folder: Path, policy: str, rules: Rules) -> Path:
     name = name_of(policy, rules)
     available = {file.stem: file for file in sorted(folder.glob(f"{policy}-*")) if file.suffix != ".json"}

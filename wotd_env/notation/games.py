@@ -97,7 +97,7 @@ def record_game(
     state: States | None = None,
     players: Sequence[str] = (),
 ) -> RecordedGame:
-    """Replay a game from its seed, or from its first position, which contains the stream. Return the recorded game.
+    """Return the recorded game after a replay from the seed, or from the first position and its random stream.
 
     Args:
         rules: the rules.
@@ -156,7 +156,7 @@ def write_game(file: str | Path, game: RecordedGame) -> None:
 
 
 def same_but_stream(one: States, other: States) -> NDArray[np.bool_]:
-    """Return an array, bool (N,): whether `one[i]` and `other[i]` are equal except for the random stream."""
+    """Return whether each game of `one` equals the same game of `other` except for the random stream, bool (N,)."""
     other = other.copy()
     other["rng"] = one["rng"]
     equal: NDArray[np.bool_] = one.view(ROW) == other.view(ROW)
@@ -287,7 +287,7 @@ def _replay(tags: dict[str, tuple[int, str]], words: Iterator[tuple[int, str]]) 
 
 
 def _from_seed(game: Game, state: States, text: str, has_stream: bool) -> tuple[int, States, bool]:
-    """Return the seed in `text`, the first position with its random stream, and True: the stream is known from here."""
+    """Return the seed in `text`, the first position with the seed's stream, and True (rolls follow from a stream)."""
     if not (text.isascii() and text.isdecimal() and len(text) <= len(str(2**64))):
         raise wrong("Seed", "a number from 0 to 2**64 - 1", text)
     seed = check_integer("Seed", int(text), 0, 2**64 - 1)

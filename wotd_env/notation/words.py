@@ -41,7 +41,7 @@ def action_text(game: Game, state: States, action: int) -> str:
 
 
 def legal_words(game: Game, state: States) -> dict[str, int]:
-    """Return a dict from the word of each legal action to its number, ascending by number. `state` is STATE (1,).
+    """Return a dict from the word of each legal action to the number of the action, ascending. `state` is STATE (1,).
 
     The result is empty if the game is over or a roll is due.
 
@@ -98,7 +98,7 @@ def word(rules: Rules, before: np.void, after: np.void, action: int) -> str:
 
 
 def _hold_words(record: np.void) -> list[str]:
-    """Return the word of every hold, at the index of its action. If no re-roll is left, holds use the tiger (R12)."""
+    """Return the words of the holds; entry a belongs to action a. If no re-roll is left, holds use the tiger (R12)."""
     return _holds(record["dice"].tobytes(), "" if record["rolls_left"] else f"+{ELEMENTS[Power.TIGER]}")
 
 

@@ -57,7 +57,7 @@ MOST_BYTES = 256_000_000
 
 
 class Features(NamedTuple):
-    """Numbers of features under given rules, and the index at which each kind starts. Pairs of pieces start at 0."""
+    """Numbers of features under given rules, and the first index of each kind. The pairs of pieces start at index 0."""
 
     total: int  # R, the number of all features
     active: int  # K, the number of features of a position
@@ -257,7 +257,7 @@ def write_values(states: Records, config: Configs, features: Features, network: 
 
 @inlined
 def _write_value(s: Record, network: Network, x: Any, y: Any, j: Any, values: Any) -> None:
-    """Write the values of a position to `values`, (n,). `x[j]` and `y[j]` are the outputs of the two layers."""
+    """Write a position's values to `values`, (n,). For it the two layers have the outputs `x[j]` and `y[j]`."""
     n = values.shape[0]
     width = network.rows.shape[1]
     largest = np.float32(-np.inf)

@@ -54,7 +54,10 @@ def plan(game: Game, state: States, value: Value) -> tuple[NDArray[np.float32], 
 def _plan_part(
     game: Game, value: Value, states: Records, config: Configs, action_values: Any, values: Any
 ) -> None:
-    """Plan a part of a batch. The states of a group (see `slots.Group`) are planned side by side in SIMD lanes."""
+    """Plan one thread's part of the batch.
+
+    The states of a group (see `slots.Group`) are planned side by side in SIMD lanes.
+    """
     for group in slots.group_states(states, config):
         games, batch = group.games, states[group.games]
         if group.rolls == slots.ENDED:

@@ -64,7 +64,7 @@ def play_turns(game: Game, state: States, value: Value, at_random: NDArray[np.bo
 def _play_part(
     game: Game, value: Value, states: Records, config: Configs, at_random: Any, turns: Turns
 ) -> None:
-    """Play one turn in every game of a part of a batch."""
+    """Play one turn in every game of one thread's part of the batch."""
     # With two players, the values of one seat suffice, because the values of both seats sum to 0.
     seats = game.rules.players if game.rules.players > 2 else 1
     for group in slots.group_states(states, config):

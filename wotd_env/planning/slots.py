@@ -7,7 +7,7 @@ the 252 rolls lead to few afterstates, about 33 in the basic two-player game. Th
 
     group_states   group states by the number of rolls left
     plan_turns     write the afterstates of all slots and value them in one call
-    expect_rolls   compute the values of all rolls and keeps, for the next roll and all re-rolls after it
+    expect_rolls   compute the values of all rolls and keeps, for the next roll and for all later re-rolls
 
 The engine decides which actions are legal and what they do. If the code here assumes a rule, a comment names the
 ruling.
@@ -40,7 +40,7 @@ Value = Callable[[Game, NDArray[np.void]], NDArray[np.floating[Any]]]
 The planner ignores the values of ended games."""
 
 CHUNK = 128  # number of states whose afterstates are valued in one call of the value function
-MOST_ENDS = 3  # largest number of afterstates of an action: no extra turn, perfection (R8) and rebirth (R12)
+MOST_ENDS = 3  # most afterstates of an action: without an extra turn, by perfection (R8), by rebirth (R12)
 PASSING = (Action.PASS, Action.NO_MOVE_BY_FEAR)
 """The actions of the first slots. These actions move no piece (R5, R12), so they earn no extra turn (R8)."""
 
@@ -50,7 +50,7 @@ class Slots(NamedTuple):
 
     action: NDArray[np.int64]  # (K,): the action of the slot
     roll: NDArray[np.int64]  # (K,): the representative roll of the slot: a roll that offers it
-    offered: NDArray[np.int64]  # slots that each roll offers: power-free moves, then power moves and swaps
+    offered: NDArray[np.int64]  # slots of roll 0, roll 1, ...; for each roll first its power-free moves
     start: NDArray[np.int64]  # (253,): the slots of roll r are offered[start[r]:start[r + 1]]
     other: NDArray[np.int64]  # (252,): the power-free moves of roll r are offered[start[r]:other[r]]
 
@@ -254,7 +254,7 @@ def write_actions(states: Records, config: Configs, scratch: Records, out: _Afte
 
 @kernel
 def _append_ends(s: Record, rules: Config, source: Any, out: _Afterstates, count: Any) -> Any:
-    """Append `s` to `out` or, in phase EXTRA, append the afterstate of each possible choice. Return the new count.
+    """Append `s` to `out` or, in phase EXTRA, append the afterstate of each legal action. Return the new count.
 
     `source` is a pair: the index of the state and the index of the choice that lead to `s`.
     """
@@ -274,7 +274,7 @@ def _append_ends(s: Record, rules: Config, source: Any, out: _Afterstates, count
 
 @kernel
 def _find_best(states: Records, config: Configs, written: _Afterstates, ends: Ends) -> Any:
-    """Fill `choice_values` and `best`, and replace the values of ended games with the rewards.
+    """Fill `ends.choice_values` and `ends.best`, and replace the values of ended games with the rewards.
 
     Return the index of the first afterstate with a non-finite value, or -1.
     """
@@ -291,8 +291,8 @@ def _find_best(states: Records, config: Configs, written: _Afterstates, ends: En
     return -1
 
 
-# The rows of one seat are, in this order: the rows of the module `turn`, the values of stopping with each roll, and
-# the values of the slots.
+# Each seat has these rows in `TurnPlan.rows`, in this order: the rows of the module `turn`, the values of stopping with
+# each roll, and the values of the slots.
 _SLOTS = STOPS + NUM_ROLLS
 _PASS, _FEAR = range(_SLOTS, _SLOTS + len(PASSING))
 
@@ -336,8 +336,8 @@ def stride_of(slots: Slots) -> Any:
 def expect_rolls(plan: TurnPlan, states: Records, first: Any) -> None:
     """Compute the values of all rolls and keeps for LANES states, starting with state `first`.
 
-    Afterwards `plan.rows` has the values for the next roll. `plan.expected[k]` has the values of the keeps before a
-    re-roll that leaves k more re-rolls.
+    Afterwards `plan.rows` has the values for the next roll. `plan.expected[k]` has the values of the keeps for a roll
+    after which k re-rolls are left.
     """
     rows, stride = plan.rows, stride_of(plan.slots)
     if plan.tiger:
@@ -345,7 +345,7 @@ def expect_rolls(plan: TurnPlan, states: Records, first: Any) -> None:
         _stop_rolling(rows, stride)
     _fill_stops(plan.slots, plan.ends, rows, states, first)
     for level in range(plan.rolls):
-        if level or not plan.tiger:  # the values after the roll of the tiger (R12) are set above
+        if level or not plan.tiger:  # with the tiger, the values after its roll (R12) are set above
             _stop_rolling(rows, stride)
         if level:
             turn.best(rows)

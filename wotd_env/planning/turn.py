@@ -6,8 +6,8 @@ stopping with this roll.
 
 - `expect(rows)` sets the row of every keep with fewer than five dice to the mean value over the rolls of the other dice
   (W in docs/explanation/solver.md).
-- `best(rows)` sets the row of every keep to the largest value among the keep and all keeps that it contains
-  (U in docs/explanation/solver.md).
+- `best(rows)` sets the row of every keep to the elementwise maximum of its row and the rows of all keeps that it
+  contains (U in docs/explanation/solver.md).
 
 `reroll` calls `expect` and then `best`: this is one re-roll. A turn takes two calls of `reroll` (three with the tiger)
 and then one call of `expect`. After these calls row NOTHING, the keep without dice, has the value before the first
@@ -34,7 +34,7 @@ from wotd_env.core.rules import DICE
 
 LANES = 16  # positions side by side; 16 float32 fill an AVX-512 register, and the rows fit into the L1 cache
 NOTHING = NUM_KEEPS - 1  # the row of the keep without dice
-STOPS = NUM_KEEPS  # first of 252 more rows, used by `best_keep`: the values of stopping with each roll
+STOPS = NUM_KEEPS  # first of 252 more rows, with the values of stopping with each roll; used by `best_keep`
 
 Rows = Any  # float (462 or more, LANES), in kernels
 
@@ -107,8 +107,8 @@ def _emit_mean(builder: Any, rows: list[Any]) -> Any:
     sixth = 1 / FACES
     if total.type.element != ir.FloatType():
         return builder.fmul(total, ir.Constant(total.type, [sixth] * LANES))
-    # The rounding error of 1/6 in single precision would add up over the means of a game. Therefore the mean is
-    # total * rounded + total * rest, as a fused multiply-add if the machine has this instruction.
+    # The rounding error of 1/6 in single precision would add up over the means of a game. Therefore 1/6 is split into
+    # its rounded value and the rest. The sum of both products is a fused multiply-add if the machine has one.
     rounded = float(np.float32(sixth))
     rest = builder.fmul(total, ir.Constant(total.type, [float(np.float32(sixth - rounded))] * LANES))
     main = builder.fmul(total, ir.Constant(total.type, [rounded] * LANES), flags=("contract",))
@@ -139,7 +139,7 @@ def expect(rows: Rows) -> None:
 
 @kernel
 def best(rows: Rows) -> None:
-    """Set the row of every keep to the largest value among the keep and all keeps that it contains.
+    """Set the row of every keep to the elementwise maximum of its row and the rows of all keeps that it contains.
 
     Call `expect` first.
     """

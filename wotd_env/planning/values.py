@@ -45,7 +45,7 @@ BLOCKED_BY = (np.arange(1 << DICE)[:, None] >> np.arange(DICE) & 1) @ BLOCKED
 
 @runtime_checkable
 class CheckedValue(Protocol):
-    """A value function that checks its input. The planner calls `unchecked` instead, for records that it writes itself.
+    """A value function that checks its input. For records that the planner writes itself, it calls `unchecked` instead.
 
     `wotd_env.planning.planner.plan` also takes any other function `value(game, afterstates)`.
     """

@@ -15,7 +15,7 @@ from numba.core import cgutils
 from numba.extending import intrinsic
 
 BLOCK = 32
-ABREAST = 2  # vectors multiplied by a matrix at once, so that the sums of one need not wait for the other
+ABREAST = 2  # number of vectors that are multiplied by a matrix side by side, so that their additions overlap
 
 _FLOAT = ir.FloatType()
 _VECTOR = ir.VectorType(_FLOAT, BLOCK)

@@ -40,7 +40,7 @@ class Named(NamedTuple):
     maker: str  #: the factory: its module in this package, a colon, and its name
     argument: str = ""  #: placeholder of the factory's argument; users write NAME:ARGUMENT
     needs_argument: bool = False
-    needs_trust: bool = False  #: reading the policy's file can run code, so the factory takes `trust`
+    needs_trust: bool = False  #: whether reading the file can run code; the factory then takes `trust`
     script: Script = Script.OUTSIDE  #: the compiled policy that plays the same actions
 
 

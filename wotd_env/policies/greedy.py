@@ -29,9 +29,9 @@ from wotd_env.core.state import Record, Records, States, scratch
 SPACE = 2  # value of a plain space
 NUMBER = 3  # value of every numbered space after number 1
 TURN = 6  # gain of an average move, cost of a power, and smallest gain that stops rolling early
-POOR = 2  # largest gain that is given up for another roll with the tiger
+POOR = 2  # if no move gains more than this, the seat uses the tiger to roll again
 END_OF_GAME = 1000
-DIE = 16  # weight of a die in the choice of the best path; larger than any position of a piece
+DIE = 16  # weight of a die in the choice of the best path; larger than the number of any space
 
 
 class Greedy:
@@ -90,7 +90,7 @@ def hold(s: Record, rules: Config, after: Record) -> Any:
 
 @kernel
 def best_move(s: Record, rules: Config, after: Record) -> Any:
-    """Return the best move if rolling stops with the dice on the table, and the gain in lead of this move."""
+    """Return the best move with the dice on the table, and the increase of the lead by this move."""
     roll = engine.shown(s)
     actions, swaps = engine.legal_moves(s, rules, roll)
     before = lead(s, rules, np.int64(s.player))

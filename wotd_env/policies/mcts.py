@@ -64,7 +64,10 @@ class Mcts:
         return out
 
     def _network(self, rules: Rules) -> tuple[Features, Network]:
-        """Return the network that evaluates states, and its features. Empty `rows` stand for the hand-made value."""
+        """Return the features and the network that evaluate states.
+
+        Without learned values, the field `rows` of the network is empty; the search then uses the hand-made value.
+        """
         if self.learned:
             value = BundledValue().for_rules(rules)
             return value.features, value.network
@@ -75,9 +78,9 @@ class Mcts:
     def _search(
         self, features: Features, network: Network, states: Records, config: Configs, bits: Any, out: Any
     ) -> None:
-        """Search from the states of a part of a batch, one after the other in the same memory."""
+        """Search from each state of one thread's part of the batch. The searches use the same memory, one by one."""
         state = np.empty(1, STATE)
-        nodes = 1 << (2 * self.playouts).bit_length()  # slots: a power of two; at most half are used
+        nodes = 1 << (2 * self.playouts).bit_length()  # a power of two; at most half of the slots are used
         actions = num_actions(int(config["players"][0]))
         tree = _Tree(
             key=np.empty(nodes, np.uint64),
@@ -129,7 +132,7 @@ def _search_all(states: Records, config: Configs, bits: Any, tree: _Tree, out: A
 
 @kernel
 def _playout(s: Record, config: Configs, tree: _Tree, values: Any) -> None:
-    """Run a playout from a state in the tree, and add its value to the nodes that it visits."""
+    """Run a playout from the state `s`, and add the value of the playout to every node that it visits."""
     rules, after, value = config[0], tree.scratch[0], values[0]
     steps = 0
     new = False
@@ -180,7 +183,7 @@ def _promising(s: Record, rules: Config, after: Record, tree: Any, slot: Any) ->
 
 @kernel
 def _slot(tree: Any) -> Any:
-    """Return the slot of the state in the tree, or a free slot if the state is new."""
+    """Return the slot of `tree.state`, or a free slot if the tree does not contain this state."""
     key = _key(tree.words)
     last = np.uint64(tree.key.size - 1)
     slot = key & last
@@ -191,7 +194,7 @@ def _slot(tree: Any) -> Any:
 
 @kernel
 def _visit(tree: Any) -> Any:
-    """Add the state to the tree if it is new; return whether it was new."""
+    """Add `tree.state` to the tree if the tree does not contain it yet. Return whether it was added."""
     slot = _slot(tree)
     if tree.key[slot]:
         return False

@@ -19,7 +19,7 @@ _current = threading.local()
 
 @contextlib.contextmanager
 def watch(module: str) -> Iterator[None]:
-    """Record the files that this thread opens for reading.
+    """Record the files that this thread opens for reading inside the `with` block.
 
     The files are recorded for `module` and, in nested calls of `watch`, for the modules of all outer calls.
     """

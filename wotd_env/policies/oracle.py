@@ -14,7 +14,7 @@ from wotd_env.policies.planner import Planner
 from wotd_env.solver import Table, cache_file, load, solve
 from wotd_env.solver.table import check_solvable, describe_missing, size_of
 
-AT_ONCE = 5_500_000  # largest number of values in a table that is created at first use, which takes seconds
+AT_ONCE = 5_500_000  # a table with at most this many values is created at first use, within seconds
 
 
 class Oracle(Planner):

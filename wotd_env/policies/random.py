@@ -16,7 +16,7 @@ from wotd_env.core.rules import Phase
 from wotd_env.core.state import Record, Records, States
 
 _BITS = np.unpackbits(np.arange(256, dtype=np.uint8)[:, None], axis=1, bitorder="little")
-ONES = _BITS.sum(1, dtype=np.uint64)  # uint64 (256,): the number of set bits of a byte
+ONES = _BITS.sum(1, dtype=np.uint64)  # uint64 (256,): the number of set bits of each byte
 # uint64 (256, 8): the ascending positions of the set bits of each byte, then those of its zero bits
 PLACES = np.argsort(1 - _BITS, 1, kind="stable").astype(np.uint64)
 

@@ -92,8 +92,8 @@ def load(file: str | Path, trust: bool = False) -> Trained:
     """Load a policy from a model that MaskablePPO saved.
 
     Args:
-        file: the zip file, or `ENCODING:FILE`. Without ENCODING, the encoding is the first one that has the size of the
-            network's input.
+        file: the zip file, or `ENCODING:FILE`. Without ENCODING, the encoding is the first one whose observations have
+            the size of the network's input.
         trust: consent to run code from the file, because it contains pickled objects.
 
     Raises:

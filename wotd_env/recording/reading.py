@@ -1,4 +1,4 @@
-"""The columns of files of games, with functions to read and verify files. Files of positions share some columns."""
+"""Files of recorded games: columns, and functions to read and verify them. Files of positions share some columns."""
 
 from __future__ import annotations
 
@@ -78,7 +78,7 @@ def seating(games: NDArray[np.int64], seats: int, policies: int) -> NDArray[np.i
 
 
 def state_columns(state: States, mask: NDArray[np.int8]) -> dict[str, pa.Array]:
-    """Return the columns `state` and `mask` for states, STATE (M,), and their action masks, int8 (M, A)."""
+    """Return the Arrow columns `state` and `mask`, made from STATE (M,) and the action masks, int8 (M, A)."""
     content = [None, pa.py_buffer(state.tobytes())]
     return {
         "state": pa.FixedSizeBinaryArray.from_buffers(pa.binary(STATE.itemsize), len(state), content),
@@ -158,10 +158,10 @@ def as_arrays(table: pa.Table) -> dict[str, Any]:
 
 
 def as_values(column: Any, mask: NDArray[np.int8], illegal: float) -> NDArray[np.float32]:
-    """Return the values in a column made by `legal_values`, float32 (M, A): `illegal` for illegal actions.
+    """Return the values in a column made by `legal_values`, float32 (M, A). Illegal actions get the value `illegal`.
 
-    A row without values is nan. Raise ValueError if a row with values does not have exactly one for each legal action
-    of `mask`, int8 (M, A).
+    All entries of a row without values are nan. Raise ValueError if a row with values does not have exactly one for
+    each legal action of `mask`, int8 (M, A).
     """
     legal, known = mask == 1, ~column.is_null().to_numpy(zero_copy_only=False)
     lengths = column.value_lengths().to_numpy(zero_copy_only=False)
@@ -275,7 +275,7 @@ def _first_wrong(decisions: Decisions) -> tuple[int, str] | None:
         expected[start] = game.reset(1, seed=int(decisions.seed[start]))[0]
     over = np.ones(rows, np.bool_)
     over[ends] = game.is_over(after[ends])
-    seat, each = decisions.state["player"], np.searchsorted(ends, np.arange(rows))  # `each`: game of each row
+    seat, each = decisions.state["player"], np.searchsorted(ends, np.arange(rows))  # `each[i]`: game of row i
     policy = seating(decisions.game, decisions.rules.players, len(decisions.policies))[np.arange(rows), seat]
     first_of_name = np.array([decisions.policies.index(name) for name in decisions.policies])
     for what, right in (

@@ -74,8 +74,8 @@ class Viewer:
     def render(self, states: States) -> tuple[Any, ...] | None:
         """Return one picture for each game of `states`, STATE (N,). Return None if the mode returns no pictures.
 
-        Every call must pass the same games in the same order, because `render` compares each game with its position in
-        the last call.
+        Every call must pass the same games in the same order, because `render` compares each game with its state in the
+        last call.
         """
         if self._mode is None:
             gymnasium.logger.warn("render() does nothing without a render_mode; 'ansi' returns text")

@@ -149,7 +149,7 @@ def face(number: int, ink: str, ground: str) -> str:
 
 @functools.lru_cache(maxsize=64)
 def die(number: int, fill: str, ink: str, edge: str) -> str:
-    """Return a die."""
+    """Return a die that shows an element (0 to 4) or the dragon (5)."""
     body = tag("rect", x=2, y=2, width=44, height=44, rx=9, fill=fill, stroke=edge, stroke_width=2)
     return body + tag("g", face(number, ink, fill), transform="translate(4.8 4.8) scale(.8)")
 

@@ -1,6 +1,6 @@
 """Draw text as strokes, so that an SVG needs no font and looks the same on every machine.
 
-A font would have to be embedded in every SVG and every page of a replay. Here, a letter is a path on a grid. The
+A font would have to be embedded in every SVG and every page of a replay. Here, a letter is an SVG path on a grid. The
 baseline is at y = 0, and y increases downwards. Small letters are 7 units high, capitals and digits 10 units.
 """
 
@@ -15,7 +15,7 @@ CAPITAL = 10.0
 _SPACING = 2.5
 _ROUND = "a3.2 3.5 0 1 0-6.4 0 3.2 3.5 0 1 0 6.4 0"
 
-# character -> (width, path)
+# character -> (width, SVG path)
 _LETTERS: dict[str, tuple[float, str]] = {
     " ": (1.8, ""), "A": (8, "M0 0 4-10 8 0M1.4-3.4H6.6"),
     "B": (6.4, "M0-5.2V-10H3.6a2.4 2.4 0 0 1 0 4.8H0V0H3.8a2.6 2.6 0 0 0 0-5.2"),
@@ -61,7 +61,7 @@ _LETTERS: dict[str, tuple[float, str]] = {
 
 @functools.lru_cache(maxsize=1024)
 def _letters(text: str) -> list[tuple[float, str]]:
-    """Return the width and path of every letter. Accents are dropped; an unknown letter becomes a question mark."""
+    """Return the width and SVG path of every letter. Accents are dropped; unknown letters become question marks."""
     plain = unicodedata.normalize("NFKD", text)
     return [_LETTERS.get(letter, _LETTERS["?"]) for letter in plain if not unicodedata.combining(letter)]
 

@@ -19,7 +19,7 @@ from wotd_env.rendering.svg import place
 
 
 class _Sprite(NamedTuple):
-    """The pixels of a mark. The blended pixel is color + ground * keep / 255, where ground is the board's color."""
+    """The pixels of a mark. The blended pixel is color + ground * keep / 255, where ground is the pixel below."""
 
     area: tuple[slice, slice]
     color: NDArray[np.uint16]  # (h, w, 3): RGB, 0 to 255, already multiplied by the opacity (0 to 1)

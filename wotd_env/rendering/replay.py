@@ -154,7 +154,7 @@ class Replay:
                 write(part, self.pictures(theme or "light", width), fps)
 
     def pictures(self, theme: str = "light", width: int = 640) -> Iterator[NDArray[np.uint8]]:
-        """Yield the positions in pixels, uint8 (3/4 `width`, `width`, 3), drawn by `render_rgb`."""
+        """Yield the picture of each position, drawn by `render_rgb`, as uint8 (3/4 `width`, `width`, 3)."""
         for state, before, action, roll_off in self._steps():
             yield render_rgb(
                 self.game, state, before, action, theme, width=width, roll_off=roll_off, names=self.names

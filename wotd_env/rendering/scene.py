@@ -131,7 +131,7 @@ def scene(
 def _text(
     text: str, x: float, y: float, size: float, color: str, *, weight: float = 1.5, anchor: float = 0
 ) -> Mark:
-    """Return text with baseline y and capitals of height `size`. Its left end (`anchor` 0) or right end (1) is at x."""
+    """Return text with baseline y and capitals of height `size`. It starts (`anchor` 0) or ends (`anchor` 1) at x."""
     width, pad = width_of(text), 2.0
     scale = size / CAPITAL
     svg = tag("g", lettering(text, color, weight), transform=f"translate({pad:g} {CAPITAL + pad:g})")
@@ -140,7 +140,7 @@ def _text(
 
 
 def _fitted(name: str, x: float, y: float, size: float, room: float, color: str) -> Mark:
-    """Return a name that fits into the width `room`: shrink the letters down to 60 %, then cut off the end."""
+    """Return a name that fits into the width `room`. Letters shrink to at least 60 % before the name is cut off."""
     least = 0.6 * size
     while len(name) > 2 and width_of(name) * least > CAPITAL * room:
         name = f"{name.removesuffix('..')[:-1]}.."
@@ -182,7 +182,7 @@ def _status(
 ) -> Iterator[Mark]:
     """Yield the marks of the status line: the turn, then the player to act and the phase.
 
-    In a finished game, the line shows the winners, in `focus`, instead of the player and the phase.
+    In a finished game, the line shows the winners (the seats in `focus`) instead of the player and the phase.
     """
     phase, finished = Phase(record["phase"]), int(record["turn"])
     turn = f"turn {finished + 1}" + " - the most dragons begin" * rolled_off
@@ -378,7 +378,7 @@ def _rolled_off(
 
 
 def _badge(power: int, spent: bool, palette: dict[str, str]) -> str:
-    """Return the mark of a power: a sign on a filled disc if the power is unused, otherwise a crossed-out sign."""
+    """Return the drawing of a power: a sign on a filled disc if the power is unused, otherwise a crossed-out sign."""
     ground = "none" if spent else palette["accent"]
     ink = palette["faint"] if spent else palette["card"]
     line = palette["faint"] if spent else palette["accent"]

@@ -76,7 +76,7 @@ def describe_due(state: States) -> str:
 
 
 def roll_off_text(rounds: NDArray[np.int8] | None) -> list[str]:
-    """Return the rounds of a roll-off, from `Game.roll_off`, as lines of at most 110 characters."""
+    """Return the rounds of a roll-off (see `Game.roll_off`) as lines of at most 110 characters."""
     lines = []
     for number, dice in enumerate(() if rounds is None else rounds):
         rolled = [
@@ -112,7 +112,7 @@ def _news(game: Game, state: States, names: Sequence[str], paint: _Paint) -> lis
 
 
 def winners(game: Game, state: States) -> list[int]:
-    """Return the winning seats of a finished game, or an empty list if it is truncated. `state` is STATE (1,)."""
+    """Return the winning seats of a finished game, or an empty list if the game is truncated. `state` is STATE (1,)."""
     rewards = game.rewards(state)[0]
     won: list[int] = np.flatnonzero(rewards == rewards.max()).tolist()
     return [] if state["truncated"][0] else won
@@ -161,7 +161,7 @@ def _row(name: str, cells: Sequence[str], spaces: int, waiting: str) -> str:
 
 
 def _seats(game: Game, state: States, names: Sequence[str], paint: _Paint) -> list[str]:
-    """Return a line for every seat, with a mark for the seat to act, and a legend line if there are dead pieces."""
+    """Return a line for every seat, with a mark for the seat to act. With dead pieces in the rules, add a legend."""
     record = state[0]
     lines, width = [], max(map(len, names))
     for seat, score in enumerate(game.scores(state)[0]):

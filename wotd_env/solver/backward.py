@@ -29,7 +29,7 @@ from wotd_env.solver.table import Progress, Table, as_rules, load
 TOLERANCE = 5e-7  # iterations stop when no value changes by more than this
 # Number of families in one call of a kernel, by number of players. A call takes some tens of milliseconds.
 CHUNK = {2: 1024, 3: 8}
-# The two kernels that solve and check families, by number of players
+# By number of players, the kernel that solves families and the kernel that checks them
 KERNELS: dict[int, tuple[Callable[..., Any], Callable[..., Any]]] = {
     2: (solve_families, check_families),
     3: (solve_guarantees, check_guarantees),
@@ -172,7 +172,7 @@ class _Team:
 
 
 def _make(rules: Rules, file: Path, threads: int, progress: Progress) -> None:
-    """Solve all missing layers in the unfinished file, then give it its final name."""
+    """Solve all layers that the unfinished file does not have yet, then rename the file to `file`."""
     board, groups = storage.board_for(rules), storage.sections_of(rules)
     layout = storage.layout_of(board, sum(map(len, groups)))
     part = file.with_name(file.name + storage.PART)
@@ -203,7 +203,7 @@ class _Maker:
         rules = storage.rules_in(header)
         self._board, self._kernel = storage.board_for(rules), KERNELS[rules.players][0]
         self._sums = storage.read_checksums(stream, layout)
-        self._sections: dict[Section, Any] = {}  # values of the finished sections, mapped from the file
+        self._sections: dict[Section, Any] = {}  # values of the finished sections, mapped into memory
         self._step = 0  # number of finished layers so far, over all groups
 
     def solve(self, pair: list[Section], progress: Progress) -> None:

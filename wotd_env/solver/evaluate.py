@@ -123,7 +123,7 @@ class _Layer(NamedTuple):
     codes: NDArray[np.uint64]  # (N, 5): the codes of the five paths
     over: NDArray[np.bool_]  # (N,): whether the game has ended
     result: NDArray[np.float64]  # (N,): results of ended games, nan for running games
-    after: NDArray[np.int64]  # (N, ENDS): index of the position after each end, or -1
+    after: NDArray[np.int64]  # (N, ENDS): index of the position after each end, -1 if impossible
 
 
 def _reachable(board: Board, base: NDArray[np.int64], first: int, start: int) -> list[_Layer]:
@@ -152,7 +152,8 @@ def _reachable(board: Board, base: NDArray[np.int64], first: int, start: int) ->
 
 
 _Values = NDArray[np.float64]
-# A player: the values of all positions with this player to move, and a function that returns new values of a layer.
+# A player is a pair: the values of all positions for this player to move, and a function that computes the new values
+# of one layer.
 _Player = tuple[_Values, Callable[[], _Values]]
 
 
@@ -256,10 +257,10 @@ def _best_ends(values: _Values) -> _Values:
 
 @kernel
 def write_ends(board: Board, base: Any, total: Any, codes: Any, after: Any, result: Any) -> None:
-    """Write the codes, the positions after each end, and the result, for all positions of layer `total`.
+    """Fill `codes`, `after` and `result` for all n positions of layer `total`, which is uint64.
 
-    `total` is uint64, and `codes` is uint64 (n, 5). `after` is int64 (ENDS, n): indices of positions, or -1 after an
-    impossible end. `result` is float64 (n,), with nan for running games.
+    `codes` is uint64 (n, 5). `after` is int64 (ENDS, n): the index of the position after each end, or -1 if the end is
+    impossible. `result` is float64 (n,): the results of ended games, nan for running games.
     """
     n = codes.shape[0]
     mirrors, partners = np.empty((n, PATHS), np.uint64), np.empty((n, PATHS), np.uint64)
@@ -319,7 +320,7 @@ def best_turns(values: Any, rows: Rows, out: Any) -> None:
 
 @kernel
 def best_choices(values: Any, rows: Rows, holds: Any, ends: Any) -> None:
-    """Write the best choices to `holds` and `ends` (see `chances_of`). Each end has a value in `values`, (n, ENDS)."""
+    """Write the best choices to `holds` and `ends` (see `chances_of`). `values`, (n, ENDS), has the values of ends."""
     for first in range(0, values.shape[0], LANES):
         lanes = min(LANES, values.shape[0] - first)
         for lane in range(lanes):

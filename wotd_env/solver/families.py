@@ -22,10 +22,10 @@ from wotd_env.solver.turns import ENDS, NEVER, PROGRESS
 
 NO_SWAP = 2 * LANES  # index in `Block.value[owner].ravel()` that stands for an impossible swap
 
-# A block has these rows: the rows of a turn (see `planning.turn`), one row for each roll after the additional re-roll
-# of the power tiger, one row with the value of an impossible end, and rows with the values of ends. For each owner (see
-# `powers`) and half (see `Block`), there are four kinds of ends: ends without a power (KEPT), ends with the power used
-# (USED), ends with a jump (JUMPED), and passes and swaps with the power rebirth (REBORN).
+# A block first has the rows of a turn (see `planning.turn`). Then it has one row for each roll, with the value of the
+# additional re-roll of the power tiger, and one row with the value of an impossible end. The other rows have the values
+# of ends. For each owner (see `powers`) and half (see `Block`), there are four kinds of ends: without a power (KEPT),
+# with a used power (USED), with a jump (JUMPED), and passes and swaps with the power rebirth (REBORN).
 TIGER = NUM_KEEPS
 IMPOSSIBLE = TIGER + NUM_ROLLS
 FIRST_END = IMPOSSIBLE + 1
@@ -41,7 +41,7 @@ class Block(NamedTuple):
     value: NDArray[np.floating[Any]]  # (2, 3, LANES): by owner and half; half 2 is for impossible swaps
     codes: NDArray[np.uint64]  # (2, LANES, 5): the codes of the five paths, ascending
     partner: NDArray[np.uint64]  # (LANES, 5): for each code, the index of the same path in the mirror
-    swapped: NDArray[np.uint64]  # (2, 5, LANES): index of the mirror after a swap in `value[owner].ravel()`
+    swapped: NDArray[np.uint64]  # (2, 5, LANES): index in `value[owner].ravel()` of the mirror after a swap
     over: NDArray[np.bool_]  # (2, LANES): whether the game has ended
     twin: NDArray[np.bool_]  # (LANES,): whether the position is its own mirror
     indices: NDArray[np.int64]  # (ENDS, LANES): index of the position after each end, see `write_indices`
@@ -76,13 +76,13 @@ def fill_lanes(board: Board, block: Block, total: Any, first: Any, last: Any) ->
     """Fill the lanes with as many families of a layer as fit; return the next family and the number of filled lanes.
 
     The paths with equal shapes form a *group*. A shape has two codes, and each path has the first or the second code of
-    its shape. A member of the family is determined by the number of paths with the second code in every group. These
-    numbers are the digits of the member's index. In a family of n members, the mirror of member m is member n - 1 - m.
+    its shape. A *member* is a position of the family. Its index has one digit for each group: the number of paths with
+    the second code. In a family of n members, the mirror of member m is member n - 1 - m.
 
-    With immunity (R14) the two own paths come last and belong to no group. If the mirrors have other codes on the own
-    paths than this family, the mirrors form a separate family. The two families are filled in together, so the loop
-    skips the family with `own > other`. The index then has one more digit: 0 for this family, 1 for the family of the
-    mirrors.
+    With immunity (R14) the two own paths come last and belong to no group. Here `own` and `other` are the codes of the
+    two own paths, each as seen by its player. If the codes differ, the mirrors form a separate family. The lanes get
+    both families at once, when the loop reaches the family with `own < other`; it skips the family with `own > other`.
+    The index of a member then has one more digit: 0 for the first family, 1 for the family of the mirrors.
     """
     swappable = PATHS - 2 if board.immunity else PATHS  # the number of paths on which swaps are legal
     shapes = np.zeros(PATHS, np.uint64)

@@ -35,11 +35,11 @@ FIRST = NUM_KEEPS  # the first row in `Family.rows` that has the value of an end
 
 
 class Guarantees(NamedTuple):
-    """The guarantees of the three seats in every position of a board."""
+    """The guarantees of the three seats in every position of a board. Seats are counted from the player to move."""
 
     board: Board  # for three players
     base: NDArray[np.int64]  # (T,): the index of the first value of each layer
-    values: tuple[NDArray[np.float32], NDArray[np.float32], NDArray[np.float32]]  # by seat, mover first
+    values: tuple[NDArray[np.float32], NDArray[np.float32], NDArray[np.float32]]  # by seat
 
 
 class Family(NamedTuple):
@@ -51,7 +51,7 @@ class Family(NamedTuple):
     over: NDArray[np.bool_]  # (MOST_MEMBERS,): whether the game has ended in this member
     passed: NDArray[np.int32]  # (MOST_MEMBERS,): the index of the member after a pass
     swapped: NDArray[np.int32]  # (MOST_MEMBERS, 5, 3): the index of the member after each swap, or -1
-    ends: NDArray[np.float32]  # (3, blocks, PROGRESS, LANES): by seat, signed so that the mover maximizes
+    ends: NDArray[np.float32]  # (3, blocks, PROGRESS, LANES): by seat; the mover maximizes these values
     value: NDArray[np.float32]  # (3, MOST_MEMBERS): the guarantee of each seat
 
 

@@ -1,4 +1,4 @@
-"""Solve families of positions by iterating the values after passes and swaps to convergence; verify solved families."""
+"""Solve and verify families of positions. The values after passes and swaps are iterated until they converge."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ from wotd_env.solver.positions import Board, index_of
 from wotd_env.solver.powers import PowerBlock, Sources
 from wotd_env.solver.storage import Section
 
-MOST_ROUNDS = 1000  # maximum iterations of a block; `verify` shows a lack of convergence
-FIRST_GUESS = 3  # the initial value of a position is the value of its best move by exactly this many dice
+MOST_ROUNDS = 1000  # maximum iterations of a block; without convergence, the residual of `verify` is large
+FIRST_GUESS = 3  # iteration starts from the value of the best move by exactly this many dice
 
 
 class Group(NamedTuple):
@@ -69,7 +69,7 @@ def _fill(group: Group, block: Block, power: PowerBlock | None, chunk: Chunk, fa
 
 @inlined
 def _value(group: Group, block: Block, power: PowerBlock | None, owner: Any, half: Any) -> None:
-    """Write the values before the first roll to row NOTHING, for one owner and one half of the block."""
+    """Write the values of positions before the first roll to row NOTHING, for one owner and one half of the block."""
     first, value = families.first_end(owner, half), block.value[group.owners - 1 - owner]
     if power is None:
         powers.value_half(block.rows, value, block.swapped, half, first, None)

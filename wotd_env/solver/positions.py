@@ -13,9 +13,9 @@ other player sees it: the two pieces of every path are exchanged.
 
 With immunity (R14) there are three *kinds* of paths. A path of kind 1 has the color of the player to move, a path of
 kind 2 has the other player's color, and a path of kind 0 has neither color. Codes ascend by kind, so the codes of the
-two *own paths* (kinds 1 and 2) come last. The mirror exchanges the own paths. Pieces on own paths cannot be swapped, so
-each code of an own path is a shape by itself. A family and the family of its mirrors are counted as two families, but
-they are solved together.
+two *own paths* (kinds 1 and 2) come last. In the mirror, the two own paths have exchanged kinds: the path of kind 1
+has kind 2, and the other way round. Pieces on own paths cannot be swapped, so each code of an own path is a shape by
+itself. A family and the family of its mirrors are counted as two families, but they are solved together.
 
 With three players a code stands for three spaces, and a position has fifteen pieces. The other definitions are the same
 as in the basic game of two players.
@@ -79,12 +79,12 @@ class Board(NamedTuple):
 
 @functools.cache
 def board_of(spaces: int, immunity: bool = False, players: int = 2) -> Board:
-    """Return the board with this number of plain spaces, 0 to 10; raise ValueError for other numbers."""
+    """Return the board with `spaces` plain spaces, 0 to 10; raise ValueError for other numbers."""
     Rules(spaces=spaces)  # raises ValueError for other numbers
     top = spaces + NUMBERED
 
     def order(pieces: tuple[int, ...]) -> tuple[int, ...]:
-        """Return the sort key in table files, for shapes of equal progress and for the codes of a shape."""
+        """Return a key that sorts the shapes of equal progress, and the codes of a shape, as in table files."""
         return pieces if players > 2 else tuple(-space for space in pieces)
 
     orders = {
@@ -116,7 +116,7 @@ def board_of(spaces: int, immunity: bool = False, players: int = 2) -> Board:
     pieces, kind = np.array(codes)[:, :-1], np.array(codes)[:, -1]
     progress = pieces.sum(1).astype(np.uint16)
     per_kind, dice = len(codes) // len(places), range(DICE + 1)
-    # Each code on an own path is a shape.
+    # Each code on an own path is a shape by itself.
     of_shape = [*(len(orders[shape]) for shape in shapes), *[1] * (len(codes) - per_kind)]
     first = np.cumsum([0, *of_shape]).astype(np.uint16)
     shape_progress = progress[first[:-1]]
@@ -135,7 +135,7 @@ def board_of(spaces: int, immunity: bool = False, players: int = 2) -> Board:
         after=np.array([[moved(each, k, d) for d in dice] for *each, k in codes], np.uint16),
         jumped=np.array([[jumped(each, k, d) for d in dice] for *each, k in two], np.uint16, ndmin=2),
         swapped=np.array([[swapped(each, k, *pair) for pair in pairs] for *each, k in codes], np.uint16),
-        # A point counts more than all pieces on numbered spaces (R10).
+        # One point counts more than five pieces on numbered spaces (R10).
         standing=((PATHS + 1) * np.maximum(pieces - spaces, 0) + (pieces > spaces)).astype(np.int16),
         numbered=((pieces > spaces) << np.arange(players)).sum(1).astype(np.uint8),
         first=first,
@@ -148,7 +148,7 @@ def board_of(spaces: int, immunity: bool = False, players: int = 2) -> Board:
 
 
 def multisets(progress: NDArray[np.uint16], places: list[range]) -> NDArray[np.uint32]:
-    """Return a table of counts for n items (codes or shapes), uint32 (5, T, n + 1), like `Board.below`.
+    """Return the counts of multisets of n items (codes or shapes), uint32 (5, T, n + 1), indexed as `Board.below`.
 
     `progress` has the progress of each item. `places` has the indices that each item can have among five ascending
     items.
@@ -194,7 +194,7 @@ def rank_with(board: Board, total: Any, codes: Codes, path: Any, code: Any) -> A
 
 @kernel
 def write_multiset(below: Any, progress: Any, total: Any, rank: Any, items: Any) -> None:
-    """Write the multiset with this rank in layer `total` to `items`, uint64 (5,), in ascending order.
+    """Write the multiset number `rank` of layer `total` to `items`, uint64 (5,), in ascending order.
 
     This is the inverse of `rank_of`. With a board's fields `below` and `progress` as arguments, the items are codes.
     With the fields `shapes_below` and `shape_progress`, the items are shapes.

@@ -41,9 +41,9 @@ class Sources(NamedTuple):
 class PowerBlock(NamedTuple):
     """The memory that one thread needs for powers, in addition to its `Block`."""
 
-    again: NDArray[np.int64]  # (ENDS, LANES): like `Block.indices`, but the same player moves again
+    again: NDArray[np.int64]  # (ENDS, LANES): like `Block.indices`, but if the same player moves again
     jumped: NDArray[np.int64]  # (PROGRESS, LANES): like `Block.indices`, but after moves with jumps
-    jumped_again: NDArray[np.int64]  # (PROGRESS, LANES): like `jumped`, but the same player moves again
+    jumped_again: NDArray[np.int64]  # (PROGRESS, LANES): like `jumped`, but if the same player moves again
 
 
 def new_power_block() -> PowerBlock:
@@ -124,7 +124,7 @@ def fill_ends(
 
 
 def _emit_move_or_stay(builder: Any, rows: list[Any]) -> Any:
-    """Return the value of the best move or fear. In lanes without a possible move, return that of the pass (R5)."""
+    """Return the value of the best move or of fear in each lane; if no move is possible, the value of the pass (R5)."""
     stay, fear, *moves = rows
     move = emit_largest(builder, moves)
     possible = builder.fcmp_ordered(">", move, ir.Constant(move.type, [NEVER / 2] * LANES))
@@ -166,7 +166,7 @@ def value_power_rolls(rows: Rows, first: Any, powers: Any) -> None:
 
 @kernel
 def value_half(rows: Rows, value: Any, swapped: Any, half: Any, first: Any, powers: Any) -> None:
-    """Write the values before the first roll to row NOTHING, for one owner and one half of the block.
+    """Write the values of positions before the first roll to row NOTHING, for one owner and one half of the block.
 
     `value`, (3, LANES), has the current values that apply after passes and swaps. `swapped` is `Block.swapped`. The
     rows of ends start with row `first`. `powers` are the powers of the player to move, or None in the basic game.

@@ -93,7 +93,7 @@ class Layout(NamedTuple):
     positions: int
     base: NDArray[np.int64]  # (T,): the number of values before each layer of a section
     block: NDArray[np.int64]  # (T,): the number of blocks before each layer of a section
-    cuts: NDArray[np.int64]  # (B + 1,): number of values before each block, then the number of all values
+    cuts: NDArray[np.int64]  # (B + 1,): number of values before each block, and of all values
 
     @property
     def blocks(self) -> int:
@@ -207,7 +207,7 @@ def rules_in(header: dict[str, Any]) -> Rules:
 
 
 def checksums(values: NDArray[Any], cuts: NDArray[np.int64]) -> NDArray[np.uint32]:
-    """Return the checksums of B blocks, uint32 (B,). `cuts`, (B + 1,), has their starts and the end of the last one."""
+    """Return the checksums of B blocks, uint32 (B,). Block b has the values from `cuts[b]` to `cuts[b + 1] - 1`."""
     return np.array([zlib.crc32(values[a:b].data) for a, b in pairwise(cuts.tolist())], CHECKSUM)
 
 
@@ -262,7 +262,7 @@ def write_layer(stream: BinaryIO, layout: Layout, total: int, values: NDArray[An
 
 
 def write(stream: BinaryIO, offset: int, content: bytes | memoryview) -> None:
-    """Write all content at an offset of an open, unbuffered file. Add the file name to an OSError."""
+    """Write all content at an offset of an open, unbuffered file. If writing fails, the OSError has the file name."""
     left = memoryview(content).cast("B")
     stream.seek(offset)
     try:

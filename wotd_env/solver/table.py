@@ -96,7 +96,7 @@ class Table:
 
     @property
     def starts(self) -> dict[str, float]:
-        """The values of the start.
+        """The values of the start of the game, by key.
 
         With own powers, the keys are the possible colors of the starting player. With three players, the keys are names
         of the seats. Otherwise, the only key is "".
@@ -201,7 +201,7 @@ class Table:
         return sections
 
     def for_seats(self, game: Game, state: NDArray[np.void]) -> NDArray[np.float32]:
-        """Return the values of states for all n seats, float32 (N, n). They assume that a turn starts in each state.
+        """Return the value of each state for every seat, float32 (N, n), as if a turn starts in each state.
 
         This method can be used as the argument `value` of `wotd_env.planning.planner.plan`.
 
@@ -241,11 +241,12 @@ class Lookup(NamedTuple):
 
 @kernel
 def look_up(table: Lookup, sections: NDArray[np.int64], states: Records, out: Any, blocks: Any) -> None:
-    """Write the values of states for all n seats to `out`, (N, n), and the numbers of their blocks to `blocks`.
+    """Write the value of each state for every seat to `out`, (N, n).
 
-    `sections`, (N,), has the index of the section of each state. With two players, `blocks` is (N, 1), because the
-    other player's value is the negative of the stored value. With three players, `blocks` is (N, 3), because each seat
-    has its own section. The entries of `blocks` for the first invalid state and for all states after it are -1.
+    Write to `blocks` the number of the table block from which each value is read. With two players, `blocks` is (N, 1),
+    because the other player's value is the negative of the stored value. With three players, `blocks` is (N, 3),
+    because each seat has its own section. The entries of `blocks` for the first invalid state and for all states after
+    it are -1. `sections`, (N,), has the index of the section of each state.
     """
     board = table.board
     code_of, spaces, n = board.code.ravel(), board.code.shape[0], board.code.ndim
@@ -301,7 +302,7 @@ def load(file: str | Path) -> Table:
 
 
 def compact(file: str | Path, out: str | Path, progress: Progress = lambda done, total: None) -> Table:
-    """Write the table as int16 to a file `out` of half the size, and return the new table.
+    """Write the values of a table as int16 to the file `out`, which has half the size. Return the new table.
 
     `compact_error` in the new header is the largest rounding error.
 

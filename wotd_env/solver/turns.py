@@ -38,8 +38,8 @@ AGAIN = np.arange(ENDS) // PATHS == End.PERFECTION_ON // PATHS  # (37,): whether
 NEVER = -4.0  # the value of an impossible end; possible ends have values in [-1, 1]
 
 FOUR_DRAGONS = np.array([keep_index([path] + [DRAGON] * (DICE - 1)) for path in range(PATHS)], np.uint8)
-"""uint8 (5,): for each path, the roll of four dragons and one die of the path, which offers a swap there (R6)."""
-FIVE_DRAGONS = keep_index([DRAGON] * DICE)  # the roll that offers a swap on any path but no move (R6)
+"""uint8 (5,): for each path, the roll of four dragons and the path's element, which offers a swap on the path (R6)."""
+FIVE_DRAGONS = keep_index([DRAGON] * DICE)  # the roll that offers a swap on every path, and no moves (R6)
 
 
 def _moves() -> tuple[NDArray[np.uint8], NDArray[np.uint8]]:
@@ -63,7 +63,7 @@ MOVES, NUM_MOVES = _moves()
 def ends_after(rolls: NDArray[np.integer], actions: NDArray[np.integer]) -> NDArray[np.int64]:
     """Return the end of each turn, given its last roll and its action in phase MOVE (R3, R5, R6, R7).
 
-    Extra turns are ignored: a move by five dice is an end `MOVE_ON` (see `perfect`).
+    Every move by five dice gets an end `MOVE_ON`. If the player takes the extra turn, convert this end with `perfect`.
     """
     path = np.clip(actions - Action.MOVE_ON, 0, PATHS - 1)
     return np.select(
@@ -74,12 +74,12 @@ def ends_after(rolls: NDArray[np.integer], actions: NDArray[np.integer]) -> NDAr
 
 
 def perfect(ends: NDArray[np.int64]) -> NDArray[np.int64]:
-    """Convert moves by five dice, ends `MOVE_ON`, into the ends `PERFECTION_ON` on the same paths (R8)."""
+    """Convert the end `MOVE_ON` of each move by five dice into the end `PERFECTION_ON` on the same path (R8)."""
     return End.PERFECTION_ON + (ends - End.MOVE_ON) // DICE
 
 
 def _emit_move_or_pass(builder: Any, rows: list[Any]) -> Any:
-    """Return the value of the best move. In lanes without a possible move, return that of the pass, rows[0] (R5)."""
+    """Return the value of the best move in each lane; if no move is possible, the value of the pass, rows[0] (R5)."""
     otherwise, *moves = rows
     move = emit_largest(builder, moves)
     possible = builder.fcmp_ordered(">", move, ir.Constant(move.type, [NEVER / 2] * LANES))
@@ -91,7 +91,7 @@ move_or_pass = row_operation(_emit_move_or_pass)
 
 @kernel
 def value_turns(rows: Rows, first: Any) -> None:
-    """Write the values before the first roll to row NOTHING. Rows `first` to `first` + 36 have the values of ends."""
+    """Write the values of turns before the first roll to row NOTHING. The values of ends start in row `first`."""
     stay = first + np.uint64(End.PASS)
     for roll in range(NUM_ROLLS):
         moves = MOVES[roll]
@@ -150,8 +150,7 @@ def write_indices(board: Board, base: Any, total: Any, positions: Positions, oth
 
     The indices after ends that make progress without a power are written to `other`, int64 (PROGRESS or more, N or
     more). `power` is a `PowerBlock` or None. If it is a `PowerBlock`, `other` also gets the indices after passes and
-    swaps. The arrays in `power` then get the indices after jumps, and the indices if a power makes the same player move
-    again.
+    swaps, and the arrays of `power` get the indices that the class `PowerBlock` describes.
     """
     # The codes after an equilibrium: one row each for `other`, `again`, `jumped` and `jumped_again`
     changed = np.empty((4, PATHS), np.uint64)
@@ -218,7 +217,7 @@ def write_indices(board: Board, base: Any, total: Any, positions: Positions, oth
 @inlined
 def is_over(board: Board, codes: Codes) -> Any:
     """Return whether the game has ended: a player has all pieces on numbered spaces (R9)."""
-    over = 7  # bit k stays set while all visited pieces of player k are on numbered spaces
+    over = 7  # bit k: on all paths so far, the piece of player k is on a numbered space
     for path in range(PATHS):
         over &= board.numbered[codes[path]]
     return over != 0

@@ -1,4 +1,4 @@
-"""Agents, and the advisor, which values positions. Each of them serves all tables and has its own thread."""
+"""Agents, and the advisor, which computes equities. Each of them serves all tables and has its own thread."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ def guarantor_of(rules: Rules) -> Advisor | None:
 
 
 def guarantees(game: Game, states: States) -> list[float | None]:
-    """Return the equity that the seat to act can force in each position, STATE (N,); None where it is unknown."""
+    """Return the equity that the seat to act can force in each of N positions, STATE (N,), or None if it is unknown."""
     guarantor = guarantor_of(game.rules)
     try:
         return guarantor.analyze(states).equity.tolist() if guarantor else [None] * len(states)
@@ -199,7 +199,7 @@ games against the previous strength.
 
 
 class Agents:
-    """The agents of a server by name: those of `STRENGTHS`, those of `AGENTS`, and `more` agents of the operator.
+    """The agents of a server by name: all of `STRENGTHS` and `AGENTS`, and `more`, the agents of the operator.
 
     If an agent does not decide within `patience` seconds, `greedy` decides instead. `words` maps the name of each
     agent to its description.
@@ -212,14 +212,14 @@ class Agents:
         words = {name: strength.words for name, strength in STRENGTHS.items()}
         words |= {name: POLICIES[name].words.partition(";")[0] for name in AGENTS}
         own = dict.fromkeys(more or {}, "an agent of this server")
-        self.words = own | words | own  # the operator's agents are first and replace any of the same name
+        self.words = own | words | own  # the operator's agents come first and replace others of the same name
         self._asked: dict[str, Asked] = {}
 
     def listed(self, rules: Rules) -> list[dict[str, Any]]:
         """Return all agents as JSON.
 
-        `level` is the place of the agent in `STRENGTHS`, from 1, or None for other agents. `plays` is True if the agent
-        plays these rules; otherwise `why` is the reason.
+        `level` is the place of the agent in `STRENGTHS`, counted from 1, or None for other agents. `plays` is True if
+        the agent plays these rules; otherwise `why` is the reason.
         """
         levels = {name: level for level, name in enumerate(STRENGTHS, 1)}
         found = []
@@ -248,7 +248,7 @@ class Agents:
         return "these rules"
 
     async def choose(self, name: str, rules: Rules, state: States) -> tuple[int, str | None]:
-        """Return an agent's action in a game, STATE (1,), and a note, which is None unless `greedy` chose instead."""
+        """Return an agent's action in the game `state`, STATE (1,), and a note: None, or why `greedy` chose instead."""
         if name not in self._asked:
             rng, policy = np.random.default_rng(), self._policies[name]
             self._asked[name] = Asked(

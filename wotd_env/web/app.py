@@ -144,7 +144,7 @@ class _Guard:
 
 
 def _check_origin(headers: Headers, names: frozenset[str]) -> None:
-    """Refuse requests to unknown host names, which prevents DNS rebinding, and requests from pages of other servers."""
+    """Refuse requests to unknown host names (to prevent DNS rebinding) and requests from pages of other servers."""
     host = headers.get("host", "")
     try:
         name = urlsplit(f"//{host}").hostname or ""

@@ -78,7 +78,7 @@ class _Connection(H11Protocol):
         self._watch()
 
     def _watch(self) -> None:
-        """Set the deadline when the head or the body of a request is due; clear it when the request is complete."""
+        """Set a deadline while a request's head or body is awaited; clear it when the request is complete."""
         upgraded = self.transport.get_protocol() is not self  # a WebSocket has its own deadlines
         state = None if upgraded else self.conn.their_state
         if state is self._awaited:

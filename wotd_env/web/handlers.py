@@ -215,7 +215,7 @@ async def _review(request: Request) -> Response:
         content = await server.reviews(lambda: replay(recorded, True, loser))
         server.reviewed[which] = content
         while sum(map(len, server.reviewed.values())) > _KEPT_BYTES:
-            del server.reviewed[next(iter(server.reviewed))]  # the oldest one
+            del server.reviewed[next(iter(server.reviewed))]  # the oldest review
     return Response(content, media_type="application/json")
 
 

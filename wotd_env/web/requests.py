@@ -99,7 +99,7 @@ class Join(Named):
 
 
 class Invitation(Message):
-    """A request for facts about the seat of an invitation or, without an invitation, the open seats of a table."""
+    """A request for facts about the seat of an invitation or, without one, about a table's open seats."""
 
     invitation: _Word | None = None
 
@@ -201,14 +201,14 @@ def _show(value: Any) -> str:
 
 
 def check_pace(pace: float | None, only_agents: bool) -> None:
-    """Refuse a pace below the shortest wait at a table where all seats are agents."""
+    """Raise Refused if a table has `only_agents` and its pace is below `_LEAST_AMONG_AGENTS`."""
     if pace is not None and pace < _LEAST_AMONG_AGENTS and only_agents:
         reason = f"pace must be at least {_LEAST_AMONG_AGENTS} at a table of agents, got {pace:g}"
         raise Refused(400, reason, "pace")
 
 
 def rules_and_position(body: RulesOrPosition) -> tuple[Rules, States | None]:
-    """Return the rules and the position of a request. The position, STATE (1,), is None if it has only rules."""
+    """Return the rules and the position of a request. The position, STATE (1,), is None if only rules are given."""
     if body.position is None:
         given = {name: value for name, value in (body.rules or {}).items() if value is not None}
         try:

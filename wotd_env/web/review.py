@@ -90,7 +90,7 @@ def chance(players: int, equity: float) -> float:
 
 
 def source(players: int, advised: Advised) -> Json:
-    """Return the source of the equities and the chance to win that the seat to act can force, as JSON."""
+    """Return as JSON the method behind the equities, and the win probability that the seat to act can force."""
     forced = None if advised.guarantee is None else round(chance(players, advised.guarantee), 4)
     return {"source": advised.source, "exact": advised.exact, "guarantee": forced}
 
@@ -117,7 +117,7 @@ class Helper:
         self._advise = Asked("the advisor", advise, patience)
 
     async def values(self, game: Game, state: States) -> Json:
-        """Return as JSON the chance of the seat to act to win after each legal action, and the fields of `source`."""
+        """Return as JSON the win probability of the seat to act after each legal action, and the fields of `source`."""
         try:
             advised: Advised = await self._advise(game.rules, state)
         except TimeoutError:
@@ -127,7 +127,7 @@ class Helper:
         return {"chances": [round(chance(n, equity), 4) for equity in equities], **source(n, advised)}
 
     async def __call__(self, table: Table, viewer: Viewer) -> Json:
-        """Return every seat's chance to win and, if the viewer is to act, the best actions, as JSON."""
+        """Return as JSON every seat's chance to win and, if the viewer is to act, the best actions."""
         if not table.help or not table.number:
             raise Refused(409, "there is no help at this table, or its game has not begun", "table")
         game, state, number, ply = table.game, table.state, table.number, table.ply
@@ -137,7 +137,7 @@ class Helper:
         try:
             advised = await asyncio.shield(advice)
         except Exception as error:
-            if table.advice is advice:  # so the next request calls the advisor again
+            if table.advice is advice:  # makes the next request call the advisor again
                 table.advice = None
                 if not isinstance(error, TimeoutError):  # `Asked` has logged a timeout
                     _log.error("the advisor failed", exc_info=error)

@@ -36,7 +36,7 @@ class Server:
         self.help = Helper(limits.thinking)
         self.reviews = Reviews(limits.reviews, limits.reviewing)
         self.people = People(store)
-        self.reviewed: dict[tuple[str, int, tuple[str, ...]], bytes] = {}  # table, game, names -> JSON
+        self.reviewed: dict[tuple[str, int, tuple[str, ...]], bytes] = {}  # table, game, names -> review
         self.requests = Rate(limits.requests, "requests", limits.requests * 10)
         self.new_tables = Rate(limits.new_tables, "new tables", 20)
         self.games = Rate(limits.games, "games")
@@ -107,5 +107,5 @@ def _compile() -> None:
         actions += action.tolist()
         game.step(state, action)
     replay(parse_game(str(record_game(game.rules, actions, seed=0))), graded=True)
-    usual = game_of(Rules())  # needs the learned value function, which is bundled for these rules
+    usual = game_of(Rules())  # the advisor uses the bundled learned value function for these rules
     advise(usual, usual.new(1, seed=0))

@@ -70,7 +70,7 @@ class Table:
     listeners: set[asyncio.Event] = field(default_factory=set)  # events that are set after every change
     connected: Counter[str] = field(default_factory=Counter)  # digest of the client's key -> open sockets
     _log: list[Json] = field(default_factory=list)
-    timer: asyncio.TimerHandle | None = None  # takes the next decision if it is forced or an agent's
+    timer: asyncio.TimerHandle | None = None  # takes the next decision if forced or if an agent is to act
     advice: asyncio.Task[Any] | None = None  # its result is the `review.Advised` of the position
     stood: list[float] = field(default_factory=list)  # the seats' chances to win at the last valued position
 
@@ -156,7 +156,7 @@ class Table:
         return cls(table, rules, begins, seats, **{name: settings[name] for name in _STORED})
 
     def show(self, played: Played | None, number: int) -> None:
-        """Make a stored game the present game, and `number` its number. None, with number 0, means no game has started.
+        """Make `played` the present game, with this number. Before the first game, `played` is None and `number` is 0.
 
         Raise ValueError if the game contains an illegal position or action.
         """
@@ -178,12 +178,12 @@ class Table:
             self.timer.cancel()
 
     def changed(self) -> None:
-        """Notify all sockets of the table of a change."""
+        """Notify all sockets of the table that it has changed."""
         for listener in self.listeners:
             listener.set()
 
     def view(self, viewer: Viewer, log_from: int = 0) -> Json:
-        """Return the table as JSON for a viewer. The log in it omits the first `log_from` decisions."""
+        """Return the table as JSON for a viewer. The log in the JSON omits the first `log_from` decisions."""
         game, playing = self.game, self.status == "playing"
         # A viewer gets no choices for a forced decision, because the server takes it.
         mine = playing and self.player in viewer.seats and len(self.legal) > 1
@@ -229,7 +229,7 @@ class Table:
         return {"table": self.id, **settings, "seats": self._shown_seats(), "open": self.open}
 
     def _shown_seats(self) -> list[Json]:
-        """Return the facts about all seats that everybody may see, as JSON."""
+        """Return the public facts about all seats, as JSON."""
         return [
             {"seat": number, "kind": seat.kind, "name": self.names[number], "taken": seat.taken}
             for number, seat in enumerate(self.seats)

@@ -44,7 +44,7 @@ class Keys(NamedTuple):
 
     host: str
     watch: str
-    invitations: dict[int, str]  # invitations by seat
+    invitations: dict[int, str]  # seat -> invitation
 
 
 class Tables:
@@ -95,12 +95,12 @@ class Tables:
         for table in sorted(self.by_name.values(), key=lambda table: -table.touched):
             if table.open:
                 by[table.by] += 1
-                if by[table.by] <= _LISTED_PER_ADDRESS or not table.by:  # unknown client after a restart
+                if by[table.by] <= _LISTED_PER_ADDRESS or not table.by:  # after a restart `by` is empty
                     found.append(table.entry())
         return found[:_LISTED]
 
     def create(self, wanted: NewTable, rules: Rules, position: States | None, by: str) -> tuple[Table, Keys]:
-        """Set up a table for the client `by`.
+        """Set up a table for the client with the address `by`.
 
         The first game starts from `position`, STATE (1,); None stands for the usual start.
         """
@@ -132,7 +132,7 @@ class Tables:
         return table, keys
 
     def join(self, table: Table, wanted: Join) -> tuple[int, str]:
-        """Seat a person by invitation or on an open seat; return the number of the seat and its new key."""
+        """Give a person the seat of an invitation, or an open seat; return the number of the seat and its new key."""
         if wanted.invitation is not None:
             number = self.invited(table, wanted.invitation)
         else:
@@ -147,7 +147,7 @@ class Tables:
         return number, key
 
     def invited(self, table: Table, invitation: str) -> int:
-        """Return the seat that an invitation is for."""
+        """Return the number of the seat to which an invitation belongs."""
         digest = _digest_of(invitation)
         for number, seat in enumerate(table.seats):
             if seat.invitation and secrets.compare_digest(seat.invitation, digest):
@@ -169,7 +169,7 @@ class Tables:
         return viewer._replace(seats=[other for other in viewer.seats if other != seat])
 
     def act(self, table: Table, viewer: Viewer, ply: int, action: int | str) -> None:
-        """Take decision `ply` of the present game. An action is given as a number or as its word in the notation."""
+        """Take decision `ply` of the present game. `action` is the number of an action or its word in the notation."""
         _check_ply(table, ply)
         if table.player not in viewer.seats:
             raise Refused(403, f"it is the turn of {table.names[table.player]}")
@@ -230,7 +230,7 @@ class Tables:
         return secrets.randbits(64)
 
     def _take(self, table: Table, action: int, note: str | None) -> None:
-        """Take a decision, then roll dice from new random bits."""
+        """Take a decision, then roll the dice with new random bits."""
         after = table.state.copy()
         after["rng"] = self.random()
         try:
@@ -257,9 +257,9 @@ class Tables:
             game.reset(state, roll=False, starting_player=table.loser)
         else:
             state = game.reset(1, seed=seed, roll=False)
-            rounds = game.roll_off(seed).tolist()  # faces of -1: the seat does not roll in this round
+            rounds = game.roll_off(seed).tolist()  # a seat with faces -1 does not roll in this round
             roll_off = [[dice if min(dice) >= 0 else None for dice in seats] for seats in rounds] or None
-        state["rng"] = self.random()  # `seed` is no secret: the roll-off, which players see, depends on it
+        state["rng"] = self.random()  # not `seed`: players see the roll-off, which depends on `seed`
         game.roll(state)
         state["rng"] = 0
         with _written():
@@ -350,10 +350,10 @@ class Tables:
             raise Refused(400, why, field)
 
     def _find_room(self, by: str) -> Table | None:
-        """Return the table to remove before client `by` sets up a new one, or None; raise Refused if there is no room.
+        """Return the table to remove before the client `by` gets a new one, or None; raise Refused if there is no room.
 
-        The removed table has no open socket. Its last change is at least `Limits.days` days ago, or one day ago if the
-        server is full.
+        The removed table has no open socket. Its last change is at least `Limits.days` days ago, or at least one day
+        ago if the server is full.
         """
         most = self._limits.tables_per_address
         if sum(table.by == by for table in self.by_name.values()) >= most:
@@ -383,7 +383,7 @@ def stored_tables(store: Store) -> Iterator[Table]:
 
 
 def table_at(store: Store, table: Table, number: int) -> Table:
-    """Return a copy of a table whose present game is a stored one; raise Refused if the game is missing or damaged."""
+    """Return a copy of a table with stored game `number` as its present game; raise Refused if it is unreadable."""
     try:
         played = store.game(table.id, number)
         if played is None:

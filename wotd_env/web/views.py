@@ -98,7 +98,7 @@ def step(game: Game, before: States, action: int, after: States, note: str | Non
 
 
 def _parts(state: States, action: int, after: States) -> Json:
-    """Return the kind, kept dice, path, swapped seats, moves and power of an action; use None for missing parts.
+    """Return the kind, kept dice, path, swapped seats, moves and power of an action. Missing parts are None.
 
     `after` is the position after the action and before the dice are rolled.
     """
