@@ -97,7 +97,7 @@ def command(policy: str, settings: dict[str, Any], rules: Rules) -> str:
 
 
 def table(cards: list[dict[str, Any]], folder: Path) -> str:
-    """Return the table of the models in `folder`, which is made from the cards, and the link to the picture."""
+    """Return a table of the models in `folder`, made from their cards, followed by the link to the picture."""
     opponents = list(dict.fromkeys(name for card in cards for name in card["result"]))
     rows = []
     for card in cards:

@@ -40,8 +40,8 @@ def command(
 ) -> None:
     """Play a tournament between policies.
 
-    With at least as many policies as seats, every choice of policies is a matchup. With fewer policies than seats,
-    some policies take several seats: every combination that contains all policies is a matchup. Every game is
+    With at least as many policies as seats, every set of one policy per seat is a matchup. With fewer policies than
+    seats, some policies take several seats: every combination that contains all policies is a matchup. Every game is
     played from all seats with the same dice. The same seed gives the same results, on any number of workers.
 
     A policy is a name (see `wotd policies`), a file (onnx:FILE), or your own MODULE:OBJECT.

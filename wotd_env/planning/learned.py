@@ -257,7 +257,7 @@ def write_values(states: Records, config: Configs, features: Features, network: 
 
 @inlined
 def _write_value(s: Record, network: Network, x: Any, y: Any, j: Any, values: Any) -> None:
-    """Write a position's values to `values`, (n,). For it the two layers have the outputs `x[j]` and `y[j]`."""
+    """Write the values of a position to `values`, (n,). Row j of `x` and `y` has its outputs of the two layers."""
     n = values.shape[0]
     width = network.rows.shape[1]
     largest = np.float32(-np.inf)

@@ -10,9 +10,9 @@ stopping with this roll.
   contains (U in docs/explanation/solver.md).
 
 `reroll` calls `expect` and then `best`: this is one re-roll. A turn takes two calls of `reroll` (three with the tiger)
-and then one call of `expect`. After these calls row NOTHING, the keep without dice, has the value before the first
-roll. After `expect` and before `best`, row HOLD_KEEP[roll, hold] has the value of this hold. The planner and the solver
-share this module.
+and then one call of `expect`. After these calls, the row of the keep without dice (NOTHING) has the value before
+the first roll. After `expect` and before `best`, row HOLD_KEEP[roll, hold] has the value of this hold. The planner and
+the solver share this module.
 """
 
 from __future__ import annotations

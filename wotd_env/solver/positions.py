@@ -34,7 +34,7 @@ from numpy.typing import NDArray
 from wotd_env.core.compilation import kernel
 from wotd_env.core.rules import DICE, NUMBERED, PATHS, Rules
 
-NONE = 65535  # replaces the code if two pieces are on one space or a move is illegal
+NONE = 65535  # stands for a missing code: two pieces would be on one space, or the move or swap is illegal
 
 PLACES = (range(3), range(3, 4), range(4, 5))
 """With immunity, the indices that codes of kinds 0, 1 and 2 can have among the five ascending codes of a position."""

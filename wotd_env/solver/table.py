@@ -142,8 +142,8 @@ class Table:
                 any order. With immunity, the first path must have the color of the player to move, and the second path
                 the color of the other player.
             theirs: integers (N, 5), the spaces of the other player's pieces on the same paths.
-            powers: the powers that the two players hold, one of `sections`. By default, no player has used a power, and
-                the player to move has the first color.
+            powers: the powers that the two players hold, one of `sections`. By default, no player has used a power;
+                with own powers, the player to move then has the first color of the table.
 
         Raises:
             ValueError: for a wrong shape or dtype, a space that does not exist, two pieces on one space, or powers that
