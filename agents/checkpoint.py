@@ -84,7 +84,7 @@ def check(name: str, saved: Any, like: Any) -> None:
 
 
 def load_adam(optimizer: th.optim.Optimizer, saved: dict[int, Any]) -> None:
-    """Load a saved state of Adam; `saved` is empty if Adam has not taken a step.
+    """Load the state of Adam from a checkpoint. `saved` is empty if Adam has not taken a step.
 
     Raises:
         CheckpointError: if the state does not fit the weights.

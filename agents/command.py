@@ -34,8 +34,8 @@ def parse(arguments: Sequence[str], learners: dict[str, str] = LEARNERS) -> tupl
     """Parse the command line; return the module of the learner and the settings of the run.
 
     Raises:
-        CheckpointError: if the run to resume is missing or belongs to another learner. Also if a setting of this run
-            names code, but `arguments` does not repeat the option of this setting.
+        CheckpointError: if the run to resume is missing or belongs to another learner. The error is also raised
+            if a setting of this run names code, but `arguments` does not repeat the option of this setting.
         SystemExit: for `--help` and for wrong arguments.
     """
     named = arguments[0] if arguments and not arguments[0].startswith("-") else None

@@ -19,14 +19,14 @@ MEASURING = 1 << 63
 """Seed of the measurements at milestones. Training games have smaller seeds."""
 
 FINAL = MEASURING + (1 << 32)
-"""Seed of the final measurement. It is another seed, because users may choose settings by the results at milestones."""
+"""Seed of the final measurement. Its games differ from those at milestones, which users may use to choose settings."""
 
 GRADED = 2000  # number of games against perfect play that grade a finished run
 SMALL = 2  # a board with at most this many plain spaces is solved if its table is missing; this takes seconds
 
 
 class Counts(NamedTuple):
-    """The number of games, and how many of these games are won, tied and lost."""
+    """The number of games, and the numbers of games won, tied and lost."""
 
     games: int
     wins: int
@@ -144,7 +144,7 @@ def strength(policy: str, rules: Rules, results: dict[str, Counts]) -> str:
     """
     opponent, counts = list(results.items())[-1]
     share = 100 * counts.wins / counts.games
-    by_games = f"It wins {share:.1f} of 100 games against {opponent} ({counts.games:,} games)."
+    by_games = f"The agent wins {share:.1f} of 100 games against {opponent} ({counts.games:,} games)."
     if not solved(rules):
         return by_games
     if not has_arena():
@@ -160,7 +160,7 @@ def strength(policy: str, rules: Rules, results: dict[str, Counts]) -> str:
     except (ValueError, OSError) as error:  # a damaged table must not make a finished run fail
         return f"{by_games} No comparison with perfect play: {' '.join(str(error).split())}"
     return (
-        f"It would win {max(grades.share_against_perfect, 0):.1f} of 100 games against perfect play "
+        f"The agent would win {max(grades.share_against_perfect, 0):.1f} of 100 games against perfect play "
         f"({grades.share_against_perfect:.2f} % ± {grades.share_against_perfect_error:.2f}, 95 % interval of "
         f"{GRADED:,} graded games; regret {grades.regret:.5f} per decision)."
     )

@@ -34,7 +34,9 @@ LARGE = 64  # integer tables with at least this many entries are stored in 16 bi
 
 
 class NetworkPolicy:
-    """Plays the legal action with the largest logit. If `sample` is true, it draws a legal action from the softmax.
+    """A policy that plays the legal action with the largest logit.
+
+    If `sample` is true, it draws a legal action from the softmax instead.
 
     `network`, such as an `agents.layers.Network`, maps observations, float (N, D), to a tuple whose first item is the
     logits, (N, A). `encoding` is the encoding of the observations. The attribute `rules` of the network contains the

@@ -70,7 +70,10 @@ def _moves() -> NDArray[np.int64]:
 
 
 def _others(powers: bool) -> NDArray[np.int64]:
-    """Return the ends of each roll by swaps and, if `powers` is true, by powers, int64 (252, k), padded with -1."""
+    """Return the indices of the other ends that each roll allows, int64 (252, k), padded with -1.
+
+    These are the ends by swaps and, if `powers` is true, also the ends by powers.
+    """
     offers: list[list[int]] = []
     for roll, counts in enumerate(COUNTS[:NUM_ROLLS].tolist()):
         dragons, paths = counts[DRAGON], [path for path in range(PATHS) if counts[path]]
@@ -94,7 +97,7 @@ FIRST_END = NUM_KEEPS  # row of the first end in a work array, after the rows of
 MOVE_ROWS, PASS_ROW = (FIRST_END + MOVES).astype(np.uint64), np.uint64(FIRST_END + PASSED)
 FEAR_ROW = np.uint64(FIRST_END + FEARED)
 
-# SIZES[k] contains the indices, which are consecutive, of all keeps of k dice. Keeps of more dice have lower indices.
+# SIZES[k] contains the consecutive indices of all keeps of k dice. Keeps of more dice have lower indices.
 SIZES = [np.flatnonzero(DICE - size == UNROLLED_DICE) for size in range(DICE + 1)]
 
 
@@ -114,7 +117,7 @@ def planned_holds(ends: th.Tensor, roll: th.Tensor, rerolls: th.Tensor) -> th.Te
 
 
 def _by_tensors(ends: th.Tensor, roll: th.Tensor, rerolls: th.Tensor) -> th.Tensor:
-    """Compute `planned_holds` with operations of ONNX only; this is about ten times slower than `_Planned`."""
+    """Compute `planned_holds` with operations that ONNX supports; this is about ten times slower than `_Planned`."""
     stop, last = (_stops(ends[:, i]) for i in (0, -1))
     kept = th.from_numpy(HOLD_KEEP.astype(np.int64))[roll]
     expected = _means(last)
@@ -143,7 +146,10 @@ def _stops(ends: th.Tensor) -> th.Tensor:
 
 
 def _means(rolls: th.Tensor) -> th.Tensor:
-    """Return the values of all keeps, (N, 462), by repeated means over one die. `rolls` (N, 252) are roll values."""
+    """Return the values of all keeps, (N, 462), from the values of all rolls, `rolls`, (N, 252).
+
+    The value of a keep is the mean over the six faces of one more die.
+    """
     parts = [rolls]
     for size in range(DICE - 1, -1, -1):
         more = MORE[SIZES[size] - NUM_ROLLS].astype(np.int64) - SIZES[size + 1][0]
@@ -182,7 +188,7 @@ def _emit_after_moves(builder: Any, rows: list[Any]) -> Any:
 
 
 after_moves = row_operation(_emit_after_moves)
-"""Kernel `after_moves(rows, out, (a, b, c))`: write max(a, b), or c in positions in which a is impossible."""
+"""Kernel `after_moves(rows, out, (a, b, c))`: write max(a, b) to row `out`, but c in positions with an impossible a."""
 
 
 @kernel

@@ -6,7 +6,7 @@ differentiable scores of the holds. The score of any other action, except an ext
 the action leads to.
 
 The possible ends (R3, R5, R6, R12, R14) are computed from the observation, because the action mask covers only the
-current roll. A test compares the computed ends with the engine.
+current roll. A test compares the computed ends with those of the engine.
 """
 
 import numpy as np
@@ -22,7 +22,7 @@ from wotd_env.core.rules import DICE, DRAGON, MAX_PLAYERS, NUMBERED, PATHS, RERO
 from wotd_env.planning.learned import LEAD
 
 AFTER = 32  # units of the hidden layer for positions after the turn
-SCALE = 10.0  # factor of the values of ends; if it is large, the scores of holds differ early in training
+SCALE = 10.0  # factor of the values of ends; a large one makes the scores of holds differ early in training
 PATHLESS = Action.FIRST_SWAP - Action.EQUILIBRIUM  # number of actions without a path
 COUNTS = DICE + 1  # 0 to 5 dice can show a face, so there are six counts
 
@@ -44,7 +44,7 @@ def sorted_faces(dice: th.Tensor) -> th.Tensor:
 
 
 class KeptDice(nn.Module):
-    """Scores each hold by a sum of eight scores.
+    """Gives each hold the sum of eight scores.
 
     Each face has a score that depends on the number of kept dice with this face. The other two scores depend on the
     number of all kept dice and on the number of different kept elements.
@@ -136,7 +136,8 @@ class Afterstates(nn.Module):
         changes = [moved, at[:, self.exchanged]]
         if self.used:
             changes.append(th.cat([goals[:, :, None], moved[:, 1:, 1:]], 2))
-        changed = th.cat(changes, 1)  # (N, C, n, 5); change 0 moves nothing
+        # (N, C, n, 5): the spaces after each of C changes; change 0 moves nothing
+        changed = th.cat(changes, 1)
         free = (goals[:, 0] == at[:, 0] + 1)[:, :, None]
 
         rows = self.rows((self.others + changed[:, :, 1:]) * self.spaces + changed[:, :, :1]).sum(2)
@@ -219,7 +220,7 @@ def by_path(values: th.Tensor) -> th.Tensor:
 class Planned(nn.Module):
     """Scores all actions by the values of the ends of the turn. It has the same arguments as `Afterstates`."""
 
-    ranks: th.Tensor  # (5, 7): the sum of ranks[i, face of sorted die i] is a roll's index, 0 without a roll
+    ranks: th.Tensor  # (5, 7): the sum over i of ranks[i, face of sorted die i] is a roll's index; 0: no roll
     number: th.Tensor  # (6,): 0..5
     space: th.Tensor  # (S + 6,): 0..S + 5
     seats: th.Tensor  # (2, pairs): the two seats of every pair
@@ -300,7 +301,7 @@ class Planned(nn.Module):
         return th.where((goals <= last) & (before <= self.rules.spaces), goals, before)
 
     def still(self, pieces: th.Tensor, colors: th.Tensor) -> th.Tensor:
-        """Return which pairs of pieces cannot be swapped, bool (N, 5 paths, pairs) (R6, R14)."""
+        """Return for each pair of pieces whether it cannot be swapped, bool (N, 5 paths, pairs) (R6, R14)."""
         still = pieces[..., 0]  # 1 for pieces off the board
         if self.rules.immunity:
             still = still + colors.reshape(still.shape)
@@ -332,12 +333,12 @@ class Network(nn.Module):
         first, second = nn.Linear(3 * width, 2 * width), nn.Linear(2 * width, 2 * width)
         self.game = nn.Sequential(first, nn.ReLU(), second, nn.ReLU())
         self.path_back, self.game_back = nn.Linear(width, width), nn.Linear(2 * width, width)
-        # Each path has scores for each number of kept dice, for three kinds of moves (plain, with dragons as wood,
-        # jump), and for swaps.
+        # The scores of each path: one for each number of kept dice, one for each kind of move (plain, with dragons as
+        # wood, jump), and one for each swap.
         self.path_parts = (COUNTS, 3, pairs(rules.players))
         self.path_out = nn.Linear(width, sum(self.path_parts))
-        # The other scores are for the actions without a path and for three numbers: of kept dragons, of all kept dice,
-        # and of different kept elements.
+        # The other scores: one for each number of kept dragons, one for each number of kept dice in all, one for each
+        # number of different kept elements, and one for each action without a path.
         self.game_parts = (3 * COUNTS, PATHLESS)
         self.game_out = nn.Linear(2 * width, sum(self.game_parts))
         for last in (self.path_out, self.game_out):  # small: all actions start about equally likely
@@ -347,7 +348,7 @@ class Network(nn.Module):
         self.planned = Planned(rules, of_path, of_board, width) if planned else None
 
     def forward(self, observation: th.Tensor) -> tuple[th.Tensor, th.Tensor]:
-        """Return the logits of all actions, (N, A), also of illegal ones, and features of the game, (N, 2 * width)."""
+        """Return the logits of all legal and illegal actions, (N, A), and the features of the game, (N, 2 * width)."""
         n, players, spaces = observation.shape[0], self.rules.players, self.rules.spaces
         part = {name: observation[:, columns] for name, columns in self.layout.items()}
         part["deadline"] = part["deadline"] / DEADLINE

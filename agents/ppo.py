@@ -133,7 +133,7 @@ def play(
 
 
 def best_policy(decisions: Decisions, beta: float, tau: float) -> th.Tensor:
-    """Return the policy m that maximizes J, as probabilities, float32 (N, actions).
+    """Return the policy m that maximizes J, see the top of this file, as probabilities, float32 (N, actions).
 
     The code uses Q instead of A. They differ by a constant per state, which does not change the softmax.
     """

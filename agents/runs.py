@@ -52,14 +52,14 @@ T = TypeVar("T")
 
 
 class Stopped(Exception):
-    """The training was stopped on request; its checkpoint is written."""
+    """Training was stopped on request. The checkpoint of the run has been written."""
 
 
 class Run:
     """A training run. Each file in its folder is replaced atomically.
 
-    Each learner has a subclass, which sets the class attributes. The `__init__` of the subclass sets `network`,
-    `optimizer` and `state`. The subclass defines `update`, and overrides other methods as needed.
+    Each learner has a subclass of `Run`, which sets the class attributes. The `__init__` of the subclass sets
+    `network`, `optimizer` and `state`. The subclass defines `update`, and overrides other methods as needed.
 
     Args:
         settings: the settings of the learner; `folder` must not be None.
@@ -206,7 +206,7 @@ class Run:
         if run.curve:
             run.milestone = run._milestones_reached()
             if run.done >= run.total and run.curve[-1].done < run.done:
-                run.milestone -= 1  # the new total is already reached, but not yet measured
+                run.milestone -= 1  # the run has reached the new total, but was not measured there
         run.save()
         if run.done < run.total:
             for name in OF_THE_END:  # the run continues, so these files are out of date
@@ -241,7 +241,7 @@ class Run:
                 self.after_update(progress)
 
     def beside(self, task: Callable[[], T]) -> Callable[[], T]:
-        """Start a task in a second thread, and return a function that waits for the result.
+        """Start a task in a second thread, and return a function that waits for its result and returns it.
 
         If the setting `threads` is 1, the returned function itself runs the task.
         """

@@ -127,7 +127,7 @@ class PathPolicy(MaskableActorCriticPolicy):
 
 
 def make_model(settings: Settings, env: VecEnv) -> MaskablePPO:
-    """Return an untrained model for `env`. The seed takes effect at the next reset of `env`.
+    """Return an untrained model for `env`. `settings.seed` takes effect at the next reset of `env`.
 
     Also make results reproducible: set torch's number of threads, which determines the order of sums, and make
     operations on a GPU deterministic. Raise SettingError if a tensor cannot be made on the device.

@@ -150,7 +150,7 @@ class Samples(NamedTuple):
     """The training data of one update: M positions before a turn; n players, K features."""
 
     active: th.Tensor  # int32 (M, K): the features
-    chances: th.Tensor  # float32 (M, n): the targets: the chance of each seat to win, from the seat to act on
+    chances: th.Tensor  # float32 (M, n): the targets: the seats' chances to win; the seat to act comes first
 
 
 Play = Callable[[Game, States, LearnedValue, NDArray[np.bool_]], Turns]
@@ -208,7 +208,7 @@ def play_slices(
 
     from wotd_env.adapters.ray import num_cpus
 
-    # Two slices per CPU even out the speeds of the CPUs. Slices smaller than the planner's chunks would waste time.
+    # With two slices per CPU, fast CPUs wait less for slow ones. Slices smaller than the planner's chunks waste time.
     count = max(1, min(2 * num_cpus(), len(state) // CHUNK))
     games = np.array_split(np.arange(len(state)), count)
     network, task = ray.put(value.network), ray.remote(num_cpus=1, max_retries=-1)(_play_slice)

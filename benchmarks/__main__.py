@@ -107,8 +107,8 @@ def measure(cases: list[Case], seconds: float, repeats: int) -> dict[str, dict[s
     """Measure the cases in turn, `repeats` times each. Only one process works at a time.
 
     Returns:
-        For each case: its description, its decisions per second (median, minimum and maximum), and the median that
-        counts only the time in the environment.
+        For each case: its description, its decisions per second (median, minimum and maximum), and the median of its
+        decisions per second in the environment alone.
     """
     samples: dict[str, list[tuple[float, float]]] = {case.name: [] for case in cases}
     with ExitStack() as stack:

@@ -70,7 +70,7 @@ def pictures(batch: int, players: int, threads: int) -> Chunk:
 
 
 def vector_steps(batch: int, players: int, threads: int, masked: bool = True) -> Chunk:
-    """Return a loop of steps with autoreset and random actions. If `masked` is true, all actions are legal."""
+    """Return a loop of steps with autoreset and random actions. If `masked` is true, it chooses only legal actions."""
     import warnings
 
     from wotd_env.envs.vector import WayOfTheDragonVectorEnv
@@ -119,7 +119,10 @@ def turns(batch: int, players: int, threads: int, learned: bool = False) -> Chun
 
 
 def cartpole(batch: int, players: int, threads: int, envpool: bool = False) -> Chunk:
-    """Return the loop of CartPole, vectorized by Gymnasium or EnvPool. Steps that only reset a game do not count."""
+    """Return the loop of CartPole, vectorized by Gymnasium or, if `envpool` is true, by EnvPool.
+
+    Steps that only reset a game do not count.
+    """
     env: Any
     if envpool:
         import envpool as peer
@@ -147,7 +150,7 @@ def cartpole(batch: int, players: int, threads: int, envpool: bool = False) -> C
 
 
 def tictactoe(batch: int, players: int, threads: int, wrapped: bool = False) -> Chunk:
-    """Return the loop of PettingZoo's tictactoe, with its wrappers if `wrapped`."""
+    """Return the loop of PettingZoo's tictactoe, with its wrappers if `wrapped` is true."""
     import warnings
 
     with warnings.catch_warnings():
@@ -251,7 +254,8 @@ def scan(batch: int, players: int, threads: int, game: str = "") -> Chunk:
 
     def body(state: Any, key: Any) -> tuple[Any, None]:
         choice, dice = jax.random.split(key)
-        # Each game has a random number, and each action a factor. Choose the legal action with the largest product.
+        # Draw a random number for each game. Multiply it by the factor of each action, and choose the legal action with
+        # the largest product.
         numbers = jax.random.bits(choice, (batch, 1)) * factors >> 8 | 1
         numbers = jnp.where(state.legal_action_mask, numbers, 0)
         actions = jnp.where(numbers == numbers.max(1, keepdims=True), np.arange(env.num_actions), 0).max(1)

@@ -52,7 +52,7 @@ class Learner:
         self.weights, self.beta = WEIGHTS / name, beta
 
     def train(self, budget: int, seed: int) -> None:
-        """Learn from all logged games, and save the weights. The track has one budget; `budget` only names the file."""
+        """Learn from all logged games, and save the weights. `budget` is only a part of the name of the file."""
         self.weights.mkdir(parents=True, exist_ok=True)
         th.set_num_threads(1)  # so that rounding does not depend on the number of cores
         th.manual_seed(seed)

@@ -74,7 +74,7 @@ class Network:
     def gradients(
         self, observation: Array, mask: Array, action: Array, advantage: Array, entropy: float
     ) -> tuple[Array, ...]:
-        """Return the gradient of the mean loss of N decisions: one array for each array of weights.
+        """Return the gradient of the mean loss over N decisions, as one array for each array in `weights`.
 
         The loss is the sum of two terms. The policy term is -A log pi(a|s) - entropy * H(pi(.|s)), with A divided by
         its standard deviation. The value term is half the cross-entropy of the predicted chance to win, (1 + V) / 2,

@@ -88,7 +88,7 @@ def make_games(opponent: str, games: int) -> Any:
 
 
 def new_memory(size: int, game: Game) -> Array:
-    """Return an empty replay buffer (size,) of transitions; `later` is the observation n steps after the action."""
+    """Return an empty replay buffer of `size` transitions. `later` is the observation n steps after the action."""
     seen, mask = (np.int8, game.observation_size), (np.int8, game.num_actions)
     outcome = [("action", np.int64), ("reward", np.float32), ("final", np.bool_)]
     fields = [("observation", *seen), *outcome, ("later", *seen), ("later_mask", *mask)]
@@ -146,10 +146,10 @@ def train(settings: Settings) -> Network:
 def remember(
     memory: Array, added: int, recent: deque[tuple[Array, ...]], later: Array, later_mask: Array
 ) -> int:
-    """Store the transitions that began n steps ago; return how many. `added` is the number of earlier transitions.
+    """Store the transitions that began n steps ago, and return their number. `added` is the number stored so far.
 
-    A return is the sum of the rewards until now or until the end of the game. In a full memory, the new transitions
-    replace the oldest ones.
+    The reward of a transition is the sum of the rewards until now or until the end of the game. In a full memory, the
+    new transitions replace the oldest ones.
     """
     if len(recent) < (recent.maxlen or 0):
         return 0

@@ -47,7 +47,7 @@ def merge(state: Array) -> tuple[Array, Array]:
 
 
 def outcomes(game: Game, state: Array) -> tuple[Array, Array, Array]:
-    """Return all outcomes of the next roll in positions, STATE (N,).
+    """Return all outcomes of the next roll in each position of `state`, STATE (N,).
 
     Returns:
         Three arrays over the M outcomes: the index of the position (M,), the probability (M,), and the position after

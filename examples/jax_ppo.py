@@ -142,7 +142,7 @@ def rollout(env: WayOfTheDragon, learner: Learner, settings: Settings) -> tuple[
     state, (seen, actor, rewards, done) = jax.lax.scan(play, learner.state, keys)
 
     # A_t = r_t + V(s_t') - V(s_t) + trace * A_t', where t' is the next decision of the same seat. The loop runs
-    # backwards: `ahead` has r_t, V(s_t') and A_t' of each seat: the reward, 0 and 0 at the end of a game.
+    # backwards. `ahead` contains r_t, V(s_t') and A_t' of each seat. At the end of a game, these are the reward, 0, 0.
     def back(ahead: tuple[Array, Array, Array], now: Any) -> tuple[Any, Array]:
         actor, rewards, done, value = now
         reward = jnp.where(done[:, None], rewards, ahead[0])

@@ -42,7 +42,7 @@ EQUILIBRIUM, SWAP, PASS, NONE = 25, 26, 31, 32
 
 
 def ends_of(roll: list[int]) -> list[int]:
-    """Return the indices in ENDS of five moves, five swaps and the pass; the index of an impossible end is NONE."""
+    """Return eleven indices in ENDS: five moves, five swaps and the pass. NONE stands for an impossible end."""
     moves = [5 * e + roll.count(e) - 1 if e in roll else NONE for e in range(5)]
     if roll == [0, 1, 2, 3, 4]:
         moves = [EQUILIBRIUM, *[NONE] * 4]
@@ -95,7 +95,7 @@ def plan(network: nn.Module, state: np.ndarray) -> Plan:
     last = values[:, ALLOWED]
     last[last[:, :, :5].max(2) > -np.inf, 10] = -np.inf  # a pass is legal only if no move is legal
     one = last.max(2) @ CHANCE  # values of the keeps before the last roll, as means over the rolls
-    two = one[:, HOLDS].max(2) @ CHANCE  # before the last two rolls, as means of the best values of holds
+    two = one[:, HOLDS].max(2) @ CHANCE  # the same before the last two rolls, as means over the best holds
     before = two[:, HOLDS].max(2) @ CHANCE[:, 0]
     return Plan(ends.reshape(len(state), -1), last, np.array([one, two]), before)
 

@@ -8,8 +8,8 @@ policy, the target uses
     plan(s) - regret of the policy's decisions in this turn,
 
 where the regret of a decision is the planned value of the best decision minus the planned value of this decision. This
-target differs from the value after the turn by the luck of the rolls. The mean of this luck is zero for any policy and
-any value, so its removal adds no bias. Only the noise of the policy's own choices remains.
+expression differs from the value after the turn by the luck of the rolls. The mean of this luck is zero for any policy
+and any value, so its removal adds no bias. Only the noise of the policy's own choices remains.
 """
 
 import sys

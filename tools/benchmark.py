@@ -26,7 +26,7 @@ GAMES = 4000  # games for each win share
 
 
 def wanted(rolled_out: bool) -> list[tuple[wotd_env.Rules, str]]:
-    """Return the rows of a table: pairs of a board and a policy that plays on it, boards without powers first.
+    """Return the rows of a table: pairs of a board and a policy that can play on it. Boards without powers come first.
 
     The boards are the solved boards or, if `rolled_out`, the boards whose equities are estimated by rollouts.
     """
@@ -67,7 +67,8 @@ def rolled_out_table() -> str:
 def noise(positions: benchmark.Positions, draws: int = 1000) -> NDArray[np.float64]:
     """Return the regret that comes from errors of the equities, for each of M positions, (M,).
 
-    It is the regret of the best action by the stored equities, as a mean over `draws` random redraws of all equities.
+    All equities are redrawn `draws` times, with their errors as standard deviations. The result is the mean regret,
+    by the redrawn equities, of the action that is best by the stored equities.
     """
     rng, total = np.random.default_rng(0), np.zeros(len(positions.game))
     best = np.nanargmax(positions.equity, 1)

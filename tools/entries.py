@@ -227,8 +227,11 @@ def main(arguments: list[str] | None = None) -> int:
     if unknown := set(names) - set(entries()):
         parser.error(f"{min(unknown)} has no entry.toml in entries/; there are {', '.join(entries())}")
     if options.measure:
-        for name in names or entries():
-            measure(name, options.budget, options.seed)
+        try:
+            for name in names or entries():
+                measure(name, options.budget, options.seed)
+        except ValueError as error:
+            parser.error(str(error))
         return 0
     found = [fault for name in names or entries() for fault in faults(name)]
     print("\n".join(found) or "The entries have no faults.")

@@ -29,7 +29,7 @@ def write(names: list[str]) -> None:
 
 
 def measures(result: Result, track: Track) -> dict[str, tuple[float, float]]:
-    """Return the columns of a result as a dict: name -> value, and half the width of its interval.
+    """Return the columns of a result as a dict: name -> (value, half the width of its interval).
 
     The first column is the mean regret in thousandths. For two players, each reference adds a column with the win share
     in percent. Each larger number of players adds one column: the mean win share minus 1 / players, in percent.
@@ -60,14 +60,17 @@ class Row(NamedTuple):
         return np.array([of_seed[column][0] for of_seed in self.measured])
 
     def mean(self, column: str) -> tuple[float, float]:
-        """Return the mean over seeds and half the width of its interval. One seed has the interval of its games."""
+        """Return the mean over seeds and half the width of its interval.
+
+        An entry with one seed has the interval over the games of this seed.
+        """
         if len(self.measured) == 1:
             return self.measured[0][column]
         mean = mean_of(self.of_seeds(column), -math.inf, math.inf)
         return mean.value, mean.estimate().error
 
     def middle(self, column: str) -> str:
-        """Return the interquartile mean over seeds with its bootstrap interval, as text; empty for one seed.
+        """Return the interquartile mean over seeds with its bootstrap interval as text, which is empty for one seed.
 
         Source: Agarwal et al., "Deep Reinforcement Learning at the Edge of the Statistical Precipice", NeurIPS 2021.
         """
@@ -116,7 +119,7 @@ def tables(rows: list[Row]) -> str:
 
 
 def draw(rows: list[Row], file: Path) -> None:
-    """Draw learning curves of track `samples`, and each entry's win share against `td` with its largest budget."""
+    """Draw the learning curves of track `samples` and, for each entry's largest budget, the win share against `td`."""
     figure = Figure((10, 5), layout="constrained")
     left, right = figure.subplots(1, 2, width_ratios=(1, 1.1))
     samples = (row for row in rows if row.entry.track == "samples")

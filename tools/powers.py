@@ -135,7 +135,7 @@ def times_of_use(table: solver.Table, games: int) -> NDArray[np.float64]:
     same, turns = np.zeros((games, 2), np.int64), np.zeros((2, games))
     seats = 1 << np.arange(2)[:, None]  # the bits of the seats in the field `used`
     for _ in play_policies(game, state, same, [oracle], rng):
-        turns = np.where(state["used"] & seats, turns, state["turn"])  # turn of the last decision before use
+        turns = np.where(state["used"] & seats, turns, state["turn"])  # the last turn with an unused power
     shares: NDArray[np.float64] = np.where(state["used"] & seats, turns / state["turn"], np.nan).T
     return shares
 

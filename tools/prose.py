@@ -75,7 +75,7 @@ def texts() -> Iterator[Text]:
 
 
 def paragraphs(file: Path, page: str) -> Iterator[Text]:
-    """Yield the paragraphs of Markdown without code, tables, and generated parts."""
+    """Yield the paragraphs of a Markdown page. Skip its code, tables and generated parts."""
     skipped = r"```.*?```|<!-- table.*?<!-- end -->|<!--.*?-->"
     page = re.sub(skipped, lambda found: "\n" * found[0].count("\n"), page, flags=re.DOTALL)
     line = 1

@@ -164,7 +164,7 @@ class Findings:
         return pages.table("best move | decisions | share", rows)
 
     def dragons(self) -> str:
-        """Return a table: how often a swap is best on the largest board, for each range of spaces that it gains."""
+        """Return a table of how often a swap is best on the largest board, by the number of spaces that it gains."""
         perfect = self.perfect_games(self.largest.spaces)
         game = Game(Rules(spaces=self.largest.spaces), skip_forced=False)
         first = (perfect.states["phase"] == Phase.KEEP) & (perfect.states["rolls_left"] == 2)

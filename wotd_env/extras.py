@@ -14,7 +14,7 @@ class MissingExtraError(ModuleNotFoundError, DependencyNotInstalled):
 
 @contextmanager
 def needed_for(what: str, extra: str) -> Iterator[None]:
-    """Raise MissingExtraError if an import in the `with` block fails. `what` names the feature with this import."""
+    """Raise MissingExtraError if an import in the `with` block fails. `what` is the feature that needs the import."""
     try:
         yield
     except ImportError as error:

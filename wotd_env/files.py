@@ -37,7 +37,7 @@ def replacing(file: Path, *, sync: bool = True) -> Iterator[Path]:
         part.replace(target)
     except OSError as error:
         if error.errno is None or error.filename not in (None, part, str(part)):
-            raise  # the error is about another file
+            raise  # the error is about another file than `part`
         raise OSError(error.errno, error.strerror, str(file)) from error
     finally:
         part.unlink(missing_ok=True)
@@ -50,7 +50,7 @@ def write(file: Path, content: bytes, *, sync: bool = True) -> None:
 
 
 def save_figure(figure: Figure, file: str | Path) -> None:
-    """Write a matplotlib figure in the format that the suffix of `file` names. Equal figures give identical files."""
+    """Write a matplotlib figure. The suffix of `file` selects the format. Equal figures give identical files."""
     import matplotlib as mpl
 
     date = {".svg": "Date", ".pdf": "CreationDate"}.get(Path(file).suffix)

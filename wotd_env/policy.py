@@ -38,7 +38,7 @@ class RulesBound(Protocol):
     """A policy or value function for certain rules, such as a network. The rules are checked before games begin."""
 
     def check_rules(self, rules: Rules) -> None:
-        """Raise ValueError if the object does not fit `rules`. The error names both rules."""
+        """Raise ValueError if the object does not fit `rules`. The error compares `rules` with the object's rules."""
 
 
 @runtime_checkable
@@ -69,14 +69,18 @@ def check_plays(policy: Policy, rules: Rules) -> None:
 def check_made_for(name: str, own: Rules, rules: Rules) -> None:
     """Raise ValueError if an object made for the rules `own` does not fit games with `rules`.
 
-    The error contains both rules and `name`, the name of the object. `own` and `rules` may differ in the starting
-    player, the turn limit, and colors that have no effect. An object made for random colors fits all colors.
+    The error contains `name`, the name of the object, and the fields that differ. `own` and `rules` may differ in the
+    starting player, the turn limit, and colors that have no effect. An object made for random colors fits all colors.
     """
     essence, other = _essence(own), _essence(rules)
     if essence.colors == "random":
         other = replace(other, colors="random")
     if essence != other:
-        raise ValueError(f"{name} is made for {own}, not for {rules}")
+        differing = [field for field, value in vars(essence).items() if value != getattr(other, field)]
+        made, got = (
+            ", ".join(f"{field}={getattr(of, field)!r}" for field in differing) for of in (own, rules)
+        )
+        raise ValueError(f"{name} is made for {made}, not for {got}")
 
 
 def _essence(rules: Rules) -> Rules:

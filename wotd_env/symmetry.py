@@ -153,7 +153,7 @@ def _permutations(permutation: ArrayLike, games: int) -> NDArray[np.int64]:
 
 
 def _checked(rules: Rules, states: States, permutation: ArrayLike) -> NDArray[np.int64]:
-    """Return the permutation of each game, int64 (N, 5). Raise ValueError if a game or permutation breaks the rules."""
+    """Return the permutation of each game, int64 (N, 5). Raise ValueError for an invalid game or permutation."""
     check_states(rules, states)
     moved_to = _permutations(permutation, len(states))
     if rules.immunity and rules.powers == "own":

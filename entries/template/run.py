@@ -37,7 +37,10 @@ def train(budget: int, seed: int) -> None:
 
 def load(budget: int = 1_000_000, seed: int = 0) -> Agent:
     """Return the trained agent."""
-    network = example.Network(np.random.default_rng(seed))
-    with np.load(RESULTS / f"{budget}-{seed}.npz") as arrays:
+    network, file = example.Network(np.random.default_rng(seed)), RESULTS / f"{budget}-{seed}.npz"
+    if not file.is_file():
+        how = f"python -m tools.entries {RESULTS.parent.name} --measure --budget {budget} --seed {seed}"
+        raise FileNotFoundError(f"{file} is missing; train the agent with {how}")
+    with np.load(file) as arrays:
         network.weights = list(arrays.values())
     return Agent(network)

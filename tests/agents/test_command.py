@@ -49,7 +49,7 @@ def test_train_writes_a_complete_run_folder_and_prints_milestones(
     assert f"Replay of a game by the trained policy: {folder / 'game.html'}" in shown
     assert (folder / "game.html").read_text().startswith("<!doctype html>")
     assert shown[-2:-1] == command.next_commands(folder, rules)
-    assert re.match(r"It wins \d+\.\d of 100 games against planner", shown[-1])
+    assert re.match(r"The agent wins \d+\.\d of 100 games against planner", shown[-1])
     curve = (folder / "curve.csv").read_text().splitlines()
     assert curve[0] == "decisions,cpu_seconds,opponent,games,wins,ties,losses"
     assert len(curve) == 1 + 3 * (TINY_PPO.milestones + 1)

@@ -81,7 +81,7 @@ def test_a_finished_run_plays_with_the_printed_commands(
     result = CliRunner().invoke(wotd, [*play_it[1:], *few])
     assert result.exit_code == 0, result.output
     for policy in (make_policy(str(exported)), load(exported)):
-        with pytest.raises(ValueError, match=r"made for Rules\(.*spaces=3.*, not for Rules\(.*spaces=7"):
+        with pytest.raises(ValueError, match=r"made for .*spaces=3.*, not for .*spaces=7"):
             check_plays(policy, Rules(immunity=True, colors=("fire", "wood")))
 
 

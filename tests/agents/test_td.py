@@ -291,7 +291,7 @@ def test_an_estimate_below_zero_is_no_negative_number_of_wins(solved: Path, monk
     grade = SimpleNamespace(share_against_perfect=-0.41, share_against_perfect_error=0.8, regret=0.02)
     monkeypatch.setattr(analysis, "grade", lambda *arguments, **options: SimpleNamespace(all=grade))
     shown = evaluate.strength("random", Rules(spaces=0), {"planner": Counts(10, 0, 0, 10)})
-    assert shown.startswith("It would win 0.0 of 100 games against perfect play (-0.41 % ± 0.80")
+    assert shown.startswith("The agent would win 0.0 of 100 games against perfect play (-0.41 % ± 0.80")
 
 
 @pytest.mark.parametrize("cached", [True, False])
@@ -306,7 +306,7 @@ def test_the_last_line_shows_the_win_rate_against_perfect_play(
     results = {"random": Counts(10, 9, 0, 1), "planner": Counts(8, 2, 2, 4)}
     shown = evaluate.strength(str(tmp_path), rules, results)
     assert (tmp_path / "missing").exists() != cached
-    assert re.match(r"It would win \d+\.\d of 100 games against perfect play", shown)
+    assert re.match(r"The agent would win \d+\.\d of 100 games against perfect play", shown)
     found = re.search(r"\((\d+\.\d+) % ± (\d+\.\d+), 95 % interval of 2,000 graded games", shown)
     assert found is not None
     share, band = map(float, found.groups())
@@ -321,7 +321,7 @@ def test_the_last_line_shows_the_win_rate_against_perfect_play(
 def test_the_last_line_names_the_strongest_reference_without_perfect_play():
     results = {"random": Counts(10, 9, 0, 1), "planner": Counts(8, 2, 2, 4)}
     shown = evaluate.strength("td", Rules(spaces=0, players=3), results)
-    assert shown == "It wins 25.0 of 100 games against planner (8 games)."
+    assert shown == "The agent wins 25.0 of 100 games against planner (8 games)."
 
 
 @pytest.mark.parametrize("missing", ["the extra arena", "a table: wotd solve --spaces 3"])
@@ -331,7 +331,7 @@ def test_the_last_line_names_what_a_comparison_with_perfect_play_needs(
     monkeypatch.setattr(solver, "cache_file", lambda rules: tmp_path / "missing")
     monkeypatch.setattr(evaluate, "has_arena", lambda: missing != "the extra arena")
     shown = evaluate.strength("td", Rules(spaces=3), {"planner": Counts(8, 2, 2, 4)})
-    assert shown.startswith("It wins 25.0 of 100 games against planner")
+    assert shown.startswith("The agent wins 25.0 of 100 games against planner")
     assert f"A comparison with perfect play needs {missing}" in shown
 
 

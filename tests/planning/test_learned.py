@@ -120,7 +120,7 @@ def test_values_do_not_depend_on_the_batch():
 def test_other_rules_are_rejected_before_play(tmp_path: Path):
     (tmp_path / "value.npz").write_bytes(learned.save(some_value(Rules(spaces=1))))
     name = f"td:{tmp_path}"
-    words = r"made for Rules\(players=2, spaces=1, .*, not for Rules\(players=2, spaces=2, "
+    words = "made for spaces=1, not for spaces=2"
     with pytest.raises(ValueError, match=words):
         Planner(learned.load(tmp_path / "value.npz")).act(
             Game(Rules(spaces=2)), Game(Rules(spaces=2)).reset(1), np.random.default_rng(0)

@@ -38,7 +38,7 @@ with needed_for("the game in OpenSpiel", "openspiel"):
 __all__ = ["NAME", "WayOfTheDragonGame", "WayOfTheDragonState", "position"]
 
 NAME = "way_of_the_dragon"  # name of the game in pyspiel
-ROLLED_OFF = -1  # value of the parameter `start`: the dice decide who starts (roll-off, R1)
+ROLLED_OFF = -1  # value of the parameter `start` that means a roll-off (R1): the dice decide who starts
 COLORS, START = "colors", "start"
 """Names of chance events before the first turn. The draw of the dead pieces on a path has the name of the path."""
 TO_PARAMETER = str.maketrans("=,", ":-")
@@ -77,7 +77,7 @@ TYPE = pyspiel.GameType(
 class Outcomes(NamedTuple):
     """The outcomes of a chance node."""
 
-    listed: list[tuple[int, float]]  # (outcome, probability), by ascending outcome; cached: never change it
+    listed: list[tuple[int, float]]  # (outcome, probability) pairs, in order; cached: never change it
     numbers: frozenset[int]  # the outcomes without their probabilities
 
 
@@ -141,9 +141,10 @@ class WayOfTheDragonGame(pyspiel.Game):  # type: ignore[misc]  # pyspiel is unty
         return state
 
     def max_chance_nodes_in_history(self) -> int:
-        """Return an upper bound for the chance nodes of a game: all draws, plus the largest number of decisions.
+        """Return an upper bound for the number of chance nodes in a game.
 
-        The number of decisions also bounds the rolls: no turn has more rolls than a turn can have decisions.
+        The bound is the number of draws before the first turn, plus the largest possible number of decisions. A turn
+        has at most as many rolls as its largest possible number of decisions.
         """
         return len(self.draws) + self.game.spec.max_decisions
 
@@ -351,7 +352,7 @@ def _dead_pieces(spaces: int, path: int, left: int) -> Outcomes:
     """Return the layouts of dead pieces on a path. This path and the later paths together get `left` pieces (R15).
 
     All layouts of the whole board are equally probable. So a layout of this path has a probability proportional to the
-    number of layouts of the later paths that use the remaining pieces.
+    number of layouts of the later paths with exactly the remaining pieces.
     """
     layouts = [bits for bits in range(1 << spaces) if not engine.impassable(np.uint16(bits << 1))]
     sizes = np.bincount([bits.bit_count() for bits in layouts])

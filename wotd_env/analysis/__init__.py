@@ -2,8 +2,8 @@
 
 The *equity* of an action is the expected reward of the seat to act if all seats play perfectly after the action. The
 reward of a win is 1. With two players, the reward of a loss is -1. The *regret* of an action is the equity of the best
-action minus the equity of this action. With two players, the mean reward of a policy is its equity at the start of the
-game, minus its mean total regret in a game, plus the mean total regret of its opponent.
+action minus the equity of this action. With two players, the mean reward of a policy is the equity of its seat at the
+start, minus its mean total regret per game, plus its opponent's.
 """
 
 from wotd_env.analysis.equity import (

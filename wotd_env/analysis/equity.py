@@ -23,8 +23,8 @@ from wotd_env.solver.table import check_solvable, check_table, describe_missing
 KINDS = ("first hold", "second hold", "move", "swap", "extra turn", "tiger hold")
 """Kinds of decisions. A `"swap"` is a move decision in which calling the dragon is legal. A `"tiger hold"` is the hold
 after the second re-roll, in which the power of the tiger may be used."""
-ERROR = 0.01  #: smallest regret of an error; with two players, a cost of 0.5 percentage points of win rate
-BLUNDER = 0.05  #: smallest regret of a blunder; with two players, a cost of 2.5 percentage points of win rate
+ERROR = 0.01  #: smallest regret of an error; with two players, it costs 0.5 percentage points of win rate
+BLUNDER = 0.05  #: smallest regret of a blunder; with two players, it costs 2.5 percentage points of win rate
 
 
 class Analysis(NamedTuple):
@@ -154,7 +154,7 @@ class Advisor:
                 return Analysis(equity, actions, actions.argmax(1))
             except TableError as error:  # a block of a table is checked only when it is first used
                 with self._opening:
-                    if self._value is value:  # otherwise another thread has replaced the source
+                    if self._value is value:  # if not, another thread has already replaced the source
                         self.skipped += (str(error),)
                         if (other := next(self._sources, None)) is None:
                             raise

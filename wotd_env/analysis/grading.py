@@ -25,7 +25,7 @@ from wotd_env.policy import Policy, check_plays, play_policies
 from wotd_env.solver import Table
 from wotd_env.solver.table import check_solvable, check_table
 
-STAGES = 10  #: count of stages; a stage is an equal part of the largest possible progress of all pieces
+STAGES = 10  #: number of stages of a game; they divide the largest possible progress of all pieces equally
 WORST = 20  #: largest number of blunders in `Grades.worst`
 
 BLOCK = 4096  # games played side by side

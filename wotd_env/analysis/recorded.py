@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 
 from wotd_env.analysis.equity import BLUNDER, ERROR, KINDS, Advisor, Analysis, classify, kinds, regret_of
 from wotd_env.core.game import Game
+from wotd_env.core.position import SEATS
 from wotd_env.core.rules import REROLLS, Phase
 from wotd_env.core.state import States
 from wotd_env.core.words import show_dice
@@ -31,7 +32,7 @@ class Note(NamedTuple):
     best_words: str  #: the best action in words
 
     def __str__(self) -> str:
-        where = f"turn {self.turn + 1}, seat {self.seat}, {self.dice}, equity {self.equity:+.3f}"
+        where = f"turn {self.turn + 1}, seat {SEATS[self.seat]}, {self.dice}, equity {self.equity:+.3f}"
         mark = classify(self.regret)
         graded = f"\n  {mark}: regret {self.regret:.3f}, best: {self.best_words}" if mark else ""
         return f"{where}: {self.words}{graded}"
@@ -51,13 +52,14 @@ class SeatReview(NamedTuple):
 class Review(NamedTuple):
     """The review of a recorded game of T decisions: notes, luck, and totals for each seat.
 
-    The luck of a roll is the equity after the roll minus the mean equity over all outcomes of the roll.
+    The luck of a roll is the equity after the roll minus the mean equity over all outcomes of the roll. In `luck`,
+    positions that do not follow a roll have the value 0.
     """
 
     source: str  #: the source of the equities in words
     exact: bool  #: whether the source is the exact solution
     notes: list[Note]  #: a note for every decision with more than one legal action
-    luck: NDArray[np.float32]  #: (T + 1,): luck of the seat to act in the roll before each position, or 0
+    luck: NDArray[np.float32]  #: (T + 1,): luck of the roll before each position, for the seat to act
     seats: list[SeatReview]
 
 
@@ -108,7 +110,7 @@ def review(recorded: RecordedGame, advisor: Advisor | None = None) -> Review:
     players, seats = recorded.rules.players, []
     for seat, result in enumerate(game.rewards(recorded.states[-1:])[0].tolist()):
         own = [note for note in notes if note.seat == seat]
-        mine = after["player"] == seat  # zero-sum: each other seat loses an equal share of a seat's luck
+        mine = after["player"] == seat  # zero-sum: the other seats lose equal shares of this luck
         seats.append(
             SeatReview(
                 decisions=len(own),

@@ -66,7 +66,7 @@ class Asker:
     policies: Sequence[Policy]
     generators: Sequence[np.random.Generator]
     fatal_calls: Mapping[int, str]  # number of a call that did not return in an earlier attempt -> reason
-    on_call: Callable[[int], None]  # called with a call's number before the call, and with 0 after it
+    on_call: Callable[[int], None]  # called before each call with its number, and after the call with 0
     calls: int = 0
 
     def __call__(self, policy: int, state: States) -> tuple[NDArray[np.int64], dict[int, Failure]]:
@@ -75,7 +75,7 @@ class Asker:
         If the policy raises, it is asked again for each game separately.
 
         Returns:
-            The actions, int64 (N,), and a dict: index of a forfeited game -> failure. An action is legal or FORFEITED.
+            The actions, int64 (N,), each legal or FORFEITED, and a dict: index of a forfeited game -> failure.
         """
         self.calls += 1
         if self.calls in self.fatal_calls:

@@ -48,7 +48,7 @@ def percent(share: Estimate | None, digits: int = 1) -> str:
 
 
 def signed(estimate: Estimate, digits: int, unit: float = 1) -> str:
-    """Format an estimate, with its sign, and its error. Both numbers are first multiplied by `unit`."""
+    """Format an estimate with its sign, followed by its error. Both numbers are first multiplied by `unit`."""
     return f"{unit * estimate.value:+.{digits}f} ±{unit * estimate.error:.{digits}f}"
 
 
@@ -104,9 +104,9 @@ def fit_ratings(
     One drawn game is added for each pair of policies, so that the strength of an unbeaten policy is finite. The
     intervals come from the sandwich estimator, with duplicates as clusters.
 
-    `counts` contains one dict for each matchup of D duplicates, (policy, other policy) -> float64 (D, 2). Row d counts
-    how often the first policy finished ahead of the other policy in duplicate d, and how often behind it. The returned
-    dict maps each policy to its rating, best policy first.
+    `counts` contains one dict for each matchup. In a matchup with D duplicates, the dict maps (policy, other policy) to
+    a float64 array (D, 2). Row d counts how often the first policy finished ahead of the other policy in duplicate d,
+    and how often behind it. The returned dict maps each policy to its rating, best policy first.
     """
     k = len(policies)
     if k == 1:
@@ -125,7 +125,7 @@ def fit_ratings(
     weight = (wins + wins.T) * expected * (1 - expected)
     information = np.diag(weight.sum(1)) - weight
     drawn = (0.5 - expected) ** 2
-    spread = np.diag(drawn.sum(1)) - drawn  # covariance of the score: the part of the added drawn games
+    spread = np.diag(drawn.sum(1)) - drawn  # covariance of the score, at first only of the added drawn games
     for pairs in matchups:
         score = np.zeros((len(pairs[0][2]), k))
         for i, j, n in pairs:
@@ -142,7 +142,7 @@ def fit_ratings(
 
 @dataclass(frozen=True)
 class Row:
-    """The estimates for a policy: for all its matchups or one matchup, and for all seats or one seat."""
+    """The estimates for a policy, in one matchup or in all its matchups, and in one seat or in all seats."""
 
     policy: str
     matchup: Matchup | None
@@ -159,7 +159,7 @@ class Row:
     difference: Estimate
     """Points of the policy's seat minus the mean points of the other seats."""
     ties: Estimate
-    """Share of games in which the policy shares the win with another seat. In truncated games, all seats share it."""
+    """Fraction of games in which the policy shares the win. In truncated games, all seats share the win."""
     forfeits: int
 
 
@@ -205,7 +205,7 @@ class _MatchupGames:
         return _Part(int(here.any(2).sum()), int((self.forfeits & here).sum()), means)
 
     def ahead(self, one: str, other: str) -> Floats:
-        """Return how often `one` finished ahead of `other` and how often behind, in each of D duplicates, (D, 2).
+        """Return for each of D duplicates how often `one` finished ahead of `other` and how often behind, (D, 2).
 
         A tie adds 1/2 to both numbers.
         """
@@ -228,7 +228,7 @@ def share_error(matchup: Matchup, games: GameResults, luck: bool) -> float:
 
 
 def span(dates: Iterable[str]) -> str:
-    """Return a text with the first and the last date."""
+    """Return the first and the last date as a text "FIRST to LAST"; equal dates are named once."""
     ordered = sorted(set(dates))
     return " to ".join(ordered[:1] + ordered[1:][-1:])
 

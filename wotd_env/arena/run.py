@@ -112,7 +112,7 @@ def _play(
 ) -> None:
     """Play and save all missing blocks."""
     running: dict[Future[PlayedBlock], tuple[_Part, int]] = {}
-    first: dict[str, Future[PlayedBlock]] = {}  # policy -> future of the block with its first decision
+    first: dict[str, Future[PlayedBlock]] = {}  # policy -> future of the policy's first block
     while True:
         while len(running) < 2 * pool.size and (behind := _next(parts)):
             i = behind.missing.popleft()
@@ -135,14 +135,14 @@ def _play(
 
 
 class _Part:
-    """A matchup of a tournament and the blocks that have been played."""
+    """A matchup of a tournament, with its finished and missing blocks."""
 
     def __init__(self, tournament: Tournament, matchup: Matchup) -> None:
         self.matchup = matchup
         self.missing = deque(range(tournament.num_blocks))  # blocks neither played nor in progress
-        self.counted: list[PlayedBlock] = []  # finished blocks 0 to k; later blocks do not count yet
+        self.counted: list[PlayedBlock] = []  # finished blocks 0, 1, 2 and so on, without a gap
         self.dates: dict[int, str] = {}  # number of a block from an earlier run -> date of that run
-        self.done = 0  # games in finished blocks
+        self.done = 0  # number of games in finished blocks
         self.total = tournament.duplicates * len(matchup)
         self._tournament, self._stopped = tournament, False
         self._early: dict[int, PlayedBlock] = {}  # finished blocks that wait for a block with a lower number

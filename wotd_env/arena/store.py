@@ -155,7 +155,7 @@ class Store(AbstractContextManager["Store"]):
             for statement in _SCHEMA.split(";"):
                 connection.execute(statement)
             connection.execute(f"PRAGMA application_id = {_APPLICATION}")
-            connection.execute(f"PRAGMA user_version = {_VERSION}")  # writes even an unchanged value
+            connection.execute(f"PRAGMA user_version = {_VERSION}")  # SQLite writes even an unchanged value
             connection.execute("INSERT OR IGNORE INTO setting (description) VALUES (?)", (self._description,))
 
     def save(self, block: Block, played: PlayedBlock) -> None:
@@ -190,7 +190,7 @@ class Store(AbstractContextManager["Store"]):
 
 
 def _unpack(block: Block, games: bytes, forfeits: str) -> PlayedBlock:
-    """Decode the block in a row of the file. A row that `Store` did not write can raise many kinds of errors."""
+    """Decode the block in a row of the file. A row that `Store` did not write can cause many kinds of errors."""
     dtype = results_dtype(len(block.matchup))
     size = block.size * len(block.matchup) * dtype.itemsize
     records = np.frombuffer(zlib.decompressobj().decompress(games, size + 1), dtype)

@@ -149,7 +149,7 @@ def seatings(duplicates: Sequence[int] | NDArray[np.int64], seats: int) -> NDArr
 
 
 class Forfeit(NamedTuple):
-    """A game that a policy forfeited. `replay(rules, game_seed, moves)` returns the position at its end."""
+    """A game that a policy forfeited. `replay(rules, game_seed, moves)` returns its final position."""
 
     policy: str
     seats: tuple[str, ...]
@@ -323,7 +323,7 @@ def luck(
     games, seats = shape
     game = Game(rules, skip_forced=False)  # so that every roll is visible
     state = np.repeat(game.reset(games // seats, seed=seed, roll=False), seats)
-    order = np.argsort(moves == -1, axis=1, kind="stable")  # puts the actions of each game before its -1
+    order = np.argsort(moves == -1, axis=1, kind="stable")  # puts each game's entries -1 last
     actions = np.pad(np.take_along_axis(moves, order, 1), ((0, 0), (0, 1)), constant_values=-1)
     taken = np.zeros(games, np.int64)
     total = np.zeros(shape)
@@ -339,7 +339,7 @@ def luck(
         legal = game.legal_actions(state)
         forced = (state["phase"] == Phase.MOVE) & (legal.sum(1) == 1)
         chosen = np.where(forced, legal.argmax(1), actions[np.arange(games), taken])
-        going = np.flatnonzero((state["phase"] != Phase.OVER) & (chosen != -1))  # a forfeited game ends here
+        going = np.flatnonzero((state["phase"] != Phase.OVER) & (chosen != -1))  # -1: the game was forfeited
         if not going.size:
             return total * (seats - 1) / seats  # converts rewards to shares of the win
         taken[going] += ~forced[going]

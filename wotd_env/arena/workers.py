@@ -176,7 +176,7 @@ class Worker:
             running, call = self._running, self._current_call.value
             self._stop()
             code = running[0].exitcode if running else None
-            if call == _STARTING and code is not None and code > 0:  # an exception, not a signal, ended it
+            if call == _STARTING and code is not None and code > 0:  # ended by an exception, not a signal
                 return RuntimeError(
                     f"a worker process cannot start (exit code {code}); its output above says why. A script that "
                     'asks for workers must call run under `if __name__ == "__main__":`, because every worker '

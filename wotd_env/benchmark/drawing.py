@@ -317,5 +317,5 @@ def _sum_of_turns(game: Game, state: States, seat: Any, value: LearnedValue) -> 
 
 @kernel
 def numbers(keys: Any, n: Any) -> Any:
-    """Return number `n` of each random stream, uint64 (N,). Each key in `keys`, uint64 (N,), selects a stream."""
+    """Return the number with index `n` of each random stream, uint64 (N,). The streams have the seeds `keys`, (N,)."""
     return mix(keys + STEP * np.uint64(n))

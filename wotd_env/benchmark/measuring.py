@@ -36,7 +36,7 @@ from wotd_env.recording.writing import name_of
 
 REFERENCES = ("greedy", "planner", "td")  #: opponents of the measured agent, on all boards that they can play
 GAMES = 1000  # default number of games per win share
-BATCH = 1024  # number of positions in one call of the agent
+BATCH = 1024  # number of positions that the agent gets in one call
 ALL = "all"  # key for the mean over all kinds or all stages
 REGRET = "Mean regret of a decision, in thousandths of equity"
 

@@ -1,4 +1,4 @@
-"""Read and write Parquet files of positions, which are decisions with the equities of their actions."""
+"""Read and write Parquet files of positions. A position is a decision, with the equity of every action."""
 
 from __future__ import annotations
 
@@ -151,7 +151,7 @@ def load(split: str = "test", rules: Rules | None = None, *, file: str | Path | 
 
 
 def write(positions: Positions, file: Path, drawn: dict[str, Any]) -> None:
-    """Write positions to a file, with metadata that includes `drawn`. Raise OSError if the file cannot be written."""
+    """Write positions to a file, and `drawn` to its metadata. Raise OSError if the file cannot be written."""
     rules, mask = positions.rules, positions.mask
     about = {"format": FORMAT, "version": wotd_env.__version__, "rules": asdict(rules)}
     about |= {"split": positions.split, "digest": positions.digest(), **drawn}

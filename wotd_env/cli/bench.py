@@ -62,7 +62,7 @@ def command(
 
 
 def rate(chunk: Chunk, seconds: float) -> tuple[float, float]:
-    """Call `chunk` repeatedly for `seconds`; return its decisions per second, in total and in the environment only."""
+    """Call `chunk` for `seconds`; return the decisions per second of all time and of time in the environment."""
     chunk()
     decisions, inside = 0, 0.0
     start = perf_counter()
@@ -83,7 +83,7 @@ def game(
 ) -> Chunk:
     """Return a chunk that steps a batch with `Game.step_autoreset`, using the policy `random`.
 
-    `fill` names the arrays that each step writes.
+    `fill` contains the names of the arrays that each step writes.
     """
     from wotd_env import Game, Rules, make_policy
 
@@ -110,7 +110,7 @@ def game(
 def repeated(step: Callable[[], float], batch: int) -> Chunk:
     """Return a chunk that calls `step` repeatedly.
 
-    `step` takes `batch` decisions and returns the seconds inside the environment.
+    Each call of `step` executes `batch` decisions and returns the seconds spent inside the environment.
     """
     rounds = max(1, CHUNK // batch)
     return lambda: (rounds * batch, sum(step() for _ in range(rounds)))
@@ -183,7 +183,7 @@ def single(batch: int, players: int, threads: int, powers: str = "none") -> Chun
 
 
 def agent_loop(env: Any, games: int) -> Chunk:
-    """Return a chunk that plays games in any AEC environment, and reads observation and mask of the agent to act."""
+    """Return a chunk that plays games in any AEC environment, and reads each acting agent's observation and mask."""
 
     def play(seed: int, choose: Choose) -> None:
         env.reset(seed=seed)

@@ -27,7 +27,7 @@ FAILED, WRONG_USE, FORFEITS, INTERRUPTED = 1, 2, 3, 130
 """Exit codes."""
 
 PERSON = "me"
-"""Player's name for a person at the keyboard; `me:Anna` also gives the person a name."""
+"""The player name that stands for a person at the keyboard; `me:Anna` also gives the person a name."""
 
 PICTURES = (".png", ".svg", ".pdf")
 """Allowed file name endings of pictures."""

@@ -122,7 +122,10 @@ class Decision:
         return next(fitting, None)
 
     def _read_move(self, line: str) -> int:
-        """Return the action whose short word, description or number is `line`, or the only one that fits its words."""
+        """Return the action whose short word, description or number is `line`.
+
+        If there is no such action, return the only one whose description matches all words of `line`.
+        """
         if (spelled := self._spelled(line)) is not None:
             return spelled
         if line.isdecimal() and line.isascii():
@@ -183,7 +186,7 @@ class Decision:
         self._holds.append(before | dice if keep else before - dice)
 
     def _named(self, line: str, words: list[str]) -> tuple[int, ...]:
-        """Return the faces whose names or letters are in `words`, sorted; raise ValueError if the dice lack a face."""
+        """Return the faces whose names or letters are in `words`, sorted; raise ValueError if the dice lack one."""
         letters = [FACES[_NAMES.index(word)] if word in _NAMES else word for word in words]
         faces = [FACES.find(letter) for letter in "".join(letters)]
         if not faces or -1 in faces:
@@ -239,7 +242,7 @@ def listed(decision: Decision) -> str:
 
 
 def equities(decision: Decision, advisor: Advisor, most: int | None = None) -> str:
-    """Return a table of the choices, best first: equity, win probability, regret."""
+    """Return a table of the choices with equity, win probability and regret, best choice first."""
     equity = advisor.analyze(decision.state).actions[0].tolist()
     ranked = sorted(decision.choices, key=lambda choice: -equity[choice.action])
     players, best = decision.game.rules.players, equity[ranked[0].action]
@@ -318,7 +321,7 @@ class Match:
             if (action := self._ask(state)) is None:
                 return None
         else:
-            # The number of the decision is in the seed, so that a resumed game equals an uninterrupted one.
+            # The number of the decision is part of the seed, so that a resumed game equals an uninterrupted one.
             rng = np.random.default_rng([int(self._recorded.states["rng"][0]), len(self._recorded.actions)])
             try:
                 action = int(ask(self._players[name], self._game, state, rng)[0])

@@ -48,11 +48,11 @@ _RULES: dict[str, tuple[Any, str]] = {
 
 
 def rules_options(*names: str, **settled: str) -> Callable[[Callable[..., None]], Callable[..., None]]:
-    """Replace the parameter `rules` of a command with options for the fields of `Rules`, or only for those in `names`.
+    """Replace the parameter `rules` of a command with options for fields of `Rules`.
 
-    The command gets `rules`, a dict of unchecked arguments of `Rules`, field -> value. If the command itself
-    computes the default of a field, `settled` maps the field to a description of this default for the help. `rules`
-    contains such a field only if its option is given.
+    `names` are the fields that get options, by default all. The command is called with a dict `rules`: field ->
+    unchecked value. If the command itself computes the default of a field, `settled` maps the field to a description of
+    this default for the help. `rules` contains such a field only if its option is given.
     """
     options = {
         field.name: _option(field, settled.get(field.name))
@@ -78,7 +78,7 @@ def rules_options(*names: str, **settled: str) -> Callable[[Callable[..., None]]
 
 
 def refuse(context: typer.Context, names: Iterable[str], why: str) -> None:
-    """Raise ValueError if one of the options `names` is given on the command line; `why` completes the message."""
+    """Raise ValueError if one of the options `names` is given on the command line; `why` ends the error message."""
     for name in names:
         source = context.get_parameter_source(name)
         if source and source.name == "COMMANDLINE":

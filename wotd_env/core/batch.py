@@ -40,17 +40,17 @@ def reset(states: Records, config: Configs, starters: Any, where: Any, to_decisi
 
 @kernel
 def roll_off_round(states: Records, config: Configs, candidates: Any) -> None:
-    """Roll for each seat in the sets `candidates`, bits (N,). Remove all seats but those with the most dragons (R1)."""
+    """In each game, roll for the seats in its set of `candidates`, bits (N,). Keep those with the most dragons (R1)."""
     for i in range(states.shape[0]):
         candidates[i] = engine.roll_off_round(states[i], candidates[i])
 
 
 @kernel
 def first_wrong(states: Records, config: Configs, actions: Any, shown: Any) -> Any:
-    """Return the index of the first game with an invalid record or an illegal action, or -1 without such a game.
+    """Return the index of the first game with an invalid record or an illegal action, or -1 if there is no such game.
 
-    In a finished game every action is legal. Write the index of the dice (`engine.shown`) in each game, up to the
-    returned one, to `shown`, uint16 (N,).
+    In a finished game every action is legal. Write the result of `engine.shown` for each game, up to the game with
+    the returned index, to `shown`, uint16 (N,).
     """
     rules = config[0]
     for i in range(states.shape[0]):
@@ -175,7 +175,7 @@ def step_autoreset(
 ) -> Any:
     """Step, write rewards and `done`, restart finished games, and write observations and masks.
 
-    Skip empty output arrays. Like `step`, return the index of the first wrong game, or -1.
+    Skip empty output arrays. Return -1 or, like `step`, the index of the game that `first_wrong` finds.
     """
     games = states.shape[0]
     shown = np.empty(games * validate, np.uint16)
@@ -250,8 +250,8 @@ def view_one(
 def view(s: Record, rules: Config, observer: Any, ended: Any, observation: Any, mask: Any) -> None:
     """Write the observation, int8 (D,), and the action mask, int8 (A,), of a seat. Skip an empty `observation`.
 
-    If another seat is to act, the mask is all zeros. If the game is over, or `ended` says that it has ended for this
-    seat, the mask is all ones.
+    If another seat is to act, the mask is all zeros. If the game is over, or `ended` is true because it has ended for
+    this seat, the mask is all ones.
     """
     keep = engine.shown(s)
     if observation.size:

@@ -34,7 +34,7 @@ CHECKS = (
     ("truncated", "0 or, in a game that is over, 1"),
     ("_reserved", "0"),
 )
-"""The checks. Each is a field of STATE and the condition on its value, as text for the error message."""
+"""The checks: pairs of a field of STATE and the condition on the field's value, as text for the error message."""
 (
     PHASE, PLAYER, TURN, FACES, ROLLS_LEFT, TIGER, RANGE, DEAD, ALONE, COLOR, USED, PERFECTION, TRUNCATED, RESERVED,
 ) = range(len(CHECKS))  # fmt: skip

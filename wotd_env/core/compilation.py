@@ -75,7 +75,8 @@ class _Cache(FunctionCache):
 
     def __init__(self, function: Callable[..., Any]) -> None:
         super().__init__(function)  # type: ignore[no-untyped-call]
-        stamp = source_digest(Path(function.__code__.co_filename))
+        source = Path(function.__code__.co_filename)
+        stamp, self._in_package = source_digest(source), source.is_relative_to(_PACKAGE)
         self._cache_file: Any = _Files(Path(self._cache_path), self._impl.filename_base, stamp)
 
     def load_overload(self, *args: Any) -> Any:
@@ -85,7 +86,7 @@ class _Cache(FunctionCache):
             _warn(f"the cache of compiled kernels: a damaged file in {self._cache_path} is replaced: {error}")
             cached = None
         if cached is None:
-            _announce("once on this machine")
+            _announce("once on this machine", self._in_package)
         return cached
 
     def save_overload(self, *args: Any) -> None:
@@ -142,11 +143,11 @@ class _NoCache(NullCache):
         _announce("in every process, because no cache folder is writable (NUMBA_CACHE_DIR names another one)")
 
 
-def _announce(how_often: str) -> None:
-    _warn(
-        f"compiling kernels, {how_often}: this takes up to 20 s of one core; "
-        "`wotd compile` compiles all kernels of the package, in about 75 s of processor time"
+def _announce(how_often: str, in_package: bool = True) -> None:
+    hint = (
+        "; `wotd compile` compiles all kernels of the package, in about 75 s of processor time" * in_package
     )
+    _warn(f"compiling kernels, {how_often}: this takes up to 20 s of one core{hint}")
 
 
 @functools.cache  # log each message once per process

@@ -30,7 +30,7 @@ _SYMBOLS = (*range(FACES), UNROLLED, UNROLLED)
 INDEX_PARTS = np.array([[comb(symbol + i, i + 1) for symbol in _SYMBOLS] for i in range(DICE)], np.uint16)
 """uint16 (5, 8): the index of a keep is the sum of INDEX_PARTS[i, face of die i] for i from 0 to 4.
 
-Columns 6 and 7 are both for unrolled dice: 6 is their symbol, and the -1 in the state is the index of the last column.
+Columns 6 and 7 are both for unrolled dice: 6 is their symbol, and -1, their value in the state, is the last column.
 """
 
 
@@ -107,7 +107,7 @@ def rolls_after(keep: int) -> NDArray[np.uint8]:
 
 
 def chance_outcomes(dice: int) -> tuple[NDArray[np.int8], NDArray[np.float64]]:
-    """Return the outcomes of a roll of 0 to 5 `dice`: sorted faces, int8 (M, dice), and probabilities, float64 (M,)."""
+    """Return the M outcomes of a roll of 0 to 5 dice: sorted faces, int8 (M, dice); probabilities, float64 (M,)."""
     dice = check_integer("dice", dice, 0, DICE)
     outcomes = list(combinations_with_replacement(range(FACES), dice))
     ways = [factorial(dice) / np.prod([factorial(roll.count(f)) for f in range(FACES)]) for roll in outcomes]

@@ -352,7 +352,7 @@ def new_game(s: Record, rules: Config, starter: Any) -> None:
 
 @kernel
 def move_seats(s: Record, rules: Config, by: Any) -> None:
-    """Move the pieces of every player `by` seats onward (R1).
+    """Move the pieces of every player from seat k to seat k + `by`, modulo the number of players (R1).
 
     Call this function if the players change seats between games, so that `new_game` finds the loser in the new seat.
     """
@@ -448,7 +448,7 @@ def rolled(s: Record, rules: Config, roll: Roll) -> None:
 
 @inlined
 def decide(s: Record, rules: Config, keep: Keep, action: Any) -> Keep:
-    """Take a legal action without rolling. Return the new index of the dice; `keep` is the index before the action."""
+    """Take a legal action without rolling. Given the index of the roll or keep, `keep`, return the new index."""
     if s.phase == Phase.KEEP:
         return hold(s, rules, keep, action)
     if s.phase == Phase.MOVE:
@@ -460,7 +460,7 @@ def decide(s: Record, rules: Config, keep: Keep, action: Any) -> Keep:
 
 @inlined
 def left(s: Record, keep: Keep) -> Keep:
-    """Return the index of the dice after phase MOVE or EXTRA; a new turn begins with unrolled dice (R2)."""
+    """Return the index of the roll or keep after phase MOVE or EXTRA; a new turn begins with unrolled dice (R2)."""
     return NOTHING_KEPT if s.phase == Phase.CHANCE else keep
 
 
@@ -574,7 +574,7 @@ def step(s: Record, rules: Config, action: Any) -> tuple[Bits, Bits, Keep]:
 
 @inlined
 def roll_if_due(s: Record, rules: Config, keep: Keep) -> Keep:
-    """Roll if the phase is CHANCE. Return the index of the dice on the table."""
+    """Roll if the phase is CHANCE. Return the index of the resulting roll; without a roll, return `keep`."""
     if s.phase == Phase.CHANCE:
         keep = throw(s, keep)
         rolled(s, rules, keep)
@@ -585,9 +585,9 @@ def roll_if_due(s: Record, rules: Config, keep: Keep) -> Keep:
 def run(s: Record, rules: Config, keep: Keep, chance: Any) -> tuple[Bits, Bits, Keep]:
     """Play to the next decision. If `chance` is false, stop before a roll.
 
-    `keep` is the index of the dice on the table. With `rules.skip_forced`, an action of phase MOVE is taken at once
-    if no other action is legal. The phases KEEP and EXTRA always offer several legal actions. Return the legal
-    actions, the legal swaps, and the new index of the dice.
+    `keep` is the index of the roll or keep before this call. With `rules.skip_forced`, an action of phase MOVE is taken
+    at once if no other action is legal. The phases KEEP and EXTRA always offer several legal actions. Return the legal
+    actions, the legal swaps, and the new index of the roll or keep.
     """
     while True:
         if s.phase == Phase.CHANCE and not chance:

@@ -163,7 +163,7 @@ class Game:
         return self.reset(batch_size, seed, starting_player=starting_player, roll=roll)
 
     def roll_off(self, seed: int) -> NDArray[np.int8]:
-        """Return the roll-off that chose the starting player of the game that `reset(1, seed=seed)` starts (R1).
+        """Return the dice of the roll-off, with which `reset(1, seed=seed)` chooses the starting player (R1).
 
         Returns:
             Faces, int8 (rounds, n, 5): the dice of each seat in each round, ascending, or -1 if the seat does not roll.
@@ -417,7 +417,7 @@ class Game:
         return rows
 
     def _writable(self, state: States) -> States:
-        """Return `state` if kernels can change it, otherwise a contiguous copy. The caller must write a copy back."""
+        """Return `state` if kernels can change it; otherwise a copy, which the caller must write back to `state`."""
         work = checks.contiguous(state)
         if work is not state and not state.flags.writeable:
             raise ValueError("state is read-only; work on state.copy()")

@@ -167,7 +167,7 @@ def put_pieces(typing: Any, row: Any, at: Any, pieces: Any) -> Any:
 
 
 def _store(context: Any, builder: Any, row: Any, arguments: Any, lanes: Any, signed: bool) -> None:
-    """Emit code that writes the integers `lanes`, in the dtype of `row`, to `arguments[0][arguments[1]:]`."""
+    """Emit code that writes the integers `lanes`, cast to `row`'s dtype, to `arguments[0][arguments[1]:]`."""
     data = context.make_array(row)(context, builder, arguments[0]).data
     entry = context.get_data_type(row.dtype)
     vector = ir.VectorType(entry, lanes.type.count)

@@ -30,7 +30,7 @@ DICE_BLOCK = FACES * (DICE + 1)
 ONE_HOT_DICE = (COUNTS[:, :, None] == np.arange(DICE + 1)).reshape(NUM_KEEPS, DICE_BLOCK) @ (
     np.uint64(1) << np.arange(DICE_BLOCK, dtype=np.uint64)
 )
-"""uint64 (462,): for every keep, the one-hot number of dice of each face, as 36 bits in the order [face, count]."""
+"""uint64 (462,): for every keep, the number of dice of each face, one-hot, as 36 bits in the order [face, count]."""
 
 SPACES = np.eye(16, dtype=np.int8)
 """int8 (16, 16): for each space, the one-hot block of a piece on this space, padded with zeros."""

@@ -48,7 +48,7 @@ def position(rules: Rules, state: States, stream: bool = False) -> str:
     for field in fields(Rules):
         value = getattr(rules, field.name)
         usual = count_dead(record) if field.name == "dead_pieces" else field.default
-        if value != usual and field.name not in ("players", "spaces"):  # the first two words show them
+        if value != usual and field.name not in ("players", "spaces"):  # the first two words show both
             text = ",".join(value) if isinstance(value, tuple) else value
             words.append(field.name if value is True else f"{field.name}={text}")
     if stream:
@@ -97,7 +97,7 @@ def letters(faces: Any) -> str:
 
 
 def read_dice(what: str, text: str, more: str = "") -> list[int]:
-    """Return the faces for five letters, in ascending order. The letter `more` is an unrolled die: -1, at the end."""
+    """Return the faces for five letters, ascending, then -1 for each unrolled die, which has the letter `more`."""
     if len(text) != DICE or not set(text) <= set(FACES + more):
         symbols = ", ".join(FACES + more)
         raise wrong(what, f"{DICE} letters out of {symbols}", text)

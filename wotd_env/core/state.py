@@ -57,7 +57,7 @@ ROW = np.dtype((np.void, STATE.itemsize))
 
 
 def take(states: States, games: NDArray[np.integer]) -> States:
-    """Return the games of a batch with the given indices: a faster `states[games]`."""
+    """Return the games of a batch with the given indices. This function is faster than `states[games]`."""
     taken: States = states.view(ROW)[games].view(STATE)
     return taken
 

@@ -47,9 +47,9 @@ class Step(NamedTuple):
 
 @kernel
 def find_illegal(states: Records, learners: Any, mask: Any, actions: Any, illegal: Any) -> Any:
-    """Write to `illegal`, bool (N,), for each action whether the mask forbids it. Return whether it forbids any action.
+    """Set `illegal[i]` to whether row i of `mask` forbids `actions[i]`. Return whether any action is forbidden.
 
-    Every action is accepted in a game that is over or has ended for its learner.
+    No action is forbidden in a game that is over or has ended for its learner.
     """
     found = False
     for i in range(states.shape[0]):

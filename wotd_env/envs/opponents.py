@@ -114,7 +114,7 @@ def play_scripts(s: Record, rules: Config, learner: Any, scripts: Any, after: Re
         if script == Script.OUTSIDE:
             return False
         # Two decisions never get the same bits: every roll advances the stream, and between two rolls each phase occurs
-        # at most once. The formula of `starts.restart` corresponds to phase 0, in which no seat decides.
+        # at most once. The draw in `starts.restart` uses this formula for phase 0, in which no seat decides.
         bits = mix(~s.rng ^ np.uint64(s.phase))
         engine.step(s, rules, choose(script, s, rules, after, bits))
     return True

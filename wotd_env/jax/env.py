@@ -157,7 +157,7 @@ class WayOfTheDragon:
         return records
 
     def _after(self, state: State, action: Array, new: State, moves: Moves) -> State:
-        """Complete `new`, the state after `action`. After the end or an illegal action, keep the old position."""
+        """Complete `new`, the state after `action`. If `state` is over or `action` illegal, keep the old position."""
         over = state.terminated | state.truncated
         illegal = ~over & ~play.is_legal(self.rules, state._legal, action)
         refused = over | illegal
@@ -174,7 +174,7 @@ class WayOfTheDragon:
         return self._complete(new, moves)
 
     def _complete(self, state: State, moves: Moves | None = None) -> State:
-        """Return the state with its observation and its legal actions. Without `moves`, compute its moves."""
+        """Return `state` with its observation and legal actions. `moves` are its moves; if None, compute them."""
         legal = play.legal_actions(self.rules, state, moves or play.moves_of(self.rules, state))
         return state.replace(
             _legal=legal,

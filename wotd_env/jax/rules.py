@@ -52,7 +52,7 @@ class State:
     _dead: Array  # int32 (5,): bit t means a dead piece on space t of that path
     _colors: Array  # int32: index of a row of COLORS
     _used: Array  # int32: bit k means that seat k has used its power
-    _keep: Array  # int32: index of the dice on the table in dice.KEEPS
+    _keep: Array  # int32: index of the row of dice.KEEPS that equals the dice on the table
     _rolls_left: Array
     _phase: Array
     _perfection: Array  # bool
@@ -67,8 +67,8 @@ class State:
 class Moves(NamedTuple):
     """The moves of a state in phase MOVE. A destination is the space that a piece reaches, or 0 if it cannot move."""
 
-    legal: Array  # uint32: bit i means that action MOVE_ON + i is legal, up to NO_MOVE_BY_FEAR
-    swaps: Array  # uint32 (5,), by path: bit i means that the i-th pair of seats can swap pieces
+    legal: Array  # uint32: bit i is set if action MOVE_ON + i is legal; the last action is NO_MOVE_BY_FEAR
+    swaps: Array  # uint32 (5,), by path: bit i is set if the i-th pair of seats can swap pieces
     jumps: Array  # int32 (5,): destinations of jumps over pieces (anxiety)
     ones: Array  # int32 (5,): destinations one space ahead
 
@@ -100,7 +100,7 @@ def occupied(rules: Rules, s: State) -> Array:
 
 
 def destinations(rules: Rules, s: State, counts: Array | int) -> Array:
-    """Return the destination of each piece of the seat to act with `counts` dice, or 0 if it cannot move (R3, R4)."""
+    """Return where each piece of the seat to act arrives if it moves `counts` spaces, or 0 if it cannot (R3, R4)."""
     mine = s._pieces[0]
     goals = mine + counts
     free = (occupied(rules, s) >> goals & 1) == 0
@@ -115,7 +115,7 @@ def jump_destinations(rules: Rules, s: State, counts: Array) -> Array:
     mine = s._pieces[0]
     goals = mine + counts
     blocked = occupied(rules, s) >> goals
-    run = jax.lax.population_count(blocked & ~(blocked + 1))  # consecutive occupied spaces, the goal included
+    run = jax.lax.population_count(blocked & ~(blocked + 1))  # number of occupied spaces from the goal on
     goals = goals + run
     legal = (run > 0) & (counts > 0) & (mine <= rules.spaces) & (goals <= rules.spaces + NUMBERED)
     return jnp.where(legal, goals, 0)
@@ -152,7 +152,7 @@ def bits(first: int, legal: Array) -> Array:
 
 
 def legal_swaps(rules: Rules, s: State, elements: Array, dragons: Array) -> Array:
-    """Return the pairs of seats that can swap pieces: the bits of one integer for each path, uint32 (5,) (R6, R14)."""
+    """Return for each path the pairs of seats that can swap pieces: uint32 (5,), one bit for each pair (R6, R14)."""
     on_board = s._pieces > 0
     if rules.immunity:
         on_board = on_board & (colors(rules, s)[:, None] != ALL_PATHS)
@@ -190,7 +190,7 @@ def mask_of(rules: Rules, legal: Array) -> Array:
 
 
 def is_legal(rules: Rules, legal: Array, action: Array) -> Array:
-    """Return whether an action, any integer, is legal; `legal` is the result of `legal_actions`."""
+    """Return whether `action`, which can be any integer, is in `legal`, a result of `legal_actions`."""
     known = (action >= 0) & (action < num_actions(rules.players))
     action = jnp.where(known, action, 0)  # JAX would silently replace an index that is out of range
     return known & (legal[action // 32] >> (action % 32).astype(jnp.uint32) & 1 != 0)
@@ -263,7 +263,7 @@ def new_game(rules: Rules, key: Array) -> State:
         truncated=no,
         legal_action_mask=jnp.zeros(0, bool),
         _step_count=zero,
-        # Without the barrier XLA folds the observation into a constant, and copies it for every game of every step.
+        # Without the barrier XLA makes the observation a constant, and copies it for every game of every step.
         _pieces=jax.lax.optimization_barrier(  # type: ignore[no-untyped-call]
             jnp.zeros((n, PATHS), jnp.int32)
         ),
@@ -346,14 +346,14 @@ def move(rules: Rules, s: State, moves: Moves, action: Array, where: Array) -> t
     wood = action == Action.WOOD_ON + ALL_PATHS
     jump = action == Action.JUMP_ON + ALL_PATHS
     moved_by = jnp.where(plain | jump, elements, 0) + jnp.where(wood, elements + dragons, 0)
-    advance = destinations(rules, s, elements)  # also for an equilibrium, which shows one die of each element
+    advance = destinations(rules, s, elements)  # also correct for an equilibrium: one die of each element
     goals = jnp.where(plain | wood, mine + moved_by, mine)
     goals = jnp.where((action == Action.EQUILIBRIUM) & (advance > 0), advance, goals)
     used = jnp.zeros((), bool)
     if rules.powers != "none":
         goals = jnp.where(jump, moves.jumps, goals)
         goals = jnp.where((action == Action.WOOD_EQUILIBRIUM) & (moves.ones > 0), moves.ones, goals)
-        earth = jnp.maximum(advance, moves.jumps)  # for each piece at least one of the two is 0
+        earth = jnp.maximum(advance, moves.jumps)  # one is 0: a piece cannot both move and jump
         goals = jnp.where((action == Action.EARTH_EQUILIBRIUM) & (earth > 0), earth, goals)
         used = (action >= Action.WOOD_ON) & (action < Action.EQUILIBRIUM)
         used = used | (action == Action.WOOD_EQUILIBRIUM) | (action == Action.EARTH_EQUILIBRIUM)

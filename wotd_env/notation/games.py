@@ -97,7 +97,7 @@ def record_game(
     state: States | None = None,
     players: Sequence[str] = (),
 ) -> RecordedGame:
-    """Return the recorded game after a replay from the seed, or from the first position and its random stream.
+    """Replay decisions from a seed, or from a first position and its random stream. Return the recorded game.
 
     Args:
         rules: the rules.
@@ -156,7 +156,7 @@ def write_game(file: str | Path, game: RecordedGame) -> None:
 
 
 def same_but_stream(one: States, other: States) -> NDArray[np.bool_]:
-    """Return whether each game of `one` equals the same game of `other` except for the random stream, bool (N,)."""
+    """Return whether game i of `one` equals game i of `other`, apart from the random streams, bool (N,)."""
     other = other.copy()
     other["rng"] = one["rng"]
     equal: NDArray[np.bool_] = one.view(ROW) == other.view(ROW)
@@ -236,7 +236,7 @@ def _read_tag(line: str, number: int, tags: dict[str, tuple[int, str]]) -> None:
 
 
 def _replay(tags: dict[str, tuple[int, str]], words: Iterator[tuple[int, str]]) -> RecordedGame:
-    """Replay a game. `tags` maps names to (line number, text). `words` yields (line number, word) for each word."""
+    """Replay a game. `tags` maps the name of a tag to (line number, text). `words` yields pairs (line number, word)."""
     if "Position" not in tags:
         raise ValueError('a game must begin with its first position, [Position "..."], got none')
     line, text = tags["Position"]
@@ -287,7 +287,7 @@ def _replay(tags: dict[str, tuple[int, str]], words: Iterator[tuple[int, str]]) 
 
 
 def _from_seed(game: Game, state: States, text: str, has_stream: bool) -> tuple[int, States, bool]:
-    """Return the seed in `text`, the first position with the seed's stream, and True (rolls follow from a stream)."""
+    """Return the seed in `text`, the first position with the seed's stream, and True: rolls must match the stream."""
     if not (text.isascii() and text.isdecimal() and len(text) <= len(str(2**64))):
         raise wrong("Seed", "a number from 0 to 2**64 - 1", text)
     seed = check_integer("Seed", int(text), 0, 2**64 - 1)

@@ -57,7 +57,7 @@ MOST_BYTES = 256_000_000
 
 
 class Features(NamedTuple):
-    """Numbers of features under given rules, and the first index of each kind. The pairs of pieces start at index 0."""
+    """Numbers of features under given rules, and where each kind starts. The features of pairs of pieces start at 0."""
 
     total: int  # R, the number of all features
     active: int  # K, the number of features of a position
@@ -67,7 +67,7 @@ class Features(NamedTuple):
 
     @classmethod
     def of(cls, rules: Rules) -> Features:
-        """Return the numbers of features and the first indices for these rules."""
+        """Return the numbers of features and the start of each kind for these rules."""
         n, spaces = rules.players, rules.spaces + NUMBERED + 1
         pairs = n * (n - 1) // 2
         seats = 1 if n == 2 else n
@@ -257,7 +257,7 @@ def write_values(states: Records, config: Configs, features: Features, network: 
 
 @inlined
 def _write_value(s: Record, network: Network, x: Any, y: Any, j: Any, values: Any) -> None:
-    """Write the values of a position to `values`, (n,). Row j of `x` and `y` has its outputs of the two layers."""
+    """Write the values of a position to `values`, (n,). `x[j]` and `y[j]` are the outputs of its two layers."""
     n = values.shape[0]
     width = network.rows.shape[1]
     largest = np.float32(-np.inf)

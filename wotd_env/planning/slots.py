@@ -39,8 +39,8 @@ Value = Callable[[Game, NDArray[np.void]], NDArray[np.floating[Any]]]
 
 The planner ignores the values of ended games."""
 
-CHUNK = 128  # number of states whose afterstates are valued in one call of the value function
-MOST_ENDS = 3  # most afterstates of an action: without an extra turn, by perfection (R8), by rebirth (R12)
+CHUNK = 128  # largest number of states whose afterstates the value function evaluates in one call
+MOST_ENDS = 3  # most afterstates of an action: no extra turn, one by perfection (R8), one by rebirth (R12)
 PASSING = (Action.PASS, Action.NO_MOVE_BY_FEAR)
 """The actions of the first slots. These actions move no piece (R5, R12), so they earn no extra turn (R8)."""
 
@@ -50,7 +50,7 @@ class Slots(NamedTuple):
 
     action: NDArray[np.int64]  # (K,): the action of the slot
     roll: NDArray[np.int64]  # (K,): the representative roll of the slot: a roll that offers it
-    offered: NDArray[np.int64]  # slots of roll 0, roll 1, ...; for each roll first its power-free moves
+    offered: NDArray[np.int64]  # slots of roll 0, then of roll 1, ...; power-free moves first
     start: NDArray[np.int64]  # (253,): the slots of roll r are offered[start[r]:start[r + 1]]
     other: NDArray[np.int64]  # (252,): the power-free moves of roll r are offered[start[r]:other[r]]
 
@@ -117,7 +117,7 @@ def _is_free(action: int) -> bool:
     return Action.MOVE_ON <= action < Action.WOOD_ON or action == Action.EQUILIBRIUM
 
 
-ENDED, LAST = -1, 0  # `Group.rolls` of ended games, and of games in phases MOVE and EXTRA
+ENDED, LAST = -1, 0  # `Group.rolls` in ended games (ENDED), and in games in phases MOVE and EXTRA (LAST)
 
 
 class Group(NamedTuple):
@@ -302,7 +302,7 @@ class TurnPlan(NamedTuple):
 
     slots: Slots
     ends: Ends
-    ends_after_tiger: Ends  # the ends if the turn used the tiger; the same as `ends` if `tiger` is False
+    ends_after_tiger: Ends  # the ends of turns that use the tiger; if `tiger` is False, the same as `ends`
     rolls: int
     tiger: bool
     rows: turn.Rows  # the rows of LANES states for each planned seat, starting with the seat to act
@@ -345,7 +345,7 @@ def expect_rolls(plan: TurnPlan, states: Records, first: Any) -> None:
         _stop_rolling(rows, stride)
     _fill_stops(plan.slots, plan.ends, rows, states, first)
     for level in range(plan.rolls):
-        if level or not plan.tiger:  # with the tiger, the values after its roll (R12) are set above
+        if level or not plan.tiger:  # with the tiger, the values after its re-roll (R12) are already set
             _stop_rolling(rows, stride)
         if level:
             turn.best(rows)

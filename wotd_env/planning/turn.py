@@ -34,7 +34,7 @@ from wotd_env.core.rules import DICE
 
 LANES = 16  # positions side by side; 16 float32 fill an AVX-512 register, and the rows fit into the L1 cache
 NOTHING = NUM_KEEPS - 1  # the row of the keep without dice
-STOPS = NUM_KEEPS  # first of 252 more rows, with the values of stopping with each roll; used by `best_keep`
+STOPS = NUM_KEEPS  # index of the first of 252 more rows: the values of stopping with each roll; used by `best_keep`
 
 Rows = Any  # float (462 or more, LANES), in kernels
 

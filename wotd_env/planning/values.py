@@ -8,8 +8,8 @@ sum of these terms, where S is the number of plain spaces:
 - *tempo*: the seat to act gets TEMPO;
 - *blocking*: a piece loses BLOCKED[c - 1] for every occupied space at distance c = 1 to 5 ahead of it;
 - *power*: an unused power has the value POWER, or ANY_POWER if the seat may choose which power it uses;
-- *lead*: a seat with four numbered pieces can soon end the game; it gets CLOSING[d] if it is d points behind
-  the best other seat.
+- *lead*: a seat with four pieces on numbered spaces can soon end the game; it gets CLOSING[d] if it is d points
+  behind the best other seat.
 
 The strengths are multiplied by WEIGHT, which grows towards the end of the game. The softmax of the products gives the
 probabilities to win. The value of a seat is its expected reward with these probabilities.
@@ -45,7 +45,7 @@ BLOCKED_BY = (np.arange(1 << DICE)[:, None] >> np.arange(DICE) & 1) @ BLOCKED
 
 @runtime_checkable
 class CheckedValue(Protocol):
-    """A value function that checks its input. For records that the planner writes itself, it calls `unchecked` instead.
+    """A value function that checks its input. The planner calls `unchecked` for the records that it writes itself.
 
     `wotd_env.planning.planner.plan` also takes any other function `value(game, afterstates)`.
     """

@@ -15,7 +15,7 @@ from numba.core import cgutils
 from numba.extending import intrinsic
 
 BLOCK = 32
-ABREAST = 2  # number of vectors that are multiplied by a matrix side by side, so that their additions overlap
+ABREAST = 2  # vectors multiplied by a matrix at the same time; the CPU overlaps their additions
 
 _FLOAT = ir.FloatType()
 _VECTOR = ir.VectorType(_FLOAT, BLOCK)

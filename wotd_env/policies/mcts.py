@@ -78,7 +78,7 @@ class Mcts:
     def _search(
         self, features: Features, network: Network, states: Records, config: Configs, bits: Any, out: Any
     ) -> None:
-        """Search from each state of one thread's part of the batch. The searches use the same memory, one by one."""
+        """Search from each state of one thread's part of the batch, one after another and in the same memory."""
         state = np.empty(1, STATE)
         nodes = 1 << (2 * self.playouts).bit_length()  # a power of two; at most half of the slots are used
         actions = num_actions(int(config["players"][0]))

@@ -21,7 +21,7 @@ load_model = functools.cache(learned.load)  # cached, so each bundled file is lo
 
 
 class BundledValue(CheckedValue):
-    """A value function that uses the bundled learned value for the rules of each game."""
+    """A value function that uses the bundled learned value for the rules of the evaluated game."""
 
     def for_rules(self, rules: Rules) -> LearnedValue:
         """Return the bundled learned value for these rules, see `wotd_env.models.find`."""

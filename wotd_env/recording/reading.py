@@ -173,7 +173,7 @@ def as_values(column: Any, mask: NDArray[np.int8], illegal: float) -> NDArray[np
 
 
 def as_indices(column: Any, names: Sequence[str]) -> NDArray[np.int64]:
-    """Return each name of a column as its first index in `names`, int64 (M,). Raise ValueError for unknown names."""
+    """Return the first index in `names` of each entry of a column, int64 (M,). Raise ValueError for unknown names."""
     codes = np.array([names.index(name) for name in column.dictionary.to_pylist()], np.int64)
     return codes[column.indices.to_numpy()] if len(column) else codes[:0]
 
@@ -275,7 +275,7 @@ def _first_wrong(decisions: Decisions) -> tuple[int, str] | None:
         expected[start] = game.reset(1, seed=int(decisions.seed[start]))[0]
     over = np.ones(rows, np.bool_)
     over[ends] = game.is_over(after[ends])
-    seat, each = decisions.state["player"], np.searchsorted(ends, np.arange(rows))  # `each[i]`: game of row i
+    seat, each = decisions.state["player"], np.searchsorted(ends, np.arange(rows))  # `each[i]`: row i's game
     policy = seating(decisions.game, decisions.rules.players, len(decisions.policies))[np.arange(rows), seat]
     first_of_name = np.array([decisions.policies.index(name) for name in decisions.policies])
     for what, right in (

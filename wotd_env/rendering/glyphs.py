@@ -9,7 +9,7 @@ from __future__ import annotations
 import functools
 
 BOX = 48
-"""Width and height of the box of every drawing."""
+"""Width and height of the box that every drawing fits into."""
 
 OUTLINES = (
     "M13.5 5.8 34.5 5.8 45 24 34.5 42.2 13.5 42.2 3 24Z",

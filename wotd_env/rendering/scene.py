@@ -116,7 +116,7 @@ def scene(
     scores = game.scores(np.concatenate([state, before]))[0].tolist()  # raises ValueError for invalid records
     moved = moved_pieces(before[0], state[0])
     if before["turn"] > state["turn"] or any(goal == 0 for *_, goal in moved):
-        moved = []  # in this case, `before` is a position of another game
+        moved = []  # `before` is a position of another game: mark nothing
     focus = winners(game, state) if state["phase"][0] == Phase.OVER else [int(state["player"][0])]
     shown = seat_names(names, game.rules.players)
     return [
@@ -362,7 +362,7 @@ def _rolled_off(
         return min((width - gap * (columns - 1)) / wide, height / high, 36)
 
     layouts = [(across, columns) for across in (DICE, 3) for columns in range(1, len(rounds) + 1)]
-    # One row per round is preferred, unless two rows make the dice more than 1.2 times as large.
+    # Use one row per round, unless two rows make the dice more than 1.2 times as large.
     across, columns = max(layouts, key=lambda layout: size_of(*layout) * (1.2 if layout[0] == DICE else 1))
     size = size_of(across, columns)
     rows = -(-DICE // across)

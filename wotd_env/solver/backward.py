@@ -209,8 +209,8 @@ class _Maker:
     def solve(self, pair: list[Section], progress: Progress) -> None:
         """Read the finished layers of a group from the file, and solve the missing layers."""
         board, layout, longest = self._board, self._layout, int(self._board.sizes.max())
-        # The kernels of the first group read only its latest REACH layers, so only these layers stay in memory. The
-        # kernels of a later group read all layers of the group repeatedly, so all layers of the group stay in memory.
+        # For the first group, kernels read only the last REACH layers that were solved, so only these stay in memory.
+        # For a later group, kernels read all layers of the group repeatedly, so all its layers stay in memory.
         base, size = layout.base, board.positions
         if not self._sections:
             base, size = np.arange(len(board.sizes), dtype=np.int64) % REACH * longest, REACH * longest

@@ -152,8 +152,8 @@ def _reachable(board: Board, base: NDArray[np.int64], first: int, start: int) ->
 
 
 _Values = NDArray[np.float64]
-# A player is a pair: the values of all positions for this player to move, and a function that computes the new values
-# of one layer.
+# A player is a pair: the values of all positions in which this player is to move, and a function that computes the new
+# values of one layer.
 _Player = tuple[_Values, Callable[[], _Values]]
 
 

@@ -168,8 +168,9 @@ def value_power_rolls(rows: Rows, first: Any, powers: Any) -> None:
 def value_half(rows: Rows, value: Any, swapped: Any, half: Any, first: Any, powers: Any) -> None:
     """Write the values of positions before the first roll to row NOTHING, for one owner and one half of the block.
 
-    `value`, (3, LANES), has the current values that apply after passes and swaps. `swapped` is `Block.swapped`. The
-    rows of ends start with row `first`. `powers` are the powers of the player to move, or None in the basic game.
+    `value`, (3, LANES), has the current values of the positions to which passes and swaps lead. `swapped` is
+    `Block.swapped`. The rows of ends start with row `first`. `powers` are the powers of the player to move, or None in
+    the basic game.
     """
     everyone = value.ravel()
     for lane in range(LANES):  # R5

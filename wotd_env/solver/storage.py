@@ -200,7 +200,7 @@ def in_words(facts: dict[str, Any]) -> str:
 
 
 def rules_in(header: dict[str, Any]) -> Rules:
-    """Return the rules of a table. With own powers, the first seat has the first color in the header."""
+    """Return the rules of a table. With own powers, the colors in the header are the colors of seats 0 and 1."""
     facts = header["rules"]
     players, spaces, powers, immunity = (facts[name] for name in ("players", "spaces", "powers", "immunity"))
     return Rules(players, spaces, powers, immunity, colors=facts.get("colors"))

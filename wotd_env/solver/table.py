@@ -91,7 +91,7 @@ class Table:
 
     @property
     def start(self) -> float:
-        """The value of the start for the starting player. With own powers, the player with the first color starts."""
+        """The value of the start for the starting player. With own powers, seat 0 of `rules` starts."""
         return next(iter(self.starts.values()))
 
     @property
@@ -143,7 +143,7 @@ class Table:
                 the color of the other player.
             theirs: integers (N, 5), the spaces of the other player's pieces on the same paths.
             powers: the powers that the two players hold, one of `sections`. By default, no player has used a power;
-                with own powers, the player to move then has the first color of the table.
+                with own powers, the player to move then has the color of seat 0 in `rules`.
 
         Raises:
             ValueError: for a wrong shape or dtype, a space that does not exist, two pieces on one space, or powers that

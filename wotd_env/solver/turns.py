@@ -148,11 +148,11 @@ def write_indices(board: Board, base: Any, total: Any, positions: Positions, oth
     The index is that of the position as seen by the player who moves after the end. After a perfection with the extra
     turn (R8), this is the same player, otherwise the next player. The index -1 stands for an impossible end.
 
-    The indices after ends that make progress without a power are written to `other`, int64 (PROGRESS or more, N or
-    more). `power` is a `PowerBlock` or None. If it is a `PowerBlock`, `other` also gets the indices after passes and
-    swaps, and the arrays of `power` get the indices that the class `PowerBlock` describes.
+    Write the indices after ends that make progress without a power to `other`. This is an int64 array with at least
+    PROGRESS rows and N columns. `power` is a `PowerBlock` or None. If it is a `PowerBlock`, `other` also gets the
+    indices after passes and swaps, and the arrays of `power` get the indices that the class `PowerBlock` describes.
     """
-    # The codes after an equilibrium: one row each for `other`, `again`, `jumped` and `jumped_again`
+    # the codes after an equilibrium: row k is for the k-th of the arrays other, again, jumped and jumped_again
     changed = np.empty((4, PATHS), np.uint64)
     other[:] = -1
     if power is not None:

@@ -119,7 +119,7 @@ class Asked:
             _log.error(what, self._name, self._patience, len(self._stuck), _MAX_STUCK)
             answers = [TimeoutError(f"no answer in {self._patience:g} s")] * len(asked)
         elif error := call.exception():
-            if len(asked) > 1:  # ask for each game again: only one of them may have caused the error
+            if len(asked) > 1:  # ask for each game separately: a single game may have caused the error
                 for each in asked:
                     await self._answer_batch(rules, [each])
                 return
@@ -171,7 +171,7 @@ class Sampled:
 
 
 class Strength(NamedTuple):
-    """An agent: its description `words`, and `plays`, the name of its policy or the temperature of a `Sampled`."""
+    """An agent. `words` describes it; `plays` is the name of its policy, or the temperature of its policy `Sampled`."""
 
     words: str
     plays: str | float
@@ -248,7 +248,10 @@ class Agents:
         return "these rules"
 
     async def choose(self, name: str, rules: Rules, state: States) -> tuple[int, str | None]:
-        """Return an agent's action in the game `state`, STATE (1,), and a note: None, or why `greedy` chose instead."""
+        """Return an agent's action in the game `state`, STATE (1,), and None.
+
+        If `greedy` chose instead, return its action, and the reason instead of None.
+        """
         if name not in self._asked:
             rng, policy = np.random.default_rng(), self._policies[name]
             self._asked[name] = Asked(

@@ -82,7 +82,7 @@ class _Connection(H11Protocol):
         upgraded = self.transport.get_protocol() is not self  # a WebSocket has its own deadlines
         state = None if upgraded else self.conn.their_state
         if state is self._awaited:
-            return  # more bytes of the same part do not extend the deadline
+            return  # more bytes of the same head or body do not extend the deadline
         self._awaited = state
         _cancel(self._deadline)
         # A body gets twice the time, because the application itself refuses a slow body after `patience`.

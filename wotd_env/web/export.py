@@ -85,7 +85,7 @@ def _rows(table: Table, found: Outcome) -> pa.Table:
     asked = np.flatnonzero(game.legal_actions(recorded.states[:-1]).sum(1) > 1)
     state = recorded.states[asked]
     reward = game.rewards(recorded.states[-1:])[0]
-    if found.resigned:  # players can resign only in games of two
+    if found.resigned:  # only games of two players can be resigned
         reward = np.where(np.arange(len(reward)) == found.seat, -1.0, 1.0)
     own = state["player"] == found.seat
     columns = decision_columns(game, state, recorded.actions[asked], advisor_of(table.rules).analyze(state))

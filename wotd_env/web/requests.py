@@ -99,7 +99,7 @@ class Join(Named):
 
 
 class Invitation(Message):
-    """A request for facts about the seat of an invitation or, without one, about a table's open seats."""
+    """A request for facts about the seat of an invitation or, without an invitation, about a table's open seats."""
 
     invitation: _Word | None = None
 
@@ -201,7 +201,7 @@ def _show(value: Any) -> str:
 
 
 def check_pace(pace: float | None, only_agents: bool) -> None:
-    """Raise Refused if a table has `only_agents` and its pace is below `_LEAST_AMONG_AGENTS`."""
+    """Raise Refused if all seats are agents (`only_agents`) and the pace is below `_LEAST_AMONG_AGENTS`."""
     if pace is not None and pace < _LEAST_AMONG_AGENTS and only_agents:
         reason = f"pace must be at least {_LEAST_AMONG_AGENTS} at a table of agents, got {pace:g}"
         raise Refused(400, reason, "pace")

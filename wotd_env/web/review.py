@@ -117,7 +117,7 @@ class Helper:
         self._advise = Asked("the advisor", advise, patience)
 
     async def values(self, game: Game, state: States) -> Json:
-        """Return as JSON the win probability of the seat to act after each legal action, and the fields of `source`."""
+        """Return as JSON the result of `source` and, for the seat to act, the chance to win after each legal action."""
         try:
             advised: Advised = await self._advise(game.rules, state)
         except TimeoutError:
@@ -137,7 +137,7 @@ class Helper:
         try:
             advised = await asyncio.shield(advice)
         except Exception as error:
-            if table.advice is advice:  # makes the next request call the advisor again
+            if table.advice is advice:  # then the next request calls the advisor again
                 table.advice = None
                 if not isinstance(error, TimeoutError):  # `Asked` has logged a timeout
                     _log.error("the advisor failed", exc_info=error)

@@ -58,7 +58,7 @@ class Table:
     rules: Rules
     begins: States | None  # first position of the first game, STATE (1,), or None for the usual start
     seats: list[Seat]
-    help: bool  # whether all viewers see win chances, and players to act see hints
+    help: bool  # whether all viewers see win chances, and the player to act also sees hints
     pace: float | None  # seconds before a decision of an agent or a forced decision; None while paused
     host: str  # digest of the host's key
     watch: str  # digest of the spectators' key
@@ -70,8 +70,8 @@ class Table:
     listeners: set[asyncio.Event] = field(default_factory=set)  # events that are set after every change
     connected: Counter[str] = field(default_factory=Counter)  # digest of the client's key -> open sockets
     _log: list[Json] = field(default_factory=list)
-    timer: asyncio.TimerHandle | None = None  # takes the next decision if forced or if an agent is to act
-    advice: asyncio.Task[Any] | None = None  # its result is the `review.Advised` of the position
+    timer: asyncio.TimerHandle | None = None  # starts the next decision if an agent is to act or it is forced
+    advice: asyncio.Task[Any] | None = None  # its result is the `review.Advised` of the present position
     stood: list[float] = field(default_factory=list)  # the seats' chances to win at the last valued position
 
     @property
@@ -237,7 +237,7 @@ class Table:
 
     @property
     def open(self) -> list[int]:
-        """The seats without a player that anybody may take without an invitation."""
+        """The empty seats that anybody may take without an invitation."""
         return [number for number in self.waiting_for if self.seats[number].kind == "open"]
 
     def here(self, seat: Seat) -> bool:

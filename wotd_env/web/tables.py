@@ -226,7 +226,7 @@ class Tables:
 
     @staticmethod
     def random() -> int:
-        """Return 64 bits of the system's randomness, the only source of randomness for dice."""
+        """Return 64 random bits from the operating system, the only source of randomness for dice."""
         return secrets.randbits(64)
 
     def _take(self, table: Table, action: int, note: str | None) -> None:
@@ -350,10 +350,10 @@ class Tables:
             raise Refused(400, why, field)
 
     def _find_room(self, by: str) -> Table | None:
-        """Return the table to remove before the client `by` gets a new one, or None; raise Refused if there is no room.
+        """Return the table to remove before the client with the address `by` gets a new table, or None.
 
-        The removed table has no open socket. Its last change is at least `Limits.days` days ago, or at least one day
-        ago if the server is full.
+        Raise Refused if there is no room. The removed table has no open socket. Its last change is at least
+        `Limits.days` days ago, or at least one day ago if the server is full.
         """
         most = self._limits.tables_per_address
         if sum(table.by == by for table in self.by_name.values()) >= most:
@@ -422,7 +422,7 @@ def _check_ply(table: Table, ply: int) -> None:
 
 @contextmanager
 def _written() -> Iterator[None]:
-    """Raise Refused if the enclosed code cannot write to disk."""
+    """Raise Refused if the code in the `with` block cannot write to disk."""
     try:
         yield
     except sqlite3.Error as error:

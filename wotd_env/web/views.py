@@ -62,7 +62,7 @@ def result(game: Game, state: States, resigned: int | None = None) -> Json | Non
 
 
 def choices(game: Game, state: States) -> list[Json]:
-    """Return all legal actions in a position, STATE (1,), with their parts (see `_parts`) and resulting scores."""
+    """Return each legal action in a position, STATE (1,), with its parts (see `_parts`) and the resulting scores."""
     words = legal_words(game, state)
     decided = np.repeat(state, len(words))
     game.decide(decided, list(words.values()), validate=False)
@@ -82,7 +82,7 @@ def action_parts(game: Game, state: States, action: int) -> Json:
 def step(game: Game, before: States, action: int, after: States, note: str | None = None) -> Json:
     """Return a decision as JSON.
 
-    `before`, STATE (1,), is the position before the decision, and `after` the position after it and after any roll.
+    `before`, STATE (1,), is the position before the decision. `after` is the position after the decision and any roll.
     """
     record, decided = before[0], _decided(game, before, action)
     rolled = decided["phase"][0] == Phase.CHANCE and after["phase"][0] != Phase.CHANCE
