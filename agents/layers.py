@@ -286,8 +286,8 @@ class Planned(nn.Module):
     def goals(self, pieces: th.Tensor, dead: th.Tensor, reached: th.Tensor) -> th.Tensor:
         """Return the first empty space at or beyond each space in `reached`, int64 (N, 5 dice, 5 paths) (R3, R4, R12).
 
-        `reached`, int64 (N, 5, 5), contains the space of the observer's piece on each path plus 1 to 5 dice. If no such
-        empty space exists or the observer's piece cannot move, the result is the space of the piece.
+        `reached`, int64 (N, 5, 5), contains the space of the observer's piece on each path, increased by 1 to 5. If no
+        such empty space exists or the observer's piece cannot move, the result is the space of the piece.
         """
         taken = pieces[:, :, :, 1:].sum(1)  # (N, 5, S + 5)
         if spaces := self.rules.spaces:

@@ -1,4 +1,4 @@
-"""Solve the guarantees of three players and write docs/results/guarantees.md (`python -m tools.guarantees`).
+"""Compute the guarantees of three players and write docs/results/guarantees.md (`python -m tools.guarantees`).
 
 The guarantee of a seat is the expected reward that it can force if both opponents play together against it. Solving
 takes half an hour on one core and 5 GB of disk. An existing table is not solved again.

@@ -1,4 +1,4 @@
-"""Pools that play blocks: this process, or worker processes, which can be stopped if a policy hangs."""
+"""Pools play blocks in this process or in worker processes. Only a worker can be stopped if a policy hangs."""
 
 from __future__ import annotations
 

@@ -52,7 +52,7 @@ def command(
     from wotd_env.core.game import Game
     from wotd_env.policies.oracle import Oracle
 
-    # Text with a space is a position, unless a policy's name contains a file or folder with spaces.
+    # An argument with a space is a position, unless it begins with a policy's name or is a folder.
     spaced = [name for name in what if " " in name and name.partition(":")[0] not in POLICIES]
     if any(name.endswith(".txt") for name in what) or not all(Path(name).is_dir() for name in spaced):
         if len(what) > 1:

@@ -28,7 +28,7 @@ def command(
     """Draw positions with the equity of every legal action, from games of policies of many strengths.
 
     With two players, equities are exact. With more, they come from rollouts by td, which take seconds per position.
-    A larger size contains the positions of a smaller one.
+    The positions of a larger --size include those of a smaller --size.
     """
     from wotd_env import Game, benchmark
     from wotd_env.benchmark.positions import has_errors

@@ -41,8 +41,9 @@ class raw_env(OneGame, AECEnv[str, Any, int]):  # type: ignore[misc]  # PettingZ
     continue the running game with the same dice.
 
     Args:
-        mask_in: the place of the action mask. With `"obs"` observations are `{"observation": int8 (D,), "action_mask":
-            int8 (A,)}`. With `"info"` observations are int8 (D,), and `infos[agent]` contains the mask.
+        mask_in: the place of the action mask. With `mask_in="obs"`, observations are `{"observation": int8 (D,),
+            "action_mask": int8 (A,)}`. With `mask_in="info"`, observations are int8 (D,), and `infos[agent]` contains
+            the mask.
         observation_dtype: `int8` or `float32`, as NumPy dtype or its name; also the dtype of `state()`.
         mask_dtype: `int8`, which `Discrete.sample` needs, or `bool`, as NumPy dtype or its name.
         encoding: `"one_hot"`, `"compact"`, `"tokens"` or `"features"`, see docs/reference/observation.md.

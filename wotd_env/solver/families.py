@@ -76,8 +76,9 @@ def fill_lanes(board: Board, block: Block, total: Any, first: Any, last: Any) ->
     """Fill the lanes with as many families of a layer as fit; return the next family and the number of filled lanes.
 
     The paths with equal shapes form a *group*. A shape has two codes, and each path has the first or the second code of
-    its shape. A *member* is a position of the family. Its index has one digit for each group: the number of paths with
-    the second code. In a family of n members, the mirror of member m is member n - 1 - m.
+    its shape. A *member* is a position of the family. The index of a member is a mixed-radix number with one digit for
+    each group: the number of paths in this group with the second code. In a family of n members, the mirror of member m
+    is member n - 1 - m.
 
     With immunity (R14) the two own paths come last and belong to no group. Here `own` and `other` are the codes of the
     two own paths, each as seen by its player. If the codes differ, the mirrors form a separate family. The lanes get

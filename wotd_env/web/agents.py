@@ -250,7 +250,7 @@ class Agents:
     async def choose(self, name: str, rules: Rules, state: States) -> tuple[int, str | None]:
         """Return an agent's action in the game `state`, STATE (1,), and None.
 
-        If `greedy` chose instead, return its action, and the reason instead of None.
+        If the agent fails or is too slow, return the action of `greedy` and the reason.
         """
         if name not in self._asked:
             rng, policy = np.random.default_rng(), self._policies[name]
