@@ -71,7 +71,7 @@ def check_dtype(name: str, value: DTypeLike, allowed: Sequence[str]) -> np.dtype
 
 
 class OneGame:
-    """Base class of the environments with a single game. It starts, copies and draws this game."""
+    """Base class of the environments with a single game. It starts, copies and renders this game."""
 
     game: Game
     render_mode: str | None

@@ -6,7 +6,8 @@ value of the playout is the value of the position after this turn: the hand-made
 the value of `td`. If the game is over, the value is the reward. Every seat maximizes its own value (max^n). The most
 visited action is played.
 
-The policy is weak, because the dice leave few visits for each node (docs/results/experiments.md has figures).
+The policy is weak, because the dice have many outcomes, so each node gets few visits. For figures, see
+docs/results/experiments.md.
 """
 
 from __future__ import annotations
@@ -78,7 +79,7 @@ class Mcts:
     def _search(
         self, features: Features, network: Network, states: Records, config: Configs, bits: Any, out: Any
     ) -> None:
-        """Search from each state of one thread's part of the batch, one after another and in the same memory."""
+        """Search from the states of one thread's part of the batch, one state after another, in the same memory."""
         state = np.empty(1, STATE)
         nodes = 1 << (2 * self.playouts).bit_length()  # a power of two; at most half of the slots are used
         actions = num_actions(int(config["players"][0]))

@@ -68,7 +68,7 @@ class Trained:
         return actions
 
     def check_rules(self, rules: Rules) -> None:
-        """Check that the sizes of the network fit these rules. Rules stored in the network must fit them as well."""
+        """Check that the sizes of the network, and the rules that it may have stored, fit these rules."""
         if rules is self._checked:
             return
         if made_for := getattr(self.network, "rules", None):  # stored in networks of `train.py sb3`
