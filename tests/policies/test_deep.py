@@ -111,7 +111,7 @@ def test_deep_plans_with_a_learned_value(tmp_path: Path):
     assert isinstance(player, Planner)
     np.testing.assert_array_equal(player.equity(game, state), expected)
     with pytest.raises(
-        ValueError, match=r"for Rules\(players=2, spaces=1, .*, not for Rules\(players=2, spaces=2, "
+        ValueError, match="made for spaces=1, not for spaces=2"
     ):
         policy.check_plays(player, Rules(spaces=2))
     policy.check_plays(make_policy("deep:planner"), Rules(spaces=2))
