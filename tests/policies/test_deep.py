@@ -110,9 +110,7 @@ def test_deep_plans_with_a_learned_value(tmp_path: Path):
     expected = plan(game, state, Deeper(value))[1]
     assert isinstance(player, Planner)
     np.testing.assert_array_equal(player.equity(game, state), expected)
-    with pytest.raises(
-        ValueError, match="made for spaces=1, not for spaces=2"
-    ):
+    with pytest.raises(ValueError, match="made for spaces=1, not for spaces=2"):
         policy.check_plays(player, Rules(spaces=2))
     policy.check_plays(make_policy("deep:planner"), Rules(spaces=2))
     with pytest.raises(FileNotFoundError, match="no file"):
