@@ -193,7 +193,7 @@ after_moves = row_operation(_emit_after_moves)
 
 @kernel
 def stop(ends: Any, after: Any, first: Any, lanes: Any, work: Any) -> None:
-    """Write the value of stopping with each roll to `work`. The end values are `ends[first : first + lanes, after]`."""
+    """Write the value of stopping with each roll to `work`. The ends have the values `ends[first + lane, after]`."""
     for lane in range(lanes):
         for end in range(ends.shape[2]):
             work[FIRST_END + end, lane] = ends[first + lane, after, end]

@@ -1,8 +1,8 @@
 """Expectimax one turn deep, as a policy for any number of players and any powers.
 
-The example shows explicit chance: `Game.decide` stops before the dice, `Game.chance_outcomes` lists the rolls with
-their probabilities, and `Game.roll` takes one roll. The search expands whole batches of positions. It merges equal
-positions, so that it can search one turn exactly:
+The example shows explicit chance: `Game.decide` stops before the dice are rolled, `Game.chance_outcomes` lists the
+possible rolls with their probabilities, and `Game.roll(state, dice)` continues with one of them. The search expands
+whole batches of positions. It merges equal positions, so that it can search one turn exactly:
 
     Q(s, a) = E[max over a' of Q(s', a')],  or the heuristic value of s' if the turn ends there
 

@@ -48,7 +48,7 @@ def measures(result: Result, track: Track) -> dict[str, tuple[float, float]]:
 
 
 class Row(NamedTuple):
-    """The results of an entry with one budget."""
+    """The results of an entry at one of its budgets."""
 
     name: str
     entry: Entry

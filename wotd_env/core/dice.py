@@ -1,8 +1,8 @@
 """Tables with one entry for each of the 252 rolls, or for each of the 462 keeps, of five dice.
 
-A *keep* describes the five dice on the table, of which some may still be unrolled. A keep is a multiset of size
-five. Its symbols are the six faces and "unrolled", the largest symbol. The index of a keep in the tables is its rank in
-the combinatorial number system. The keeps without an unrolled die are the rolls, with the indices 0 to 251.
+A *keep* describes the five dice on the table, of which some may still be unrolled. A keep is a multiset of size five.
+Each element is one of the six faces, or "unrolled", which comes last in the order. The index of a keep in the tables is
+its rank in the combinatorial number system. The keeps without an unrolled die are the rolls, with the indices 0 to 251.
 """
 
 from __future__ import annotations

@@ -20,7 +20,7 @@ from wotd_env.envs.starts import fixed_seat
 from wotd_env.policy import Policy
 from wotd_env.rendering import FPS, RENDER_MODES, Viewer
 
-# The phase as an int: a comparison with the enumeration member would take a tenth of the time of a step.
+# The phase as an int: a comparison with the enumeration member would cost 10 % of the time of a step.
 _OVER = int(Phase.OVER)
 
 

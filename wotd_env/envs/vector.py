@@ -1,6 +1,6 @@
 """The native Gymnasium vector environment: many games with one learner each, and policies in the other seats.
 
-A step calls the kernel `advance` until in every game the learner is to decide or the game has ended. Between two calls,
+A step calls the kernel `advance` until every game has ended or waits for a decision of its learner. Between two calls,
 policies outside of compiled code act in the other games.
 """
 

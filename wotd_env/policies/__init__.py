@@ -1,6 +1,6 @@
 """The bundled policies, each in its own file, and `make_policy`, which creates a policy from its name.
 
-A new policy needs a file and a row in `POLICIES`. A policy that compiled loops call also needs a kernel that chooses an
+A new policy needs a file and a row in `POLICIES`. A policy for compiled loops also needs a kernel that chooses an
 action for one record of `wotd_env.STATE`; see `wotd_env.envs.opponents`.
 """
 

@@ -83,7 +83,7 @@ def fill_lanes(board: Board, block: Block, total: Any, first: Any, last: Any) ->
     With immunity (R14) the two own paths come last and belong to no group. Here `own` and `other` are the codes of the
     two own paths, each as seen by its player. If the codes differ, the mirrors form a separate family. The lanes get
     both families at once, when the loop reaches the family with `own < other`; it skips the family with `own > other`.
-    The index of a member then has one more digit: 0 for the first family, 1 for the family of the mirrors.
+    The index of a member then has one more digit: 0 in the family with `own < other`, 1 in the family of its mirrors.
     """
     swappable = PATHS - 2 if board.immunity else PATHS  # the number of paths on which swaps are legal
     shapes = np.zeros(PATHS, np.uint64)

@@ -17,7 +17,7 @@ from wotd_env.solver.powers import PowerBlock, Sources
 from wotd_env.solver.storage import Section
 
 MOST_ROUNDS = 1000  # maximum iterations of a block; without convergence, the residual of `verify` is large
-FIRST_GUESS = 3  # the iteration starts with the value of the best move by exactly this number of dice
+FIRST_GUESS = 3  # the first guess for a position is the value of its best move with this number of dice
 
 
 class Group(NamedTuple):

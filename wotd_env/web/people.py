@@ -1,7 +1,7 @@
 """Results of people against agents: which games count, and the luck-adjusted scores.
 
-All results are computed from the stored games. One game is one observation. The games of the same person are
-statistically dependent.
+All results are computed from the stored games. In the statistics, each game is one data point. The games of the same
+person are statistically dependent.
 """
 
 from __future__ import annotations
