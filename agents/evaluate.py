@@ -1,4 +1,4 @@
-"""Measure the strength of a policy, and show it: learning curve, picture, table, and a sentence on perfect play."""
+"""Measure a policy's strength, and show it as a learning curve, a picture, a table and a sentence on perfect play."""
 
 import csv
 import io
@@ -19,9 +19,9 @@ MEASURING = 1 << 63
 """Seed of the measurements at milestones. Training games have smaller seeds."""
 
 FINAL = MEASURING + (1 << 32)
-"""Seed of the final measurement. Its games differ from those at milestones, which users may use to choose settings."""
+"""Seed of the final measurement. Its games are new, because users may choose settings by the results at milestones."""
 
-GRADED = 2000  # number of games against perfect play that grade a finished run
+GRADED = 2000  # a finished run is graded by this many games against perfect play
 SMALL = 2  # a board with at most this many plain spaces is solved if its table is missing; this takes seconds
 
 
@@ -68,7 +68,7 @@ def measure(game: Game, policy: Policy, opponent: Policy, games: int, seed: int)
 
 
 def replay(game: Game, policy: Policy, seed: int = FINAL) -> Replay:
-    """Return the replay of a game that a policy plays on all seats."""
+    """Return the replay of a game in which one policy plays all seats."""
     state, rng = game.reset(1, seed=seed), np.random.default_rng(seed)
     states, actions = [], []
     seats = np.zeros((1, game.rules.players), np.int64)
@@ -139,7 +139,7 @@ def strength(policy: str, rules: Rules, results: dict[str, Counts]) -> str:
 
     Against perfect play, the share of games won is one half minus half of the regret per game. Measuring the regret
     needs the extra `arena` and a table of the solved board in the cache folder. If the table is missing and the board
-    has at most `SMALL` plain spaces, the board is solved. The last entry of `results` counts the games against the
+    has at most `SMALL` plain spaces, the board is solved. The last entry of `results` contains the counts for the
     strongest reference.
     """
     opponent, counts = list(results.items())[-1]

@@ -3,7 +3,8 @@
     python -m agents.export RUN [FILE]
     wotd arena onnx:FILE greedy
 
-The command writes the network in the last checkpoint of a run of `train.py`. No code in the checkpoint is run.
+The first command reads the network from the last checkpoint of a run of `train.py`, and writes it to an ONNX file. It
+runs no code from the checkpoint.
 """
 
 import argparse
@@ -123,7 +124,7 @@ def shrink(graph: onnx.GraphProto) -> None:
 
 
 def load(run: Path | str) -> NetworkPolicy:
-    """Return the policy in the last checkpoint of a run of `ppo` or `sb3`. Its attribute `network` is a torch module.
+    """Return the policy in the last checkpoint of a run of `ppo` or `sb3`. Its `network` is a torch module.
 
     For a run of TD(lambda), pass the run folder itself to `wotd_env.make_policy`.
 

@@ -56,9 +56,9 @@ IMPOSSIBLE = -1e3  # the value of an impossible end; possible ends have larger v
 
 
 def _moves() -> NDArray[np.int64]:
-    """Return the indices of the ends that each roll allows by moves without powers, int64 (252, 5).
+    """Return for each roll the indices of the ends by moves without powers, int64 (252, 5).
 
-    The only end of a roll without elements is the pass. Each row is padded with copies of its last end.
+    For a roll without elements, the only index is that of the pass. Each row is padded with copies of its last index.
     """
     moves = np.full((NUM_ROLLS, DICE), PASSED)
     for roll, counts in enumerate(COUNTS[:NUM_ROLLS].tolist()):
@@ -70,7 +70,7 @@ def _moves() -> NDArray[np.int64]:
 
 
 def _others(powers: bool) -> NDArray[np.int64]:
-    """Return the indices of the other ends that each roll allows, int64 (252, k), padded with -1.
+    """Return for each roll the indices of its other possible ends, int64 (252, k), padded with -1.
 
     These are the ends by swaps and, if `powers` is true, also the ends by powers.
     """
@@ -188,12 +188,12 @@ def _emit_after_moves(builder: Any, rows: list[Any]) -> Any:
 
 
 after_moves = row_operation(_emit_after_moves)
-"""Kernel `after_moves(rows, out, (a, b, c))`: write max(a, b) to row `out`, but c in positions with an impossible a."""
+"""Kernel `after_moves(rows, out, (a, b, c))`: write max(a, b) to row `out`, or c if `a` is impossible."""
 
 
 @kernel
 def stop(ends: Any, after: Any, first: Any, lanes: Any, work: Any) -> None:
-    """Write the value of stopping with each roll to `work`. The ends have the values `ends[first + lane, after]`."""
+    """Write to `work` the value of stopping, for each roll. The ends have the values `ends[first + lane, after]`."""
     for lane in range(lanes):
         for end in range(ends.shape[2]):
             work[FIRST_END + end, lane] = ends[first + lane, after, end]
@@ -256,14 +256,14 @@ def value_holds(ends: Any, roll: Any, rerolls: Any, work: Any, out: Any) -> None
 
 @kernel
 def credit_ends(ends: Any, roll: Any, rerolls: Any, gradient: Any, work: Any, out: Any) -> None:
-    """Write the gradients of `ends` to `out`. `gradient`, (N, 32), contains the gradients of the hold values."""
+    """Write d loss / d ends to `out`. `gradient`, (N, 32), is d loss / d (values of the holds)."""
     tiger = ends.shape[1] - 1
     n = out.shape[0]
-    # `mass` is the gradient of the values of the keeps; `stopped` is that of the values of stopping with each roll.
+    # `mass` is d loss / d (values of the keeps); `stopped` is d loss / d (values of stopping with each roll).
     mass = np.zeros(NUM_KEEPS, np.float32)
     stopped = np.zeros(NUM_ROLLS, np.float32)
-    # `means` and `bests` are the values of the keeps before and after a call of `best`. Their first index is the
-    # number of re-rolls that follow, minus one.
+    # `means` and `bests` are the values of the keeps before and after a call of `best`. The first index of both arrays
+    # is the number of re-rolls that follow, minus one.
     means = np.empty((REROLLS, NUM_KEEPS, LANES), np.float32)
     bests = np.empty((REROLLS, NUM_KEEPS, LANES), np.float32)
     for first in range(0, n, LANES):

@@ -22,7 +22,7 @@ from wotd_env.core.rules import DICE, DRAGON, MAX_PLAYERS, NUMBERED, PATHS, RERO
 from wotd_env.planning.learned import LEAD
 
 AFTER = 32  # units of the hidden layer for positions after the turn
-SCALE = 10.0  # factor of the values of ends; a large one makes the scores of holds differ early in training
+SCALE = 10.0  # factor of the values of ends; a large factor makes the scores of different holds differ early
 PATHLESS = Action.FIRST_SWAP - Action.EQUILIBRIUM  # number of actions without a path
 COUNTS = DICE + 1  # 0 to 5 dice can show a face, so there are six counts
 
@@ -179,7 +179,7 @@ class Afterstates(nn.Module):
         return th.cat(ends, 1)
 
     def standings(self, changed: th.Tensor, free: th.Tensor) -> th.Tensor:
-        """Return the index of the row for the standing at each end, int64 (N, E).
+        """Return for each end of the turn the row of `self.standing` that its standing selects, int64 (N, E).
 
         `changed`, int64 (N, C, n, 5), contains the spaces of all pieces after each change; for `free`, see `ends`.
         """
@@ -205,7 +205,7 @@ def turn_ends(moved: th.Tensor, swapped: th.Tensor, advanced: th.Tensor, passed:
 
 
 def at_count(moved: th.Tensor, dice: th.Tensor) -> th.Tensor:
-    """Return the values of moves by `dice` dice on each path, (N, 5, 1).
+    """Return for each path the value of the move by `dice[:, path]` dice, (N, 5, 1).
 
     `moved`, (N, 5, 5), contains the values of moves by 1 to 5 dice.
     """
@@ -220,7 +220,7 @@ def by_path(values: th.Tensor) -> th.Tensor:
 class Planned(nn.Module):
     """Scores all actions by the values of the ends of the turn. It has the same arguments as `Afterstates`."""
 
-    ranks: th.Tensor  # (5, 7): the sum over i of ranks[i, face of sorted die i] is a roll's index; 0: no roll
+    ranks: th.Tensor  # (5, 7): a roll's index is the sum of ranks[i, face of sorted die i]; 0 before a roll
     number: th.Tensor  # (6,): 0..5
     space: th.Tensor  # (S + 6,): 0..S + 5
     seats: th.Tensor  # (2, pairs): the two seats of every pair
@@ -301,7 +301,7 @@ class Planned(nn.Module):
         return th.where((goals <= last) & (before <= self.rules.spaces), goals, before)
 
     def still(self, pieces: th.Tensor, colors: th.Tensor) -> th.Tensor:
-        """Return for each pair of pieces whether it cannot be swapped, bool (N, 5 paths, pairs) (R6, R14)."""
+        """Return for each pair of pieces whether the rules forbid its swap, bool (N, 5 paths, pairs) (R6, R14)."""
         still = pieces[..., 0]  # 1 for pieces off the board
         if self.rules.immunity:
             still = still + colors.reshape(still.shape)

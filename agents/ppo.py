@@ -133,9 +133,9 @@ def play(
 
 
 def best_policy(decisions: Decisions, beta: float, tau: float) -> th.Tensor:
-    """Return the policy m that maximizes J, see the top of this file, as probabilities, float32 (N, actions).
+    """Return the probabilities of the policy m that maximizes J, float32 (N, A). The top of this file defines m and J.
 
-    The code uses Q instead of A. They differ by a constant per state, which does not change the softmax.
+    The code uses Q instead of A. In each state, Q and A differ by a constant, which does not change the softmax.
     """
     return ((beta * decisions.log_probability + decisions.q) / (beta + tau)).softmax(1)
 

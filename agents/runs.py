@@ -147,7 +147,7 @@ class Run:
     # ------------------------------------------------------------------------------------------ starting, resuming
 
     def begin(self) -> Self:
-        """Make the run folder and save the run. Raise OSError if the folder has other files or is unwritable."""
+        """Make the run folder and save the run. Raise OSError if `make_folder` does, or if a file cannot be written."""
         make_folder(self.folder)
         self.save()
         self.write_config()
@@ -157,7 +157,7 @@ class Run:
     def read_settings(cls, folder: Path) -> Any:
         """Return the settings of the run in a folder, to resume the run.
 
-        Settings that are missing in the checkpoint have their defaults.
+        A setting that is missing in the checkpoint gets its default value.
 
         If a setting names a policy, get the user's consent before you load it, because loading can run code (see
         `code_options`).
@@ -241,7 +241,7 @@ class Run:
                 self.after_update(progress)
 
     def beside(self, task: Callable[[], T]) -> Callable[[], T]:
-        """Start a task in a second thread, and return a function that waits for its result and returns it.
+        """Start a task in a second thread, and return a function that waits for the task and returns its result.
 
         If the setting `threads` is 1, the returned function itself runs the task.
         """
@@ -250,9 +250,9 @@ class Run:
         return task
 
     def after_update(self, progress: Callable[[Any], None]) -> None:
-        """At a milestone, measure and save. If `stop` is set, save and stop. Otherwise call `progress`.
+        """Call `progress`, unless `stop` is set. At a milestone, first measure the strength and save the run.
 
-        Raise Stopped if `stop` is set, and OSError if a file cannot be written.
+        If `stop` is set, save the run and raise Stopped. Raise OSError if a file cannot be written.
         """
         reached = self._milestones_reached()
         if reached > self.milestone:

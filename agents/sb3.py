@@ -1,4 +1,4 @@
-"""MaskablePPO of Stable-Baselines3 by self-play, rewarded by the results of games only: `python train.py sb3`.
+"""MaskablePPO of Stable-Baselines3 by self-play, rewarded only by the results of games: `python train.py sb3`.
 
 This is the baseline for other algorithms. It uses no planner, no critic of another run and no shaped rewards. The
 learner plays one seat of each game. In some games, an earlier snapshot of the network or `greedy` plays the other
@@ -157,7 +157,7 @@ def make_model(settings: Settings, env: VecEnv) -> MaskablePPO:
         seed=settings.seed,
         device=number.device,
     )
-    # Without the shift, game i + 1 of seed s would be game i of seed s + 1. SB3 called `env.seed` without a shift.
+    # SB3 has called `env.seed` without a shift. Then game i + 1 of seed s would be game i of seed s + 1.
     env.seed(settings.seed << 32)
     return model
 

@@ -77,16 +77,16 @@ class SelfPlayVecEnv(SharedVecEnv):
         return self.game.observe(self.state)
 
     def step_async(self, actions: NDArray[np.int64]) -> None:
-        """Take the learner's actions (N,)."""
+        """Apply the learner's actions, (N,), to the games."""
         self.game.step(self.state, actions)
 
     def step_wait(self) -> VecEnvStepReturn:
-        """Continue to the learner's next decisions; return observations, rewards, dones, infos."""
+        """Continue the games to the learner's next decisions; return observations, rewards, dones, infos."""
         rewards, done, infos = self._until_learner()
         return self.game.observe(self.state), rewards, done, infos
 
     def _until_learner(self) -> tuple[NDArray[np.float32], NDArray[np.bool_], list[dict[str, Any]]]:
-        """Let the opponents play, and start new games, until the learner is to act in every game."""
+        """Play the opponents' decisions and start new games, until every game is at a decision of the learner."""
         rewards = np.zeros(self.num_envs, np.float32)
         done = np.zeros(self.num_envs, np.bool_)
         infos: list[dict[str, Any]] = [{} for _ in range(self.num_envs)]

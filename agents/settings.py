@@ -74,7 +74,7 @@ class Settings:
                 self.check(name, value in get_args(hint), f"must be {' or '.join(get_args(hint))}")
 
     def check(self, name: str, right: bool, what: str) -> None:
-        """Raise a SettingError with the setting, its value and the requirement `what`, unless `right` is true."""
+        """Raise SettingError unless `right` is true. The message has `name`, the requirement `what` and the value."""
         if not right:
             raise SettingError(f"{name} {what}, got {getattr(self, name)!r}")
 

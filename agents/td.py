@@ -100,8 +100,8 @@ class Settings(settings.Settings):
 PRESETS = {
     "quick": Settings(),
     "standard": Settings(preset="standard", updates=7000, milestones=40),
-    # With more seats and longer games, more turns lie between a position and its consequences. So lambda is larger.
-    # `replay` is smaller, so that targets computed by earlier networks are dropped sooner.
+    # With more seats and longer games, more turns lie between a position and its consequences. So this preset has a
+    # larger lambda. It has a smaller `replay`, so that targets computed by earlier networks are dropped sooner.
     "many": Settings(preset="many", updates=100, games=512, turns=64, td_lambda=0.96, replay=2, batches=128),
 }
 
@@ -124,7 +124,7 @@ class Network(nn.Module):
         nn.init.zeros_(self.output.bias)
 
     def forward(self, active: th.Tensor) -> th.Tensor:
-        """Return the logits (N, n) of positions with the features `active`, int32 (N, K)."""
+        """Return the logits (N, n) of positions with the active features `active`, int32 (N, K)."""
         x = self.rows(active).relu()
         logits: th.Tensor = self.output(th.cat((x, self.hidden(x).relu()), 1))
         return logits
@@ -147,9 +147,9 @@ class Network(nn.Module):
 
 
 class Samples(NamedTuple):
-    """The training data of one update: M positions before a turn; n players, K features."""
+    """The training data of one update: M positions before a turn, n players, K active features."""
 
-    active: th.Tensor  # int32 (M, K): the features
+    active: th.Tensor  # int32 (M, K): the indices of the active features
     chances: th.Tensor  # float32 (M, n): the targets: the seats' chances to win; the seat to act comes first
 
 

@@ -70,7 +70,7 @@ def pictures(batch: int, players: int, threads: int) -> Chunk:
 
 
 def vector_steps(batch: int, players: int, threads: int, masked: bool = True) -> Chunk:
-    """Return a loop of steps with autoreset and random actions. If `masked` is true, it chooses only legal actions."""
+    """Return a loop of steps with autoreset and random actions. If `masked` is true, all actions are legal."""
     import warnings
 
     from wotd_env.envs.vector import WayOfTheDragonVectorEnv
@@ -91,7 +91,7 @@ def vector_steps(batch: int, players: int, threads: int, masked: bool = True) ->
 
 
 def turns(batch: int, players: int, threads: int, learned: bool = False) -> Chunk:
-    """Return a loop that plans turns in the middle of games, with a random value network if `learned` is true."""
+    """Return a loop that plans turns in mid-game, with the hand-made value or, if `learned`, a random value network."""
     from wotd_env import Game, Rules
     from wotd_env.planning.learned import LearnedValue, Network, shapes
     from wotd_env.planning.planner import Value, plan
@@ -254,8 +254,8 @@ def scan(batch: int, players: int, threads: int, game: str = "") -> Chunk:
 
     def body(state: Any, key: Any) -> tuple[Any, None]:
         choice, dice = jax.random.split(key)
-        # Draw a random number for each game. Multiply it by the factor of each action, and choose the legal action with
-        # the largest product.
+        # Draw one random number for each game, and multiply it by the factors of all actions. Choose the legal action
+        # with the largest product.
         numbers = jax.random.bits(choice, (batch, 1)) * factors >> 8 | 1
         numbers = jnp.where(state.legal_action_mask, numbers, 0)
         actions = jnp.where(numbers == numbers.max(1, keepdims=True), np.arange(env.num_actions), 0).max(1)

@@ -7,7 +7,7 @@ from typing import Any
 
 @functools.cache
 def loop(name: str, threads: int) -> Any:
-    """Limit the process to `threads` cores, and return the loop of the case `name`, a `wotd_env.cli.bench.Chunk`."""
+    """Limit the process to `threads` cores, and return the `wotd_env.cli.bench.Chunk` of the case `name`."""
     if hasattr(os, "sched_setaffinity"):
         os.sched_setaffinity(0, sorted(os.sched_getaffinity(0))[:threads])
     for variable in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"):
@@ -18,7 +18,7 @@ def loop(name: str, threads: int) -> Any:
 
 
 def measure(name: str, threads: int, seconds: float) -> tuple[float, float]:
-    """Measure a case for some seconds; return the decisions per second in its loop and in the environment alone."""
+    """Measure a case for some seconds; return the decisions per second of the loop and of the environment alone."""
     chunk = loop(name, threads)
     from wotd_env.cli.bench import rate
 

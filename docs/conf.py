@@ -48,7 +48,7 @@ napoleon_numpy_docstring = False
 
 
 def show_folders_as_words(app: Sphinx, page: document) -> None:
-    """Replace links to folders in a page with their text, because the site has no pages for folders."""
+    """Replace each link to a folder with the text of the link, because the site has no pages for folders."""
     folder = Path(app.env.doc2path(app.env.docname)).parent
     for link in list(page.findall(pending_xref)):
         if link["reftype"] == "myst" and (folder / link["reftarget"]).is_dir():

@@ -14,7 +14,7 @@ from wotd_env.policy import Policy
 
 @dataclass(frozen=True)
 class Learner:
-    """A learner with the preset `quick`. An entry uses the methods as its functions `train` and `load`."""
+    """A learner with the preset `quick`. The functions `train` and `load` of an entry are these methods."""
 
     name: str  # name of the entry, which is also a key of `LEARNERS`
     updates: dict[int, int]  # budget in minutes -> number of updates

@@ -1,4 +1,4 @@
-"""Learn from logged games with MARWIL, for the entries `bc` and `marwil` of the track `offline`.
+"""Train MARWIL on logged games, for the entries `bc` and `marwil` of the track `offline`.
 
 The network imitates every logged decision with the weight exp(beta * advantage). The advantage is the result of the
 game minus the value of the position, which a second head learns. With beta = 0 this is behavior cloning.
@@ -41,18 +41,18 @@ def logged(folder: Path) -> list[recording.Decisions]:
 
 
 class Learner:
-    """A learner by weighted imitation. An entry uses the methods as its functions `train` and `load`.
+    """A learner that imitates logged decisions. The functions `train` and `load` of an entry are these methods.
 
     Args:
         name: name of the entry.
-        beta: factor of the advantage in the weight. The result of a game is 1 if it is won and -1 if it is lost.
+        beta: the factor in the weight exp(beta * advantage). The result of a game is 1 if it is won, -1 if it is lost.
     """
 
     def __init__(self, name: str, beta: float) -> None:
         self.weights, self.beta = WEIGHTS / name, beta
 
     def train(self, budget: int, seed: int) -> None:
-        """Learn from all logged games, and save the weights. `budget` is only a part of the name of the file."""
+        """Learn from all logged games, and save the weights. `budget` is used only in the file name."""
         self.weights.mkdir(parents=True, exist_ok=True)
         th.set_num_threads(1)  # so that rounding does not depend on the number of cores
         th.manual_seed(seed)

@@ -1,7 +1,7 @@
 """Train algorithms of Stable-Baselines3 for the entries `sb3_*`, by self-play: the current model plays both seats.
 
-The results of games are the only rewards. An algorithm without masks loses the game if it plays an illegal action, so
-it learns the rules. Its opponents in training, and all trained agents in measurements, play only legal actions.
+The results of games are the only rewards. An algorithm without masks loses the game by an illegal action, and so learns
+which actions are legal. Its opponents in training, and all trained agents in measurements, play only legal actions.
 """
 
 import warnings
@@ -21,7 +21,7 @@ SPARE = 0.99  # training stops when this share of the budget is used
 
 
 class Scores(nn.Module):
-    """Computes the logits or action values of a model of Stable-Baselines3, as `NetworkPolicy` expects."""
+    """Computes the logits or action values of a Stable-Baselines3 model, in the form that `NetworkPolicy` expects."""
 
     rules = Rules()
     policy: Any  # the policy of the model
@@ -36,7 +36,7 @@ class Scores(nn.Module):
 
 
 class Budget(BaseCallback):
-    """Stops training when both seats together have used the budget. The learning rate falls linearly to 0.
+    """Stops training when the decisions of both seats use up the budget. `left` also sets the learning rate.
 
     `opponent` counts the decisions of the seat that does not learn.
     """
@@ -55,12 +55,12 @@ class Budget(BaseCallback):
 
 
 class Baseline:
-    """An algorithm with its settings. An entry uses the methods as its functions `train` and `load`.
+    """An algorithm with its settings. An entry uses the methods `train` and `load` as its own functions.
 
     Args:
         name: name of the entry.
         algorithm: a class of Stable-Baselines3 or sb3-contrib.
-        policy: the policy of the algorithm.
+        policy: the policy class of the algorithm, or its name.
         encoding: encoding of the observations.
         learning_rate: initial learning rate; it falls linearly to 0.
         **options: other arguments of the algorithm.

@@ -20,7 +20,7 @@ Array = NDArray[Any]
 
 ENCODING = "features"  # a few dozen handcrafted features, which suit small networks
 game = Game(encoding=ENCODING)
-DICE = game.observation_layout["dice"]  # the part of an observation with the number of dice of each face
+DICE = game.observation_layout["dice"]  # where an observation contains the number of dice of each face
 
 # The network scores each pair (face, number of kept dice). The logit of a hold is the sum of six scores, one per face.
 # KEPT[roll, hold, (face, number)] is 1 if the hold keeps exactly `number` dice of the face.

@@ -1,7 +1,7 @@
 """Double DQN with action masks, first against `random` and then against `greedy`, on the Gymnasium vector environment.
 
 The example shows where Q-learning needs masks: in the greedy action, the exploring action and the target. It also shows
-how to use a vector environment with autoreset, and n-step targets for a reward at the end of the game.
+how to use a vector environment with autoreset. Its n-step targets suit a game whose only reward comes at the end.
 
     python examples/dqn.py
     python examples/dqn.py --help         # all settings
@@ -148,8 +148,8 @@ def remember(
 ) -> int:
     """Store the transitions that began n steps ago, and return their number. `added` is the number stored so far.
 
-    The reward of a transition is the sum of the rewards until now or until the end of the game. In a full memory, the
-    new transitions replace the oldest ones.
+    The reward of a transition is the sum of the n rewards since its action, without rewards after the end of the game.
+    In a full memory, the new transitions replace the oldest ones.
     """
     if len(recent) < (recent.maxlen or 0):
         return 0

@@ -25,7 +25,7 @@ CHUNK = 32
 
 
 def heuristic(game: Game, state: Array, seat: Array) -> Array:
-    """Return for each position `state[i]` the lead of seat `seat[i]` over the best other seat, in spaces, (N,).
+    """Return the lead of seat `seat[i]` over the best other seat in each position `state[i]`, (N,), in spaces.
 
     For a finished game, return 1,000 times the reward of the seat instead.
     """
@@ -33,7 +33,7 @@ def heuristic(game: Game, state: Array, seat: Array) -> Array:
     space = state["pieces"][:, :players].astype(float)
     points = np.maximum(space - game.rules.spaces, 0)
     worth = (np.minimum(space, game.rules.spaces - 1) + 1.25 * points).sum(2)
-    worth[everyone, state["player"]] += 1.4  # gain of the player to act in its next turn, in spaces
+    worth[everyone, state["player"]] += 1.4  # mean gain of the player to act in its next turn, in spaces
     own = worth[everyone, seat]
     worth[everyone, seat] = -np.inf
     return np.where(game.is_over(state), 1000.0 * game.rewards(state)[everyone, seat], own - worth.max(1))
@@ -60,7 +60,7 @@ def outcomes(game: Game, state: Array) -> tuple[Array, Array, Array]:
         positions = np.flatnonzero(dice_to_roll == k)
         index = positions.repeat(len(faces))
         after = state[index]
-        kept = after["dice"][:, : 5 - k]  # the kept dice are the first 5 - k
+        kept = after["dice"][:, : 5 - k]  # the first 5 - k entries of `dice` are the kept dice
         if k:
             game.roll(after, dice=np.hstack([kept, np.tile(faces, (len(positions), 1))]))
         parts.append((index, np.tile(probability, len(positions)), after))

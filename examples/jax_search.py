@@ -40,8 +40,8 @@ class Node(NamedTuple):
 def value(state: State, seat: Array) -> Array:
     """Return the heuristic value of a state for a seat, in [-1, 1]: tanh of the seat's lead in spaces and points.
 
-    The lead includes the expected next move of the player to act. For this move, the player keeps the dice of the most
-    frequent element, and each other die shows this element with probability 1/6 per roll.
+    The lead includes the expected length of the next move. It is estimated as if the player to act kept the dice of the
+    most frequent element. Each other die shows this element with probability 1/6 per roll.
     """
     seen = env.observe(state, state.current_player)
     pieces = seen[layout["pieces"]].reshape(2, 5, -1).argmax(2)

@@ -1,7 +1,7 @@
 """A bot of OpenSpiel as a policy: the Monte Carlo tree search of OpenSpiel, for two players.
 
-For each decision, the bot starts an OpenSpiel game at the position and takes one action in it. The class works wherever
-this package takes a policy. On the shortest board, the arena and the benchmark take 20 seconds each:
+For each decision, the bot starts an OpenSpiel game at the position and takes one action in it. The class `Search` works
+wherever this package takes a policy. On the shortest board, the first two commands take 20 seconds each:
 
     wotd arena examples.openspiel_bot:Search random --spaces 0 --games 20
     wotd benchmark examples.openspiel_bot:Search --spaces 0 --size 2 --games 4
@@ -23,7 +23,7 @@ EXPLORATION = 2.0
 
 
 class Search:
-    """A policy that decides by OpenSpiel's tree search. Random actions finish the games of its simulations."""
+    """A policy that decides by OpenSpiel's tree search, which evaluates leaves by rollouts with random actions."""
 
     def check_rules(self, rules: Rules) -> None:
         """Raise ValueError for more than two players: the search would take seconds for each decision."""

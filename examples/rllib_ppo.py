@@ -1,6 +1,6 @@
 """Ray RLlib: masked PPO by self-play, on one machine or a cluster.
 
-It shows the configuration: an environment with all seats as agents, one network for all, and RLlib's module with masks.
+It configures an environment in which each seat is an agent, one network for all agents, and RLlib's action masking.
 
     pip install --editable ".[train,rllib]"
     python examples/rllib_ppo.py

@@ -42,7 +42,7 @@ EQUILIBRIUM, SWAP, PASS, NONE = 25, 26, 31, 32
 
 
 def ends_of(roll: list[int]) -> list[int]:
-    """Return eleven indices in ENDS: five moves, five swaps and the pass. NONE stands for an impossible end."""
+    """Return eleven indices in ENDS: five moves, five swaps and the pass. NONE replaces an end that `roll` excludes."""
     moves = [5 * e + roll.count(e) - 1 if e in roll else NONE for e in range(5)]
     if roll == [0, 1, 2, 3, 4]:
         moves = [EQUILIBRIUM, *[NONE] * 4]
@@ -94,8 +94,8 @@ def plan(network: nn.Module, state: np.ndarray) -> Plan:
 
     last = values[:, ALLOWED]
     last[last[:, :, :5].max(2) > -np.inf, 10] = -np.inf  # a pass is legal only if no move is legal
-    one = last.max(2) @ CHANCE  # values of the keeps before the last roll, as means over the rolls
-    two = one[:, HOLDS].max(2) @ CHANCE  # the same before the last two rolls, as means over the best holds
+    one = last.max(2) @ CHANCE  # values of the keeps before the last roll: means of the best end's value
+    two = one[:, HOLDS].max(2) @ CHANCE  # the same before the last two rolls: means of the best hold's value
     before = two[:, HOLDS].max(2) @ CHANCE[:, 0]
     return Plan(ends.reshape(len(state), -1), last, np.array([one, two]), before)
 
@@ -124,7 +124,7 @@ def win_rate(network: nn.Module, opponent: str, games: int) -> float:
 def train(turns: int = 1500, games: int = 128, seed: int = 0, evaluation_games: int = 500) -> nn.Module:
     """Train a network by self-play, print its win rates ten times, and return it.
 
-    The network takes one gradient step per turn of all games. Equal seeds give equal networks.
+    In each step, all games play one turn, and the network takes one gradient step. Equal seeds give equal networks.
     """
     th.set_num_threads(1)  # with one thread, equal seeds give equal weights
     th.manual_seed(seed)
@@ -146,7 +146,7 @@ def train(turns: int = 1500, games: int = 128, seed: int = 0, evaluation_games: 
             if left:
                 keep = HOLDS[roll, planned.hold(roll, left)]
         state = planned.ends[np.arange(games), planned.end(roll)]
-        # Take the extra turns that five equal dice earn. In the other games, the unvalidated action changes nothing.
+        # Take the extra turns that five equal dice earn. In other games the action is illegal and changes nothing.
         game.decide(state, np.full(games, Action.PERFECTION_TURN), validate=False)
         game.reset(state, where=game.is_over(state), roll=False)
         if 10 * (turn + 1) // turns > 10 * turn // turns:

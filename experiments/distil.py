@@ -1,10 +1,10 @@
 """Distillation: fit the network of TD(lambda) to a solved board, `python -m experiments.distil --table FILE`.
 
 This shows how strong a network of a given size can be. Self-play (`agents.td`) has to learn the values of positions.
-Here these values are known, so every error comes from the size of the network or the time of the fit.
+Here the exact values are known, so every error comes from the size of the network or the duration of the fit.
 
 Perfect players play each other, and some turns end with a random move. The data are the positions before each turn,
-and a share of the positions at the possible ends of each turn. The network is fitted to the exact values of these
+and a random part of the positions at the possible ends of each turn. The network is fitted to the exact values of these
 positions by cross-entropy on the chances to win. Equal settings give equal weights.
 """
 

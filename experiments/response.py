@@ -9,7 +9,7 @@ policy, the target uses
 
 where the regret of a decision is the planned value of the best decision minus the planned value of this decision. This
 expression differs from the value after the turn by the luck of the rolls. The mean of this luck is zero for any policy
-and any value, so its removal adds no bias. Only the noise of the policy's own choices remains.
+and any value function, so its removal adds no bias. Only the noise of the policy's own choices remains.
 """
 
 import sys
@@ -51,7 +51,7 @@ PRESETS = {name: Settings(**vars(preset) | {"final_games": 100_000}) for name, p
 
 
 class Run(td.Run):
-    """A training run of a best response. Its strength is measured only against the fixed policy."""
+    """A training run that learns a best response. The network is graded only against the fixed policy."""
 
     learner, kind = "response", Settings
     fixed = (*td.Run.fixed, "against")  # type: ignore[assignment]  # this tuple is longer
@@ -70,9 +70,9 @@ class Run(td.Run):
 def against(
     policy: Policy, seat: NDArray[np.int64], rng: np.random.Generator
 ) -> Callable[[Game, States, Value, NDArray[np.bool_]], Turns]:
-    """Return a function like `play_turns` that plans the turns of the learner and samples the turns of a policy.
+    """Return a replacement of `play_turns`, which plans the learner's turns and samples the turns of `policy`.
 
-    `seat`, (N,), contains the learner's seat of each game. The turns of the policy do not end with a random move.
+    `seat`, (N,), contains the learner's seat in each game. Only turns of the learner can end with a random move.
     """
 
     def play(game: Game, state: States, value: Value, at_random: NDArray[np.bool_]) -> Turns:

@@ -109,7 +109,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def with_absolute_paths(base: Any) -> Any:
-    """Return the settings with absolute paths of policies, because each trial has its own working folder."""
+    """Return the settings with all paths of policies made absolute, because each trial has its own working folder."""
     hints, changed = get_type_hints(type(base), include_extras=True), {}
     for name in (each.name for each in fields(base) if hints[each.name] is str):
         kind, colon, path = getattr(base, name).rpartition(":")

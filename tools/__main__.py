@@ -9,7 +9,7 @@ from wotd_env.rendering.cases import CASES, draw_case
 
 RULES_FOLDER = pages.ROOT / "docs" / "reference" / "rules"
 GAME_FILE = pages.ROOT / "docs" / "game.gif"  # the moving picture at the head of README.md
-SHOWN = 61  # number of positions shown: the last positions of the game
+SHOWN = 61  # number of positions in it, the last ones of the game
 
 
 def cases() -> dict[Path, str]:

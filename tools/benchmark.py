@@ -49,7 +49,7 @@ def table(results: list[benchmark.Result]) -> str:
 
 
 def rolled_out_table() -> str:
-    """Return the table of regrets with more than two players."""
+    """Return the table of regrets in games of more than two players."""
     rows = []
     for rules in dict.fromkeys(rules for rules, _ in wanted(True)):
         positions = benchmark.load(rules=rules)
@@ -65,10 +65,10 @@ def rolled_out_table() -> str:
 
 
 def noise(positions: benchmark.Positions, draws: int = 1000) -> NDArray[np.float64]:
-    """Return the regret that comes from errors of the equities, for each of M positions, (M,).
+    """Return the mean regret that errors of the equities cause in each of the M positions, (M,).
 
-    All equities are redrawn `draws` times, with their errors as standard deviations. The result is the mean regret,
-    by the redrawn equities, of the action that is best by the stored equities.
+    The equities are redrawn `draws` times, with the stored equities as means and their errors as standard deviations.
+    The action is the best one by the stored equities. Its regret is computed from the redrawn equities.
     """
     rng, total = np.random.default_rng(0), np.zeros(len(positions.game))
     best = np.nanargmax(positions.equity, 1)

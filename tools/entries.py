@@ -185,9 +185,9 @@ def check(result: Result, track: Track, seed: int) -> None:
 def replay(agent: Policy, result: Result) -> None:
     """Raise ValueError unless an agent's actions and one win share equal the stored ones, up to rounding.
 
-    The digest of an agent covers the sources of the package, so the digest often changes when the agent does not
-    change. If the digest equals the stored one, only the actions in the first positions are checked. Otherwise the
-    actions in all positions are checked.
+    The digest of an agent covers the sources of the package, so it often changes although the agent decides as
+    before. If the digest equals the stored one, only the first `measuring.BATCH` positions are checked. Otherwise all
+    positions are checked.
     """
     positions = result.positions()
     same = policy_digest(result.agent, agent, given=True) == result.agent_digest
@@ -216,7 +216,10 @@ def entries() -> list[str]:
 
 
 def main(arguments: list[str] | None = None) -> int:
-    """Measure or check the named entries, or check all entries and write their tables; return the exit status."""
+    """Measure or check entries, by default all, and return the exit status.
+
+    If a check of all entries finds no faults, write their tables.
+    """
     parser = argparse.ArgumentParser(prog="python -m tools.entries", description=__doc__)
     parser.add_argument("name", nargs="*", help="folders in entries/ (default: all)")
     parser.add_argument("--measure", action="store_true", help="train and measure instead")

@@ -1,4 +1,4 @@
-"""The tables and the picture of the entries in docs/results/benchmark.md, which `python -m tools.entries` writes."""
+"""The tables and the picture of the entries, which `python -m tools.entries` writes to docs/results/benchmark.md."""
 
 import functools
 import math
@@ -31,8 +31,8 @@ def write(names: list[str]) -> None:
 def measures(result: Result, track: Track) -> dict[str, tuple[float, float]]:
     """Return the columns of a result as a dict: name -> (value, half the width of its interval).
 
-    The first column is the mean regret in thousandths. For two players, each reference adds a column with the win share
-    in percent. Each larger number of players adds one column: the mean win share minus 1 / players, in percent.
+    The first column is the mean regret in thousandths. For two players, each reference adds a column: the win share
+    against it in percent. Each larger number of players adds a column: the mean win share minus 1 / players in percent.
     """
     regret = result.regret[ALL][ALL]
     found = {"mean regret": (1000 * regret.value, 1000 * (regret.high - regret.value))}
@@ -62,7 +62,7 @@ class Row(NamedTuple):
     def mean(self, column: str) -> tuple[float, float]:
         """Return the mean over seeds and half the width of its interval.
 
-        An entry with one seed has the interval over the games of this seed.
+        With only one seed, the result is the value of this seed and its interval, see `measures`.
         """
         if len(self.measured) == 1:
             return self.measured[0][column]
@@ -70,7 +70,7 @@ class Row(NamedTuple):
         return mean.value, mean.estimate().error
 
     def middle(self, column: str) -> str:
-        """Return the interquartile mean over seeds with its bootstrap interval as text, which is empty for one seed.
+        """Return the interquartile mean over seeds with its bootstrap interval, as text; return "" for one seed.
 
         Source: Agarwal et al., "Deep Reinforcement Learning at the Edge of the Statistical Precipice", NeurIPS 2021.
         """

@@ -32,13 +32,13 @@ def _cases() -> Any:
 
 
 def rate(case: str) -> str:
-    """Return the decisions per second of a case, with three digits."""
+    """Return the decisions per second of a case, with three significant digits."""
     value = float(f"{_cases()[case]['median']:.3g}")
     return f"{value / 1e6:.1f} million" if value >= 1e6 else f"{value:,.0f}"
 
 
 def times(fast: str, slow: str) -> str:
-    """Return the ratio of the decisions per second of two cases, with two digits."""
+    """Return the ratio of the decisions per second of two cases, with two significant digits."""
     ratio = _cases()[fast]["median"] / _cases()[slow]["median"]
     return f"{float(f'{ratio:.2g}'):,.0f}" if ratio >= 10 else f"{ratio:.2g}"
 
@@ -49,7 +49,7 @@ def share(ours: str, theirs: str) -> str:
 
 
 def ladder(policy: str, opponent: str) -> str:
-    """Return the win share of a policy against another one from docs/results/ladder.md, in per cent."""
+    """Return the win share of `policy` against `opponent` in per cent, as docs/results/ladder.md states it."""
     pairings = _table("ladder.md", "## 2 players, basic game\n.*?Share of games in which the row")
     share, error = {row["policy"]: row for row in pairings}[policy][opponent].split("% ±")
     return f"{float(share):.1f} % ± {float(error):.1f}"

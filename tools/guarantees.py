@@ -1,7 +1,7 @@
 """Compute the guarantees of three players and write docs/results/guarantees.md (`python -m tools.guarantees`).
 
 The guarantee of a seat is the expected reward that it can force if both opponents play together against it. Solving
-takes half an hour on one core and 5 GB of disk. An existing table is not solved again.
+takes half an hour on one core and 5 GB of disk. A board that is already in the cache is not solved again.
 """
 
 from datetime import date
@@ -76,7 +76,7 @@ class Findings:
         return [*cells, f"{in_game.mean():.3f} ± {margin_of_error(in_game):.3f}"]
 
     def wins(self) -> str:
-        """Return a table of win shares of `cautious`, which maximizes its guarantee, against two opponents."""
+        """Return a table of the win share of the policy that maximizes its guarantee, against two equal opponents."""
         rows = []
         for name in GRADED:
             shares = self.play(make_policy(name))
@@ -84,7 +84,7 @@ class Findings:
         return pages.table("opponents | share of wins of the cautious player", rows, right=(1,))
 
     def play(self, opponent: Policy) -> NDArray[np.float64]:
-        """Return the share of each game's win that `self.cautious` gets, (GAMES,), against two seats of `opponent`."""
+        """Return the share of each game's win that `self.cautious` gets, (GAMES,). Both other seats play `opponent`."""
         game, state, rng = self.game, self.game.reset(GAMES, seed=1), np.random.default_rng(1)
         seat = np.arange(GAMES) % 3
         seats = (np.arange(3) != seat[:, None]).astype(np.int64)

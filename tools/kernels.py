@@ -1,7 +1,7 @@
 """Check that no kernel allocates records (part of `make check`).
 
 In compiled code a view of a row, `games[0]`, does not keep its array alive. The array is freed after the last use of
-its own name, and the view then reads other data. So kernels allocate only arrays of plain numbers, and get their
+the name `games`, and the view then reads other data. So kernels allocate only arrays of plain numbers, and get their
 records as arguments (`wotd_env.core.state.scratch`).
 """
 

@@ -27,7 +27,7 @@ STORE = pages.ROOT / "runs" / "ladder.sqlite"
 POLICIES = ("random", "first", "greedy", "planner", "td", "ppo")
 PLAYERS = (2, 3, 4, 5)
 KINDS = {"basic game": Rules(), "powers": Rules(powers="own", colors="random")}
-GAMES = 12_800  # games of a matchup; win shares then have an error of half a percentage point
+GAMES = 12_800  # games of a matchup: enough for an error of half a percentage point in a win share
 SEED = 2026
 
 
@@ -100,7 +100,7 @@ def summary(played: dict[str, Results]) -> str:
 
 
 def section(results: Results, title: str, picture: str) -> str:
-    """Return the part of the page on one tournament."""
+    """Return the section of the page about one tournament."""
     n = results.tournament.rules.players
     matchups = f"{len(results.games)} {'matchup' if len(results.games) == 1 else 'matchups'}"
     parts = [

@@ -1,7 +1,7 @@
 """`python -m tools.models [RUN...]`: put trained networks into the package, and list them in docs/results/models.md.
 
-The network of a run replaces the model for the same policy and rules. The *card* of a network is a JSON file beside the
-network. It describes the training run. The table is made from the cards.
+The network of a run replaces the bundled model for the same policy and rules. The *card* of a network is a JSON
+file beside the network. It describes the training run. The table of the page is made from the cards.
 """
 
 import argparse

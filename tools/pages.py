@@ -22,7 +22,7 @@ def table(head: Cells, rows: Iterable[Cells], right: Iterable[int] = ()) -> str:
 
 
 def renew(page: str, tables: Mapping[str, str]) -> str:
-    """Return the text of a page with new content of the named tables."""
+    """Return the text of a page in which the named tables have new contents."""
 
     def renewed(block: re.Match[str]) -> str:
         begin, name, old, end = block.groups()

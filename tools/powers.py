@@ -1,7 +1,7 @@
 """Solve games with powers or immunity and write the tables of docs/results/powers.md (`python -m tools.powers`).
 
 On every board, the tool solves the game of each pair of colors, the game with `powers="any"`, and the game with
-immunity and no powers. Existing tables are not solved again.
+immunity and no powers. Games whose solution is already in the cache are not solved again.
 """
 
 from datetime import date
@@ -80,7 +80,7 @@ class Findings:
         return pages.table('plain spaces | no powers | `powers="any"`', rows, right=range(3))
 
     def immunity(self) -> str:
-        """Return a table of the start's value with and without immunity, in games without powers."""
+        """Return a table of the value of the starting position with and without immunity, in games without powers."""
         rows = []
         for spaces in BOARDS:
             basic, table = float(self.any[spaces].value(START, START, (0, 0))[0]), self.immune[spaces]
@@ -89,7 +89,7 @@ class Findings:
         return pages.table(head, rows, right=range(4))
 
     def use(self) -> str:
-        """Return a table of the times at which perfect players use each power on the largest board."""
+        """Return a table of how late in a game perfect players use each power on the largest board."""
         times: dict[int, list[float]] = {color: [] for color in range(len(Power))}
         for (spaces, *pair), table in self.pairs.items():
             if spaces == BOARDS[-1]:

@@ -1,4 +1,4 @@
-"""Make the puzzles of the page of `wotd serve`: `python -m tools.puzzles`.
+"""Make the puzzles that the page of `wotd serve` shows: `python -m tools.puzzles`.
 
 The tool first solves the boards that have no table yet. The rest takes a minute.
 
@@ -62,7 +62,7 @@ def puzzles(game: Game, games: int, rng: np.random.Generator) -> Iterator[dict[s
         legal = np.flatnonzero(np.isfinite(actions[i]))
         if kind := kind_of(game.rules, states[i], legal):
             level = 1 if finds["greedy"][i] else 2 if finds["planner"][i] else 3
-            # The loss of each legal action in thousandths of a game; the actions are in ascending order.
+            # The win probability that each legal action loses, in thousandths; the actions are in ascending order.
             lost = np.round((top[i, 0] - actions[i, legal]) * 500).astype(int).tolist()
             where = position(game.rules, states[i : i + 1])
             yield {"position": where, "kind": kind, "level": level, "lost": lost}

@@ -231,7 +231,7 @@ def _options(parameters: Iterable[Any]) -> str:
 
 
 def all_tables() -> dict[str, str]:
-    """Return the tables by name."""
+    """Return all tables as a dict: name -> Markdown text."""
     makers = (layers, state, token, action, swap, reward, commands, options)
     tables = {make.__name__: make() for make in makers} | {"exits": COMMANDS.epilog}
     return tables | {name: parts(name) for name in MEANINGS}

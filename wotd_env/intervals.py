@@ -25,8 +25,8 @@ def margin_of_ratio(sums: NDArray[np.floating], counts: NDArray[np.number]) -> f
     """Return half the width of the 95 % interval of the ratio `sums.sum() / counts.sum()`.
 
     The ratio is the mean of all values in N independent groups, for example the regrets of all decisions in N games.
-    Values of the same group may be dependent. `sums`, (N,), has the sum of the values of each group; `counts`, (N,),
-    has the number of values. There must be at least one value. For fewer than two groups the result is infinite.
+    Values of the same group may be dependent. `sums[i]` is the sum of the values of group i, and `counts[i]`
+    is their number; both are (N,). There must be at least one value. For fewer than two groups the result is infinite.
     """
     total = counts.sum()
     return margin_of_error(sums - sums.sum() / total * counts) * len(sums) / float(total)

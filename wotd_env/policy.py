@@ -54,7 +54,7 @@ class HasEquity(Protocol):
 
 @runtime_checkable
 class Fingerprinted(Protocol):
-    """A policy with a fingerprint of its version. The arena reuses stored games only if the fingerprint is equal."""
+    """A policy with a fingerprint of its version. The arena reuses stored games only with the same fingerprint."""
 
     def fingerprint(self) -> str:
         """Return a text that changes whenever the policy may play differently, such as a digest of its weights."""
@@ -126,7 +126,7 @@ def play_out(
     Args:
         game: the rules.
         state: STATE (N,).
-        seats: integers (N, n): the number of the player in each seat, from 0.
+        seats: integers (N, n): the number of the player in each seat. The numbers start at 0.
         choose: `choose(player, games)` returns the actions of a player in the games with indices `games`, (M,). The
             function may also end some of these games by setting their phase to OVER. Actions for ended games are
             ignored.
@@ -157,7 +157,7 @@ def play_policies(
     policies: Sequence[Policy],
     rng: np.random.Generator,
 ) -> Iterator[NDArray[np.int64]]:
-    """Play games between policies with `play_out`. `seats` has indices into `policies`. All policies use `rng`."""
+    """Play games between policies with `play_out`. `seats` contains indices into `policies`. All policies use `rng`."""
     return play_out(
         game, state, seats, lambda player, games: ask(policies[player], game, take(state, games), rng)
     )

@@ -1,7 +1,7 @@
 """Symmetries of the game: permutations of the paths and rotations of the seats.
 
-Permuted or rotated games are equivalent: corresponding decisions lead to equivalent positions and to the same rewards.
-Use the permutations and rotations to augment training data, or to test a learner for invariance.
+A permuted or rotated game is equivalent to the original: corresponding decisions lead to equivalent positions and to
+the same rewards. Use the permutations and rotations to augment training data, or to test a learner for invariance.
 
 Several functions have these arguments, and never change them:
 
@@ -70,7 +70,7 @@ def permute_dice(dice: ArrayLike, permutation: ArrayLike) -> NDArray[np.int8]:
 def permute_actions(
     rules: Rules, states: States, actions: ArrayLike, permutation: ArrayLike
 ) -> NDArray[np.int64]:
-    """Return the actions, int64 (N,), that correspond in the permuted games to `actions`, integers (N,).
+    """Convert `actions`, integers (N,), to the corresponding actions of the permuted games, int64 (N,).
 
     Legal actions stay legal. The number of a hold depends on the order of the dice, so a hold can have another number
     in a permuted game.
@@ -124,7 +124,7 @@ def permute_observations(
 
 
 def rotate_seats(rules: Rules, states: States, by: int) -> States:
-    """Return the games, STATE (N,), after all players move `by` seats with their pieces, colors and powers.
+    """Return the games, STATE (N,), with rotated seats. Pieces, colors and powers move with their players.
 
     The player in seat k moves to seat `(k + by) % players`. The random streams do not change, so the same actions
     lead to equivalent games.

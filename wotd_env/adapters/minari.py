@@ -4,9 +4,9 @@
     write("games.parquet", "wotd/planner-v0", "planner")
     minari.load_dataset("wotd/planner-v0")
 
-An episode is one game, seen from one seat that the learner played. It contains the actions and rewards of this seat,
-and its observations and masks at its decisions and at the end of the game. All of them have the format of the
-environment `gymnasium.make("wotd_env:wotd_env/WayOfTheDragon-v0")`.
+An episode is one game, seen from one seat that the learner played. It contains the actions and rewards of this seat.
+It also contains the observations and masks of this seat, at each of its decisions and at the end of the game. All these
+arrays have the format of the environment `gymnasium.make("wotd_env:wotd_env/WayOfTheDragon-v0")`.
 """
 
 from __future__ import annotations

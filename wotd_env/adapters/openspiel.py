@@ -77,7 +77,7 @@ TYPE = pyspiel.GameType(
 class Outcomes(NamedTuple):
     """The outcomes of a chance node."""
 
-    listed: list[tuple[int, float]]  # (outcome, probability) pairs, in order; cached: never change it
+    listed: list[tuple[int, float]]  # (outcome, probability) pairs, ascending; a cached list: never change it
     numbers: frozenset[int]  # the outcomes without their probabilities
 
 
@@ -143,8 +143,8 @@ class WayOfTheDragonGame(pyspiel.Game):  # type: ignore[misc]  # pyspiel is unty
     def max_chance_nodes_in_history(self) -> int:
         """Return an upper bound for the number of chance nodes in a game.
 
-        The bound is the number of draws before the first turn, plus the largest possible number of decisions. A turn
-        has at most as many rolls as its largest possible number of decisions.
+        The bound is the number of draws before the first turn, plus the largest possible number of decisions. It is an
+        upper bound because no turn has more rolls than the longest turn has decisions.
         """
         return len(self.draws) + self.game.spec.max_decisions
 
@@ -160,7 +160,7 @@ class WayOfTheDragonGame(pyspiel.Game):  # type: ignore[misc]  # pyspiel is unty
 class WayOfTheDragonState(pyspiel.State):  # type: ignore[misc]  # pyspiel is untyped
     """A state of a game, made by `new_initial_state`.
 
-    The outcomes of a chance node depend on the event that it draws:
+    An outcome of a chance node is a number. Its meaning depends on the random event:
 
     - a roll: the index of all five dice after the roll (`wotd_env.core.dice`), including the kept dice;
     - colors: the index of an assignment of colors to the seats;
@@ -349,14 +349,15 @@ def _rolls(faces: bytes) -> Outcomes:
 
 @functools.cache
 def _dead_pieces(spaces: int, path: int, left: int) -> Outcomes:
-    """Return the layouts of dead pieces on a path. This path and the later paths together get `left` pieces (R15).
+    """Return the layouts of dead pieces on a path, with their probabilities.
 
-    All layouts of the whole board are equally probable. So a layout of this path has a probability proportional to the
-    number of layouts of the later paths with exactly the remaining pieces.
+    This path and the later paths together get `left` pieces (R15). All layouts of the whole board are equally probable.
+    So the probability of a layout of this path is proportional to the number of layouts of the later paths that use all
+    remaining pieces.
     """
     layouts = [bits for bits in range(1 << spaces) if not engine.impassable(np.uint16(bits << 1))]
     sizes = np.bincount([bits.bit_count() for bits in layouts])
-    beyond = np.ones(1, np.int64)  # beyond[n]: number of layouts with n pieces on the later paths
+    beyond = np.ones(1, np.int64)  # beyond[n]: number of layouts of the later paths with n pieces in total
     for _ in range(path + 1, PATHS):
         beyond = np.convolve(beyond, sizes)
     rest = {bits: left - bits.bit_count() for bits in layouts}
@@ -378,7 +379,7 @@ def _numbers(actions: int, swaps: int) -> list[int]:
 
 @functools.cache
 def _colorings(players: int) -> list[tuple[int, ...]]:
-    """Return all assignments of colors to seats. Each tuple ends with the unused colors in ascending order."""
+    """Return all assignments of colors as tuples: the color of each seat, then the unused colors in ascending order."""
     return [
         chosen + tuple(color for color in range(MAX_PLAYERS) if color not in chosen)
         for chosen in itertools.permutations(range(MAX_PLAYERS), players)

@@ -107,9 +107,9 @@ def num_cpus() -> int:
 
 
 def _find(address: str) -> None:
-    """Raise ConnectionError if no cluster answers at the address. The attempt to connect runs in a separate process.
+    """Raise ConnectionError if no cluster answers at the address.
 
-    If no cluster answers, Ray retries until the calling process ends.
+    Without an answer, Ray retries until the calling process ends. So a separate process tries to connect.
     """
     code = "import sys, ray; ray.init(address=sys.argv[1], log_to_driver=False)"
     command = [sys.executable, "-c", code, address]
@@ -130,5 +130,5 @@ def _play_block(
 
 @functools.lru_cache(1)
 def _worker(tournament: Tournament, time_limit: float, trust: bool) -> Worker:
-    """Return the process in which a Ray worker plays blocks. The process can be stopped if a policy hangs."""
+    """Return the process in which a Ray worker plays blocks. A separate process can be stopped when a policy hangs."""
     return Worker(tournament, time_limit, trust=trust)

@@ -65,7 +65,7 @@ class SharedVecEnv(VecEnv):
 
 
 class SB3VecEnv(SharedVecEnv):
-    """N games as a `VecEnv`: same results as a `DummyVecEnv` over N environments, but only one compiled call per step.
+    """N games as a `VecEnv`. Each step is one compiled call and has the same results as a step of a `DummyVecEnv`.
 
     The info of a game that ends contains `"episode"`, as with SB3's `Monitor`: `"r"` is the return, `"l"` is the number
     of the learner's decisions, and `"t"` is the time in seconds since the environment was made. The infos do not

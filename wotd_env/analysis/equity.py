@@ -1,4 +1,4 @@
-"""Equity of states and actions from the best available source, regret of decisions, errors and blunders."""
+"""Compute the equity of states and actions from the best available source, and classify decisions by their regret."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ class Analysis(NamedTuple):
 
     equity: NDArray[np.float32]  #: (N,): equity of the best action; the reward if the game is over
     actions: NDArray[np.float32]  #: (N, A): equity of every action, -inf if it is illegal
-    best: NDArray[np.int64]  #: (N,): best action, the lowest one in a tie; 0 if there is no decision
+    best: NDArray[np.int64]  #: (N,): best action, in a tie the lowest number; 0 if there is no decision
 
 
 def analyze(game: Game, state: States, table: Table) -> Analysis:
@@ -105,7 +105,7 @@ def kinds(game: Game, state: States) -> NDArray[np.int64]:
 
 
 class Advisor:
-    """Computes equities for the seat to act, with the best source that is available for the rules.
+    """An object that computes equities for the seat to act, with the best source that is available for the rules.
 
     The best source is the exact solution, if its table is in the cache folder (`wotd solve` creates the table).
     Otherwise the planner searches the current turn exactly, and a value function estimates the position after the

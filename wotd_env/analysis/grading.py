@@ -126,7 +126,7 @@ def grade(
     Args:
         policy: the policy to grade, or its name, see `make_policy`.
         table: the solution of the board to play on.
-        games: games to play, at most 10,000,000; the policy starts in every second game.
+        games: number of games to play, at most 10,000,000; the policy starts in every second game.
         seed: game i has the seed `seed + i`.
         opponent: the opponent; by default the policy plays itself, and the decisions of both seats are graded.
         progress: called after each block of games with the number of finished games and the number of all games.

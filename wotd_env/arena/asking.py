@@ -24,7 +24,7 @@ class BrokenPolicyError(RuntimeError):
 
 
 class Blamed:
-    """Wraps a policy, so that the message of every error in its actions names the policy."""
+    """Wraps a policy, so that the messages of all errors in its actions name the policy."""
 
     def __init__(self, name: str, policy: Policy) -> None:
         self.name, self._policy = name, policy
@@ -34,7 +34,7 @@ class Blamed:
         check_plays(self._policy, rules)
 
     def act(self, game: Game, state: States, rng: np.random.Generator) -> NDArray[np.int64]:
-        """Return the policy's actions. Illegal actions raise IllegalActionError, other errors BrokenPolicyError."""
+        """Return the actions; raise IllegalActionError if one is illegal, and BrokenPolicyError for other errors."""
         before = state.copy()  # the policy may change `state`
         failed = f"policy {self.name!r} failed"
         try:
@@ -66,7 +66,7 @@ class Asker:
     policies: Sequence[Policy]
     generators: Sequence[np.random.Generator]
     fatal_calls: Mapping[int, str]  # number of a call that did not return in an earlier attempt -> reason
-    on_call: Callable[[int], None]  # called before each call with its number, and after the call with 0
+    on_call: Callable[[int], None]  # is given the number of each call before it, and 0 after it
     calls: int = 0
 
     def __call__(self, policy: int, state: States) -> tuple[NDArray[np.int64], dict[int, Failure]]:

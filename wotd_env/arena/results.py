@@ -125,7 +125,8 @@ def fit_ratings(
     weight = (wins + wins.T) * expected * (1 - expected)
     information = np.diag(weight.sum(1)) - weight
     drawn = (0.5 - expected) ** 2
-    spread = np.diag(drawn.sum(1)) - drawn  # covariance of the score, at first only of the added drawn games
+    # `spread` is the covariance of the score. It starts with the added drawn games; the loop adds the played games.
+    spread = np.diag(drawn.sum(1)) - drawn
     for pairs in matchups:
         score = np.zeros((len(pairs[0][2]), k))
         for i, j, n in pairs:
@@ -205,7 +206,7 @@ class _MatchupGames:
         return _Part(int(here.any(2).sum()), int((self.forfeits & here).sum()), means)
 
     def ahead(self, one: str, other: str) -> Floats:
-        """Return for each of D duplicates how often `one` finished ahead of `other` and how often behind, (D, 2).
+        """Return how often `one` finished ahead of `other` and how often behind in each of D duplicates, (D, 2).
 
         A tie adds 1/2 to both numbers.
         """
@@ -221,14 +222,14 @@ _Parts = dict[Matchup, dict[tuple[str, int | None], _Part]]  # matchup -> (polic
 
 
 def share_error(matchup: Matchup, games: GameResults, luck: bool) -> float:
-    """Return the largest error of the policies' win shares in a matchup; with `luck` the shares are luck-adjusted."""
+    """Return the largest error of the policies' win shares in a matchup; `luck` selects luck-adjusted shares."""
     played = _MatchupGames(matchup, games, luck)
     measure = "adjusted" if luck else "share"
     return max(played.part(policy, None).means[measure].estimate().error for policy in played.names)
 
 
 def span(dates: Iterable[str]) -> str:
-    """Return the first and the last date as a text "FIRST to LAST"; equal dates are named once."""
+    """Return the first and the last date as a text "FIRST to LAST"; if they are equal, return only one."""
     ordered = sorted(set(dates))
     return " to ".join(ordered[:1] + ordered[1:][-1:])
 

@@ -1,4 +1,4 @@
-"""Run a tournament: play the blocks of games that are not in the file, until every matchup has enough games."""
+"""Run a tournament: play the blocks that the file does not contain, until every matchup has enough games."""
 
 from __future__ import annotations
 
@@ -36,8 +36,8 @@ def run(
 ) -> Results:
     """Play a tournament; games that are already in the file are not played again.
 
-    The results depend only on the tournament; the number of workers and interruptions do not change them. If games in
-    the file are reused, a warning at the start shows their dates, and `Results.earlier` counts them by date.
+    The results depend only on the tournament. The number of workers does not change them, and neither do interruptions.
+    If games in the file are reused, a warning at the start shows their dates. `Results.earlier` counts them by date.
 
     Args:
         tournament: the tournament.

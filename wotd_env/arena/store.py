@@ -54,8 +54,8 @@ class Store(AbstractContextManager["Store"]):
     """The stored blocks of a tournament. A file that is damaged or is not a tournament file raises ValueError.
 
     A missing file is created. If `file` is None, the blocks are kept in memory. `digests`, a dict of
-    policy -> digest, is only needed with a file. With `fresh`, blocks in the file are ignored, and the first saved
-    block replaces all stored blocks of the tournament.
+    policy -> digest, is only needed with a file. If `fresh` is true, blocks in the file are ignored, and the
+    first saved block replaces all stored blocks of the tournament.
     """
 
     def __init__(
@@ -84,7 +84,8 @@ class Store(AbstractContextManager["Store"]):
         self._connection.text_factory = lambda text: text.decode(errors="replace")
         try:
             with self._explained("read"):
-                # Count the tables first. Otherwise a file that another process creates meanwhile seems to be foreign.
+                # Count the tables first. If another process creates them between these queries, the file counts as
+                # empty and not as foreign.
                 (tables,) = self._connection.execute("SELECT count(*) FROM sqlite_master").fetchone()
                 (application,) = self._connection.execute("PRAGMA application_id").fetchone()
                 (version,) = self._connection.execute("PRAGMA user_version").fetchone()
@@ -159,7 +160,7 @@ class Store(AbstractContextManager["Store"]):
             connection.execute("INSERT OR IGNORE INTO setting (description) VALUES (?)", (self._description,))
 
     def save(self, block: Block, played: PlayedBlock) -> None:
-        """Save the results of a block; after an error the file is unchanged."""
+        """Save the results of a block. If this fails, the file is unchanged."""
         policies = self._policies(block.matchup)
         games = zlib.compress(played.games.tobytes(), 1)
         forfeits = json.dumps([forfeit._asdict() for forfeit in played.forfeits])

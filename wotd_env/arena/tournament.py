@@ -317,13 +317,13 @@ def luck(
     """Play the games of a block again. Return each seat's luck in shares of the win, float64 [game, seat].
 
     The luck of one seat is subtracted from the other seats in equal parts. `seed` is the seed of the first duplicate.
-    `shape` contains the numbers of games and seats. `moves`, int16 [game, step], contains the actions, and -1 if a game
-    had no decision at a step.
+    `shape` is (games, seats). `moves`, int16 [game, step], contains the actions. An entry is -1
+    if the game had no decision at this step.
     """
     games, seats = shape
     game = Game(rules, skip_forced=False)  # so that every roll is visible
     state = np.repeat(game.reset(games // seats, seed=seed, roll=False), seats)
-    order = np.argsort(moves == -1, axis=1, kind="stable")  # puts each game's entries -1 last
+    order = np.argsort(moves == -1, axis=1, kind="stable")  # moves the entries -1 of each game to its end
     actions = np.pad(np.take_along_axis(moves, order, 1), ((0, 0), (0, 1)), constant_values=-1)
     taken = np.zeros(games, np.int64)
     total = np.zeros(shape)

@@ -33,7 +33,7 @@ def make_policies(tournament: Tournament, given: Mapping[str, Policy], trust: bo
 
 
 class Pool(AbstractContextManager[Any], Protocol):
-    """A pool that plays blocks for `run`."""
+    """A pool that plays the blocks of a tournament for the function `run`."""
 
     @property
     def size(self) -> int:
@@ -96,8 +96,9 @@ class Processes(AbstractContextManager["Processes"]):
 class Worker:
     """A process that plays one block at a time. If a policy hangs or ends the process, a new process starts.
 
-    The process records the number of each policy call before the call. A call that takes too long, or ends the
-    process twice, is fatal: the block is played again without this call, and the policy forfeits the games of the call.
+    The process records the number of each policy call before it makes the call. A call is fatal if it takes too long
+    or ends the process twice. The block is then played again without this call, and the policy forfeits the games of
+    the call.
 
     Args:
         time_limit: seconds that a policy may take for one call.
@@ -155,7 +156,7 @@ class Worker:
     def _attempt(
         self, block: Block, fatal_calls: dict[int, str], untried: frozenset[str]
     ) -> PlayedBlock | Exception | tuple[int, str]:
-        """Return the played block or the raised error; if the process ended, return (call, reason) instead.
+        """Return the played block or the raised error. If the process has ended, return the pair (call, reason).
 
         `call` is the number of the policy's call that ended the process, or 0 if no policy was being called.
         """

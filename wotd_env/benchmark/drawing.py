@@ -54,7 +54,7 @@ ROSTER = tuple((name, mistakes) for name, each in _MISTAKES.items() for mistakes
 Each seat draws its player uniformly. "strongest" is the planner whose value function is the `source` of `draw`, a table
 or a learned value."""
 SIZE = 800  # default number of positions for each pair of kind and stage
-GAMES = 200  # `draw` plays at most GAMES * size games, so rare kinds may have fewer than size positions
+GAMES = 200  # `draw` plays at most GAMES * size games, so rare kinds may have fewer positions
 ERROR = 0.002  #: an equity is accurate enough if its standard error is at most this number
 SHARE = 0.1  #: an equity is also accurate enough if its standard error is at most this share of the action's regret
 ROUND = 128  # games per action between two checks of the standard errors
@@ -73,7 +73,7 @@ def draw(
     seed: int = 0,
     progress: Callable[[int, int], None] = _NO_PROGRESS,
 ) -> Positions:
-    """Draw positions with the equity of every action, and write them to a Parquet file.
+    """Draw positions, compute the equity of every action, and write both to a Parquet file.
 
     If only `size` differs between two calls, the file with the larger `size` contains all positions of the other file.
 
@@ -130,7 +130,7 @@ def draw(
 def _choose(
     game: Game, strongest: Value, first: int, size: int, progress: Callable[[int, int], None]
 ) -> tuple[States, NDArray[np.int64], int]:
-    """Play games number `first`, `first` + 1, ... Choose at most `size` decisions for each pair of kind and stage.
+    """Play the games `first`, `first` + 1, and so on. Choose at most `size` decisions for each pair of kind and stage.
 
     Return the states of the decisions, the numbers of their games, and the number of games played.
     """
@@ -158,7 +158,7 @@ def _choose(
 def _sample(
     game: Game, strongest: Value, seeds: NDArray[np.int64]
 ) -> tuple[States, NDArray[np.int64], NDArray[np.int64]]:
-    """Play games. Choose one random decision of each game for each pair of kind and stage that occurs in the game.
+    """Play games. In each game, choose one random decision for each pair of kind and stage that occurs in it.
 
     Return the states, the game numbers and the cells of these decisions, sorted by game. A cell is the number of a pair
     of kind and stage.
@@ -222,7 +222,7 @@ def roll_out(
     Raises:
         ValueError: for an invalid record, or a game that is over or waits for a roll.
     """
-    game = Game(value.rules, skip_forced=False)  # with skipped forced moves, `roll` could enter the next turn
+    game = Game(value.rules, skip_forced=False)  # else `roll` could enter the next turn
     game.check(state)
     equity = plan(game, state, value)[0]
     if not (decides := np.isfinite(equity).any(1)).all():
@@ -275,7 +275,7 @@ def _later_turns(
 
 
 def _finish_turn(game: Game, state: States, turn: Any, planner: Planner) -> None:
-    """Play games until turn number `turn` ends, and update `state` in place."""
+    """Play the games of `state` until the turn with number `turn` ends. Update `state` in place."""
     unused = np.random.default_rng(0)
 
     def unfinished(games: States) -> NDArray[np.int64]:
@@ -292,7 +292,7 @@ def _finish_turn(game: Game, state: States, turn: Any, planner: Planner) -> None
 
 
 def _occurrences(values: NDArray[np.uint64]) -> NDArray[np.uint64]:
-    """Return for each value the number of equal values before it."""
+    """Count the equal values before each value."""
     order = np.argsort(values, kind="stable")
     new = np.diff(values[order], prepend=~values[order[:1]]) != 0
     place = np.arange(len(values))
@@ -302,7 +302,7 @@ def _occurrences(values: NDArray[np.uint64]) -> NDArray[np.uint64]:
 
 
 def _sum_of_turns(game: Game, state: States, seat: Any, value: LearnedValue) -> NDArray[np.float64]:
-    """Play games to the end. Return the sum of (plan - value) of `seat` over the turns of each game."""
+    """Play games to the end. Return for each game the sum of (plan - value) over its turns, as seen by `seat`."""
     total = np.zeros(len(state))
     games = np.flatnonzero(state["phase"] != Phase.OVER)
     state = take(state, games)
@@ -317,5 +317,5 @@ def _sum_of_turns(game: Game, state: States, seat: Any, value: LearnedValue) -> 
 
 @kernel
 def numbers(keys: Any, n: Any) -> Any:
-    """Return the number with index `n` of each random stream, uint64 (N,). The streams have the seeds `keys`, (N,)."""
+    """Return number `n` of each of N random streams, uint64 (N,). `keys`, uint64 (N,), are the seeds of the streams."""
     return mix(keys + STEP * np.uint64(n))

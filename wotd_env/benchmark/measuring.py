@@ -120,8 +120,8 @@ class Result:
 def mean_regret(positions: Positions, regret: NDArray[np.float64], low: float = 0.0) -> Regrets:
     """Return the mean regret for each pair of kind and stage that has decisions from at least two games.
 
-    The intervals treat each game as one observation, because decisions of one game may be dependent. No interval
-    extends below `low`.
+    The confidence intervals treat all decisions of a game as one sample, because these decisions may be dependent. No
+    interval extends below `low`.
     """
     everything = {ALL: np.ones(len(regret), np.bool_)}
     of_kind = everything | {name: positions.kind == i for i, name in enumerate(KINDS)}
@@ -266,7 +266,7 @@ def measure(
         progress: called with the number of finished games and the number of all games.
 
     Raises:
-        ValueError: for a wrong argument, or if the agent plays none of the boards with bundled positions.
+        ValueError: for a wrong argument, or if the agent cannot play any board that has bundled positions.
         IllegalActionError: if the agent chooses an illegal action in a position.
         BrokenPolicyError: if the agent fails in another way.
     """
@@ -284,7 +284,7 @@ def measure(
 
     table = None
     if not has_errors(rules):
-        with suppress(FileNotFoundError):  # no cached table: skip perfect play, as solving takes minutes
+        with suppress(FileNotFoundError):  # without a cached table, skip perfect play: solving takes minutes
             table = Oracle().table(Game(rules))
     meetings = [
         (board, reference)

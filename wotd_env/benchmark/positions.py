@@ -67,7 +67,7 @@ class Positions(NamedTuple):
         return self.take(np.sort(np.concatenate(rows)))
 
     def digest(self) -> str:
-        """Return the SHA-256 of the rules, the split and all values. The version of pyarrow has no effect."""
+        """Return the SHA-256 of the rules, the split and all values. It does not depend on the version of pyarrow."""
         digest = hashlib.sha256(json.dumps([asdict(self.rules), self.split]).encode())
         legal = self.mask == 1
         values = [self.state, self.mask, self.equity[legal], self.kind, self.stage, self.game]
@@ -151,7 +151,7 @@ def load(split: str = "test", rules: Rules | None = None, *, file: str | Path | 
 
 
 def write(positions: Positions, file: Path, drawn: dict[str, Any]) -> None:
-    """Write positions to a file, and `drawn` to its metadata. Raise OSError if the file cannot be written."""
+    """Write positions to a file. Add `drawn` to the file's metadata. Raise OSError if the file cannot be written."""
     rules, mask = positions.rules, positions.mask
     about = {"format": FORMAT, "version": wotd_env.__version__, "rules": asdict(rules)}
     about |= {"split": positions.split, "digest": positions.digest(), **drawn}

@@ -62,7 +62,7 @@ def command(
 
 
 def rate(chunk: Chunk, seconds: float) -> tuple[float, float]:
-    """Call `chunk` for `seconds`; return the decisions per second of all time and of time in the environment."""
+    """Call `chunk` for `seconds`. Return two rates: decisions / total time, and decisions / time in the environment."""
     chunk()
     decisions, inside = 0, 0.0
     start = perf_counter()
@@ -195,7 +195,7 @@ def agent_loop(env: Any, games: int) -> Chunk:
 
 
 def _games(play: Callable[[int, Choose], None], games: int) -> Chunk:
-    """Return a chunk of whole games. `play(seed, choose)` plays one game; `choose` returns a random legal action."""
+    """Return a chunk of whole games. `play(seed, choose)` plays one; `choose(mask)` returns a random legal action."""
     rng = np.random.default_rng(SEED)
 
     def chunk() -> tuple[int, float]:

@@ -70,7 +70,7 @@ def explained(kept: str = "") -> Iterator[None]:
 
 
 def ready_policies(names: list[str], trust: bool, rules: Rules | None = None) -> dict[str, Policy]:
-    """Make policies and return them by name. With `rules`, check that each policy can play these rules.
+    """Make policies and return them by name. If `rules` are given, check that each policy can play them.
 
     An exception in the user's own class becomes a ValueError.
     """

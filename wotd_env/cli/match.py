@@ -35,7 +35,7 @@ from wotd_env.policy import Policy, ask
 from wotd_env.rendering.text import paint, render_text, roll_off_text, seat_names
 
 MOST = 10
-"""Maximum number of choices that the command `equity` lists, and of decisions that the review lists for each seat."""
+"""Maximum length of two lists: the choices that the command `equity` shows, and each seat's decisions in the review."""
 
 HELP = """\
 Choose a move by its number, by its short word, or in words:
@@ -124,7 +124,7 @@ class Decision:
     def _read_move(self, line: str) -> int:
         """Return the action whose short word, description or number is `line`.
 
-        If there is no such action, return the only one whose description matches all words of `line`.
+        If there is no such action, but exactly one description matches all words of `line`, return the action with it.
         """
         if (spelled := self._spelled(line)) is not None:
             return spelled
@@ -186,7 +186,7 @@ class Decision:
         self._holds.append(before | dice if keep else before - dice)
 
     def _named(self, line: str, words: list[str]) -> tuple[int, ...]:
-        """Return the faces whose names or letters are in `words`, sorted; raise ValueError if the dice lack one."""
+        """Return the faces named in `words`, sorted; raise ValueError if too few dice show one of these faces."""
         letters = [FACES[_NAMES.index(word)] if word in _NAMES else word for word in words]
         faces = [FACES.find(letter) for letter in "".join(letters)]
         if not faces or -1 in faces:
@@ -234,7 +234,7 @@ def dice_line(decision: Decision, color: bool = False) -> str:
 
 
 def listed(decision: Decision) -> str:
-    """Return the choices, one per line. Holds are not numbered, because a typed number means a die."""
+    """Return the choices, one per line. Holds have no numbers, because a number in the input selects a die."""
     return "\n".join(
         f"{'' if decision.is_hold else number:>3}  {choice.notation:<16} {choice.words}"
         for number, choice in enumerate(decision.choices, 1)
@@ -281,7 +281,7 @@ class Match:
         game, state = self._game, self._recorded.states[-1:].copy()
         if not state["rng"][0]:  # a game written by hand has no random stream
             state["rng"] = secrets.randbits(64)
-        game.roll(state)  # the moves of a game written by hand can stop before a roll
+        game.roll(state)  # a game written by hand can end where the dice are still to be rolled
         self._save(self._recorded._replace(states=np.concatenate([self._recorded.states[:-1], state])))
         say(f"{', '.join(self._names)} play. The game is saved in {self._file}. Type help for help.")
         if self._recorded.seed is not None and not len(self._recorded.actions):
@@ -378,7 +378,7 @@ class Match:
         typer.echo(f"\n{board}\n")
 
     def _show(self, decision: Decision) -> None:
-        """Print the question, then the dice if the person chooses a hold, or else the list of choices."""
+        """Print the question of a decision. Below it, print the dice for a hold, or the list of choices otherwise."""
         state = decision.state[0]
         say(f"Turn {state['turn'] + 1}, {self._names[state['player']]}: {question(decision)}")
         if decision.is_hold:

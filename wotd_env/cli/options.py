@@ -18,8 +18,8 @@ from wotd_env.core.state import States
 def option(default: Any, words: str, *flag: str, shown: str | bool = True, panel: str | None = None) -> Any:
     """Return a Typer option with a help text. An option with a `flag`, such as "--quiet", takes no value.
 
-    If the command computes the default, `shown` describes it in words. `panel` is the heading over the option in the
-    help.
+    If the command computes the default, `shown` describes this default in words. `panel` is the heading over the option
+    in the help.
     """
     return typer.Option(default, *flag, help=words, show_default=shown, rich_help_panel=panel)
 
@@ -78,7 +78,7 @@ def rules_options(*names: str, **settled: str) -> Callable[[Callable[..., None]]
 
 
 def refuse(context: typer.Context, names: Iterable[str], why: str) -> None:
-    """Raise ValueError if one of the options `names` is given on the command line; `why` ends the error message."""
+    """Raise ValueError if the command line contains one of the options in `names`; `why` ends the error message."""
     for name in names:
         source = context.get_parameter_source(name)
         if source and source.name == "COMMANDLINE":

@@ -63,7 +63,7 @@ def command(
 
 
 def _resumed(file: Path, seats: list[str] | None, trust: bool) -> RecordedGame:
-    """Return the game in a file. If `seats` is given, it replaces the players of the game.
+    """Return the game in a file. If `seats` is given, its names replace the players of the game.
 
     Without `trust`, each player named in the file must be a person or a policy of this package, because a policy from
     elsewhere can run code.
@@ -89,8 +89,8 @@ def _resumed(file: Path, seats: list[str] | None, trust: bool) -> RecordedGame:
 def _seated(seats: list[str] | None, players: int) -> tuple[str, ...]:
     """Return the player of each seat.
 
-    If only one policy is given, a person plays against it: the policy gets all other seats. The default policy is
-    `planner`.
+    If at most one name is given, a person gets the first seat, and one policy gets all other seats. The default policy
+    is `planner`.
     """
     names = seats or [PERSON]
     if len(names) == 1:

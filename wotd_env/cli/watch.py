@@ -65,7 +65,7 @@ def command(
     known = seed if given is None else None
     try:
         show_game(game, names, known, played(), delay)
-    finally:  # also record an interrupted game
+    finally:  # an interrupted game is also recorded
         if record and steps:
             states, actions = zip(*steps, strict=True)
             decided = np.array(actions[:-1], np.int64)
@@ -76,7 +76,7 @@ def command(
 def show_game(
     game: Game, names: Sequence[str], seed: int | None, steps: Iterable[Step], delay: float
 ) -> None:
-    """Print the roll-off if the seed is known, then the game in words, with a pause after each turn.
+    """Print the roll-off if the seed is known. Then print the game in words, and pause after each turn.
 
     `steps` include forced decisions; `names` has one name per seat.
     """

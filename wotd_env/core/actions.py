@@ -17,7 +17,7 @@ class Action(IntEnum):
     """The actions from 31 on. An action below 31 keeps die i if bit i of the action is set; it re-rolls the rest.
 
     A member whose name ends in `_ON` is the action on path 0; add p for the action on path p. The action
-    `FIRST_SWAP + path * pairs(players) + pair` swaps the pieces of the two seats `PAIRS[players, pair]` on a path.
+    `FIRST_SWAP + path * pairs(players) + pair` swaps the pieces of the two seats `PAIRS[players, pair]` on path `path`.
     """
 
     STOP_ROLLING = 31  #: keep all five dice

@@ -29,7 +29,7 @@ def seed(states: Records, where: Any, first: Any) -> None:
 
 @kernel
 def reset(states: Records, config: Configs, starters: Any, where: Any, to_decision: Any) -> None:
-    """Start the games marked in `where`. Stop before the roll; if `to_decision` is true, stop at the first decision."""
+    """Start the games marked in `where`. Stop at the first decision if `to_decision` is true, else before the roll."""
     rules = config[0]
     for i in range(states.shape[0]):
         if where[i]:
@@ -40,7 +40,7 @@ def reset(states: Records, config: Configs, starters: Any, where: Any, to_decisi
 
 @kernel
 def roll_off_round(states: Records, config: Configs, candidates: Any) -> None:
-    """In each game, roll for the seats in its set of `candidates`, bits (N,). Keep those with the most dragons (R1)."""
+    """Roll once for the seats in `candidates`, bits (N,). Then keep only those with the most dragons (R1)."""
     for i in range(states.shape[0]):
         candidates[i] = engine.roll_off_round(states[i], candidates[i])
 
@@ -49,8 +49,8 @@ def roll_off_round(states: Records, config: Configs, candidates: Any) -> None:
 def first_wrong(states: Records, config: Configs, actions: Any, shown: Any) -> Any:
     """Return the index of the first game with an invalid record or an illegal action, or -1 if there is no such game.
 
-    In a finished game every action is legal. Write the result of `engine.shown` for each game, up to the game with
-    the returned index, to `shown`, uint16 (N,).
+    In a finished game every action is legal. Write to `shown`, uint16 (N,), the result of `engine.shown` for each
+    game. Games after the returned index get no entry.
     """
     rules = config[0]
     for i in range(states.shape[0]):
@@ -118,7 +118,10 @@ def legal_actions(states: Records, config: Configs, mask: Any) -> None:
 
 @kernel
 def observe(states: Records, config: Configs, observers: Any, observation: Any) -> None:
-    """Write the observations, int8 (N, D), of the seats `observers`. If `observers` is empty, use the seats to act."""
+    """Write the observation of each game, int8 (N, D).
+
+    Seat `observers[i]` observes game i. If `observers` is empty, the seat to act observes each game.
+    """
     if config[0].encoding != ONE_HOT:
         observe_integers(states, config, observers, observation)
         return
@@ -173,7 +176,7 @@ def step_autoreset(
     reward: Any,
     done: Any,
 ) -> Any:
-    """Step, write rewards and `done`, restart finished games, and write observations and masks.
+    """Take the actions, write rewards and `done`, restart finished games, and write observations and masks.
 
     Skip empty output arrays. Return -1 or, like `step`, the index of the game that `first_wrong` finds.
     """
@@ -250,8 +253,8 @@ def view_one(
 def view(s: Record, rules: Config, observer: Any, ended: Any, observation: Any, mask: Any) -> None:
     """Write the observation, int8 (D,), and the action mask, int8 (A,), of a seat. Skip an empty `observation`.
 
-    If another seat is to act, the mask is all zeros. If the game is over, or `ended` is true because it has ended for
-    this seat, the mask is all ones.
+    If another seat is to act, the mask is all zeros. If the game is over, or has ended for this seat (`ended` is true),
+    the mask is all ones.
     """
     keep = engine.shown(s)
     if observation.size:

@@ -41,7 +41,7 @@ CHECKS = (
 
 
 def contiguous(state: States) -> States:
-    """Return a batch, or a copy if its memory is read-only or not contiguous. Raise ValueError for any other object."""
+    """Return `state`, or a copy if its memory is read-only or not contiguous. Raise ValueError if it is not a batch."""
     # Compare with `!=`, not `is not`: the dtype of a batch from a file equals STATE but is another object.
     if not isinstance(state, np.ndarray) or state.dtype != STATE or state.ndim != 1:
         raise ValueError(f"state must be a one-dimensional array of wotd_env.STATE, got {kind_of(state)}")
@@ -55,7 +55,7 @@ def check_one(state: States) -> None:
 
 
 def check_states(rules: Rules, states: States) -> None:
-    """Raise ValueError if a record is not a game of these rules. The error names the first such game and the field."""
+    """Raise ValueError if a record is not a game of these rules. The error names the first such record and field."""
     work = contiguous(states)
     if (game := first_fault(work, config(rules, True))) >= 0:
         raise describe_fault(rules, work, game)
@@ -184,7 +184,7 @@ def approves(s: Record, rules: Config, roll: Roll, action: Any) -> Any:
 
 @kernel
 def _unrolled_as_dragons(s: Record, dice: Any, over: Any) -> Any:
-    """Return the five dice, with dragons in place of unrolled dice, and whether the unrolled dice are valid.
+    """Return the five dice, each unrolled die replaced by a dragon. Also return whether the unrolled dice are valid.
 
     Valid unrolled dice come last. If a roll is due, at least one die must be unrolled.
     """

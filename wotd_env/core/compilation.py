@@ -123,7 +123,7 @@ class _Files:
         return pickle.loads(data)
 
     def save(self, key: Any, data: Any) -> None:
-        """Save the data of a key. Remove the kernel's cache files from other versions of its source or of numba."""
+        """Save the data of a key. Remove cache files of other versions of numba or of the kernel's source."""
         file, content = self._file(key), dumps(data)  # type: ignore[no-untyped-call]
         # The file is not flushed to the disk: if it is lost, the kernel is compiled again.
         files.write(file, hashlib.sha256(content).digest() + content, sync=False)

@@ -74,7 +74,7 @@ def config(rules: Rules, skip_forced: bool, encoding: int = 0) -> NDArray[np.voi
 
 
 def _limits(rules: Rules) -> NDArray[np.uint8]:
-    """Return the highest valid value of each byte of a record at a decision without dead pieces, uint8 (64,)."""
+    """Return the highest valid value of each byte, uint8 (64,), of a record without dead pieces, at a decision."""
     limits = np.zeros(1, STATE)
     limits["rng"] = ~np.uint64(0)
     limits["turn"] = ~np.uint16(0)

@@ -1,7 +1,7 @@
 """Tables with one entry for each of the 252 rolls, or for each of the 462 keeps, of five dice.
 
 A *keep* describes the five dice on the table, of which some may still be unrolled. A keep is a multiset of size five.
-Each element is one of the six faces, or "unrolled", which comes last in the order. The index of a keep in the tables is
+Each member is one of the six faces, or "unrolled", which comes last in the order. The index of a keep in the tables is
 its rank in the combinatorial number system. The keeps without an unrolled die are the rolls, with the indices 0 to 251.
 """
 
@@ -30,7 +30,7 @@ _SYMBOLS = (*range(FACES), UNROLLED, UNROLLED)
 INDEX_PARTS = np.array([[comb(symbol + i, i + 1) for symbol in _SYMBOLS] for i in range(DICE)], np.uint16)
 """uint16 (5, 8): the index of a keep is the sum of INDEX_PARTS[i, face of die i] for i from 0 to 4.
 
-Columns 6 and 7 are both for unrolled dice: 6 is their symbol, and -1, their value in the state, is the last column.
+Columns 6 and 7 are equal: an unrolled die has the symbol 6 in a keep, and the value -1 (the last column) in the state.
 """
 
 
@@ -62,7 +62,7 @@ UNROLLED_DICE = (KEEPS == UNROLLED).sum(1).astype(np.uint8)  # uint8 (462,): the
 EQUILIBRIUM = keep_index((0, 1, 2, 3, 4))  # the roll with five different elements
 
 MISSING = np.full(NUM_KEEPS, DRAGON, np.uint8)
-"""uint8 (462,): for a roll of a dragon and four different elements, the fifth element; 5 for all other keeps."""
+"""uint8 (462,): the missing element of a roll with one dragon and four different elements; 5 for all other keeps."""
 for _element in range(5):
     MISSING[keep_index(sorted({*range(5), DRAGON} - {_element}))] = _element
 

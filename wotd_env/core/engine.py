@@ -448,7 +448,7 @@ def rolled(s: Record, rules: Config, roll: Roll) -> None:
 
 @inlined
 def decide(s: Record, rules: Config, keep: Keep, action: Any) -> Keep:
-    """Take a legal action without rolling. Given the index of the roll or keep, `keep`, return the new index."""
+    """Take a legal action without rolling. `keep` is the index of the roll or keep; return the new index."""
     if s.phase == Phase.KEEP:
         return hold(s, rules, keep, action)
     if s.phase == Phase.MOVE:
@@ -557,7 +557,7 @@ def advance_all(s: Record, rules: Config, jumps: Any) -> None:
 
 @inlined
 def end_turn(s: Record, rules: Config, again: Any) -> None:
-    """Finish the turn; truncate the game or begin the next turn (R8, R16). With `again`, the same seat acts next."""
+    """Finish the turn. Begin the next turn, with the same seat if `again` is true (R8), or truncate the game (R16)."""
     s.turn += np.uint16(1)
     if s.turn >= rules.max_turns:
         s.phase = Phase.OVER

@@ -195,7 +195,7 @@ class Game:
         return over
 
     def describe_action(self, state: States, action: int) -> str:
-        """Describe a legal action in one game, STATE (1,), and include the kept dice or the pieces' destinations.
+        """Describe a legal action, with the kept dice or the pieces' destinations. `state` is one game, STATE (1,).
 
         Raises:
             IllegalActionError: if the action is illegal.
@@ -268,7 +268,7 @@ class Game:
         self._act(batch.step, state, actions, validate, True)
 
     def decide(self, state: States, actions: ArrayLike, validate: bool = True) -> None:
-        """Take the actions, integers (N,), without rolling: the first half of `step`, for search and chance nodes."""
+        """Take the actions, integers (N,), but do not roll: the first half of `step`, for search with chance nodes."""
         self._act(batch.step, state, actions, validate, False)
 
     def roll(self, state: States, dice: ArrayLike | None = None, validate: bool = True) -> None:
@@ -276,7 +276,7 @@ class Game:
 
         Args:
             state: STATE (N,), changed in place.
-            dice: the faces after the roll, integers (N, 5), in any order, including the kept dice. With given faces,
+            dice: the faces after the roll, integers (N, 5), in any order, including the kept dice. If faces are given,
                 each game continues to its next decision or, after a forced move, stops before its next roll. By
                 default, each game rolls from its own random stream until its next decision.
             validate: check all records first.
@@ -338,7 +338,7 @@ class Game:
     def _act(
         self, kernel: Callable[..., int], state: States, actions: ArrayLike, validate: bool, *arguments: Any
     ) -> None:
-        """Call a kernel that applies `actions` to the batch `state`. Raise any error before a game changes."""
+        """Call a kernel that applies `actions` to the batch `state`. After an error, all games are unchanged."""
         work = self._writable(state)
         chosen = self.as_actions(work, actions)
         if len(parallel.slices(len(work), self.num_threads)) == 1:
@@ -388,7 +388,7 @@ class Game:
         The kernel receives `states`, STATE (M,), and `config`, which is `self.config`. It can pass `states[i]` and
         `config[0]` to the functions of `wotd_env.core.engine`. An argument that is an array or a NamedTuple of arrays
         must have a row for every game, and is sliced like the batch. A callable argument, such as
-        `wotd_env.core.state.scratch`, is called in each thread, and the kernel receives the result of this call.
+        `wotd_env.core.state.scratch`, is called in each thread, and the result is passed to the kernel.
 
         The kernel may change the records. It need not be compiled by `wotd_env.core.compilation.kernel`. The records
         are checked first unless `validate` is False. Return a list with the result of each call of the kernel.
@@ -417,7 +417,7 @@ class Game:
         return rows
 
     def _writable(self, state: States) -> States:
-        """Return `state` if kernels can change it; otherwise a copy, which the caller must write back to `state`."""
+        """Return `state` if kernels can change it. Otherwise return a copy; the caller must copy it back to `state`."""
         work = checks.contiguous(state)
         if work is not state and not state.flags.writeable:
             raise ValueError("state is read-only; work on state.copy()")

@@ -93,7 +93,7 @@ def copy_game(typing: Any, target: Any, source: Any) -> Any:
 
 @_emitted
 def above(typing: Any, record: Any, limits: Any, offset: Any) -> Any:
-    """Return whether any of a record's 64 bytes is above its limit. The limits begin at byte `offset` of `limits`."""
+    """Return whether any byte of a record exceeds the byte's limit. The limits begin at byte `offset` of `limits`."""
 
     def emit(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
         record, limits, offset = arguments
@@ -167,7 +167,7 @@ def put_pieces(typing: Any, row: Any, at: Any, pieces: Any) -> Any:
 
 
 def _store(context: Any, builder: Any, row: Any, arguments: Any, lanes: Any, signed: bool) -> None:
-    """Emit code that writes the integers `lanes`, cast to `row`'s dtype, to `arguments[0][arguments[1]:]`."""
+    """Emit code that casts the integers `lanes` to `row.dtype` and writes them to `arguments[0][arguments[1]:]`."""
     data = context.make_array(row)(context, builder, arguments[0]).data
     entry = context.get_data_type(row.dtype)
     vector = ir.VectorType(entry, lanes.type.count)

@@ -125,7 +125,7 @@ def encode_one_hot(s: Record, rules: Config, observer: Any, keep: Keep, row: Any
 
 @inlined
 def write_one_hot(s: Record, rules: Config, observer: Any, keep: Keep, row: Any, sizes: Any) -> None:
-    """Write the one-hot observation; `sizes` are the numbers of seats and of plain spaces."""
+    """Write the one-hot observation; `sizes` is a pair: the number of seats and the number of plain spaces."""
     n, spaces = sizes
     # Each write fills 16 or 32 entries, which can be more than the block needs. Blocks are written in ascending order,
     # so the next write replaces the excess entries.

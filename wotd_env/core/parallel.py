@@ -49,8 +49,8 @@ def call(
     """Call `kernel(states, config, *arguments)` for each slice of the batch, in threads if there are several slices.
 
     `states` is STATE (N,) in one block of memory. An argument that is an array or a NamedTuple of arrays must have a
-    row for each game, and is sliced like the batch. A callable argument is called in each thread; the kernel receives
-    its result, such as the scratch memory of the thread. Return a list with the result of each call of the kernel.
+    row for each game, and is sliced like the batch. A callable argument is called in each thread, and the result, such
+    as the thread's scratch memory, is passed to the kernel. Return a list with the result of each call of the kernel.
     """
     parts = slices(len(states), threads)
     if len(parts) == 1:
@@ -76,7 +76,7 @@ def _call(
 
 
 def _slice(argument: Any, part: slice) -> Any:
-    """Return the rows `part` of an array, or of each array in a NamedTuple; return other arguments unchanged."""
+    """Return the slice `part` of an array, or of each array in a NamedTuple; return other arguments unchanged."""
     if isinstance(argument, np.ndarray):
         return argument[part]
     if isinstance(argument, tuple):
@@ -86,5 +86,5 @@ def _slice(argument: Any, part: slice) -> Any:
 
 @functools.lru_cache(maxsize=8)
 def _pool(workers: int, process: int) -> ThreadPoolExecutor:
-    """Return a pool of `workers` threads. A forked process has another ID, `process`, so it gets a new pool."""
+    """Return a pool of `workers` threads. `process` is the process ID: a forked process gets a new pool."""
     return ThreadPoolExecutor(workers, "wotd_env", initializer=setattr, initargs=(_THREAD, "is_worker", True))

@@ -48,7 +48,7 @@ def position(rules: Rules, state: States, stream: bool = False) -> str:
     for field in fields(Rules):
         value = getattr(rules, field.name)
         usual = count_dead(record) if field.name == "dead_pieces" else field.default
-        if value != usual and field.name not in ("players", "spaces"):  # the first two words show both
+        if value != usual and field.name not in ("players", "spaces"):  # the first two words show these
             text = ",".join(value) if isinstance(value, tuple) else value
             words.append(field.name if value is True else f"{field.name}={text}")
     if stream:
@@ -97,7 +97,7 @@ def letters(faces: Any) -> str:
 
 
 def read_dice(what: str, text: str, more: str = "") -> list[int]:
-    """Return the faces for five letters, ascending, then -1 for each unrolled die, which has the letter `more`."""
+    """Return the faces of five letters, ascending, then -1 for each unrolled die (the letter `more`)."""
     if len(text) != DICE or not set(text) <= set(FACES + more):
         symbols = ", ".join(FACES + more)
         raise wrong(what, f"{DICE} letters out of {symbols}", text)
@@ -118,7 +118,7 @@ def _draw_path(rules: Rules, record: np.void, path: int) -> str:
 
 
 def _read_board(record: np.void, text: str) -> int:
-    """Write the pieces of the board into the record, and return the number of plain spaces."""
+    """Write the pieces that `text` shows into the record, and return the number of plain spaces of a path."""
     paths = text.split("/")
     if len(paths) != PATHS:
         raise wrong("board", f"{PATHS} paths, {', '.join(ELEMENTS)}, with / between them", text)
@@ -156,7 +156,7 @@ def _read_colors(record: np.void, text: str) -> int:
 
 
 def _read_rest(record: np.void, words: list[str], given: dict[str, Any]) -> None:
-    """Read the words after the dice into the record and into `given`, the fields of the rules."""
+    """Read the words after the dice. Write their values to the record and to `given`, the fields of the rules."""
     seen = set()
     for word in words:
         name, _, value = word.partition("=")

@@ -110,7 +110,7 @@ class Rules:
 
 
 def rules_for(made: type, given: Mapping[str, Any], rules: Rules | None = None) -> Rules:
-    """Return `rules` or, if it is None, the rules with the fields `given`. Errors name the class `made`.
+    """Return `rules` or, if it is None, the rules with the fields `given`. Errors contain the name of the class `made`.
 
     Raises:
         TypeError: for an unknown field, for fields in addition to `rules`, or if `rules` is not a Rules. The error

@@ -49,7 +49,7 @@ class Format:
         return Dict({"observation": self.flat_space(), "action_mask": mask})
 
     def show(self, observation: NDArray[np.int8], mask: NDArray[np.int8]) -> Any:
-        """Convert observations, int8 (..., D), and masks, int8 (..., A), to the format of `reset` and `step`."""
+        """Convert observations, int8 (..., D), and masks, int8 (..., A), to the form that `reset` and `step` return."""
         if self.dtype != np.int8:
             observation = observation.astype(self.dtype)
         if self.mask_in == "info":
@@ -57,7 +57,7 @@ class Format:
         return {"observation": observation, "action_mask": mask.view(self.mask_dtype)}
 
     def info(self, mask: NDArray[np.int8]) -> dict[str, NDArray[Any]]:
-        """Return an info that contains the masks, int8 (..., A). With `mask_in="obs"` the info is empty."""
+        """Return an info. With `mask_in="info"` it contains the masks, int8 (..., A); with `"obs"` it is empty."""
         return {"action_mask": mask.view(self.mask_dtype)} if self.mask_in == "info" else {}
 
 
@@ -92,7 +92,7 @@ class OneGame:
     def _next_game(
         self, seed: int | None, options: Mapping[str, Any] | None, learner: int, seat: int, lost: bool
     ) -> tuple[States, int]:
-        """Return the next game at its first decision, STATE (1,), and the learner's seat in it.
+        """Return the next game, STATE (1,), at its first decision. Also return the learner's seat in this game.
 
         `learner` is the learner's seat in the last game, and `lost` says whether the learner lost that game by an
         illegal action. `seat` is the setting for the learner's seat in the next game, a result of `fixed_seat`.
@@ -143,7 +143,7 @@ def as_integer(action: Any) -> int:
 
 
 def warn_of_illegal(explanation: object) -> None:
-    """Warn that an illegal action has lost a game. An environment calls this once, at its first illegal action."""
+    """Warn that a game is lost by an illegal action. An environment calls this once, at its first illegal action."""
     gymnasium.logger.warn(
         "a game is lost by an illegal action; further ones get no warning: choose actions by the action mask. %s",
         explanation,

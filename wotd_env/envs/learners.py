@@ -1,7 +1,7 @@
 """The compiled part of the vector environment: one learner in each game, policies in the other seats.
 
-A step of the environment calls `advance` until in every game the learner is to decide or the game has ended. Between
-two calls, policies outside of compiled code act in the other games.
+A game of the environment is *waiting* while other seats than the learner's are to decide. A step of the environment
+calls `advance` until no game is waiting. Between two calls, policies outside of compiled code act in the waiting games.
 """
 
 from __future__ import annotations
@@ -66,9 +66,9 @@ def advance(
 ) -> None:
     """Take the learners' actions and play the waiting games.
 
-    A game is *waiting* while other seats are to decide. It stops waiting when its learner is to decide or the game has
-    ended; its results are then written to the argument `step`. If a policy outside of compiled code is to decide, the
-    game is still waiting after the call.
+    A game stops waiting when its learner is to decide or the game has ended. The results of the game are then
+    written to the argument `step`. If a policy outside of compiled code is to decide, the game is still waiting after
+    the call.
     """
     rules = config[0]
     rewards = np.empty(MAX_PLAYERS)

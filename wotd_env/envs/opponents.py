@@ -4,8 +4,9 @@ The policies `random` and `greedy` are scripts: compiled loops play them. The dr
 game's random stream without advancing it. So a game has the same moves in any batch, process or interface, and its dice
 do not depend on the policies.
 
-All other policies run outside of compiled code. They act in batches of games and draw from a generator that the
-environment passes. They see the games with replaced random streams, so they cannot know the future dice.
+All other policies run outside of compiled code. They choose actions for batches of games, and draw random numbers from
+a generator that the environment passes. They see the games with replaced random streams, so they cannot know the future
+dice.
 
 Relative seats are counted from the learner's seat in turn order: 1 is the seat after the learner.
 """
@@ -36,8 +37,8 @@ class Opponents:
 
     Args:
         game: the rules.
-        opponents: a policy or the name of a policy, which then plays all other seats; or a list or tuple with one
-            policy or name for each other seat, in turn order.
+        opponents: a policy or the name of a policy, which then plays all seats except the learner's; or a list or
+            tuple with one policy or name for each of these seats, in turn order after the learner.
 
     Attributes:
         policies: the policies of the relative seats 1 to n - 1.
@@ -60,7 +61,7 @@ class Opponents:
         scripts = [script_of(policy) for policy in self.policies]
         self.scripts = sum(script << SCRIPT_BITS * seat for seat, script in enumerate(scripts, 1))
         self.outside = Script.OUTSIDE in scripts
-        # A policy object that plays several seats acts once for all its seats.
+        # If one policy object plays several seats, `decide` calls it only once for all of them.
         self._players = list({id(policy): policy for policy in self.policies}.values())
         # For each relative seat, the index of its policy in _players; -1 for the learner.
         self._player = np.array([-1, *(self._players.index(policy) for policy in self.policies)])
@@ -79,7 +80,7 @@ class Opponents:
         """Take one action in each game with an index in `waiting`. These games wait for policies outside compiled code.
 
         Raises:
-            ValueError: if a policy plays an illegal action. Other policies may already have acted in their games.
+            ValueError: if a policy plays an illegal action. By then, other policies may have acted in other games.
         """
         rows = state.view(ROW)
         relative = (state["player"].take(waiting) - learners.take(waiting)) % self.game.rules.players
@@ -103,7 +104,7 @@ def play_in_one(states: Records, config: Configs, learner: Any, scripts: Any, sc
 
 @kernel
 def play_scripts(s: Record, rules: Config, learner: Any, scripts: Any, after: Record) -> Any:
-    """Play the seats that have scripts until another seat is to decide or the game is over.
+    """Play the seats that have scripts until the learner or a seat without a script is to decide, or the game is over.
 
     Return True if the game is over or the learner is to decide. `after` is working memory.
     """

@@ -39,9 +39,9 @@ class WayOfTheDragonEnv(OneGame, gymnasium.Env[Any, Any]):
     ignores its action and returns the result.
 
     Args:
-        opponents: a policy or the name of a policy, which then plays all other seats; or a list with one policy or name
-            for each other seat, in turn order after the learner. Policies other than `random` and `greedy` draw from
-            `np_random`. No policy can foresee the dice.
+        opponents: a policy or the name of a policy, which then plays all seats except the learner's; or a list with one
+            policy or name for each of these seats, in turn order after the learner. Policies other than `random` and
+            `greedy` draw from `np_random`. No policy can foresee the dice.
         seat: the learner's seat, or `"random"` to draw it for every game.
         mask_in: the place of the action mask, `"info"` or `"obs"`.
         observation_dtype: `int8` or `float32`, as NumPy dtype or its name.

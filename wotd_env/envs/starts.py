@@ -1,4 +1,4 @@
-"""Start the next games of environments from seeds, options of `reset` and settings of the learners' seats."""
+"""Start the next games of environments from the seeds, the options of `reset` and the setting `seat`."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ LEARNER = np.dtype(
     [
         ("seat", "i1"),
         ("steps", "i4"),  # number of the learner's actions in this game
-        ("waiting", "?"),  # within a step: other seats must play before the learner decides
+        ("waiting", "?"),  # within a reset or step: other seats must play before the learner decides
         ("ended", "?"),  # the game has ended for the learner; the next step starts another game
         ("lost", "?"),  # the learner lost the game by an illegal action
     ]
@@ -50,7 +50,7 @@ class Seeds(NamedTuple):
 
 
 def read_seeds(seed: Any, num_envs: int) -> Seeds:
-    """Return the seeds: `seed + i` for environment i, or the items of a list. Raise ValueError for an invalid seed."""
+    """Return `seed + i` for environment i or, if `seed` is a list, its items. Raise ValueError for an invalid seed."""
     if seed is None:
         return Seeds(np.zeros(num_envs, np.uint64), np.zeros(num_envs, np.bool_))
     if isinstance(seed, str) or not (isinstance(seed, Sequence) or np.ndim(seed)):
@@ -104,11 +104,11 @@ def next_games(
 ) -> States:
     """Return the next games of N environments at their first decisions, STATE (N,).
 
-    A game without a seed continues the random stream of the last game or of the state from the options. If there is
-    neither, the game gets a random seed. `last`, STATE (N,), contains the last games and is not changed; it is None
-    before the first games. `learners`, LEARNER (N,), contains the learners of the last games and is overwritten with
-    the learners of the next games. `options` is the result of `read_options`. An invalid starting player raises
-    ValueError and changes nothing.
+    A game without a seed continues the random stream of the state from the options or, without such a state, of the
+    last game. If there is no last game either, the game gets a random seed. `last`, STATE (N,), contains the last games
+    and is not changed; it is None before the first games. `learners`, LEARNER (N,), contains the learners of the last
+    games and is overwritten with the learners of the next games. `options` is the result of `read_options`. An invalid
+    starting player raises ValueError and changes nothing.
     """
     starter, given = options
     n = len(learners)
@@ -139,7 +139,7 @@ def _start(states: Records, config: Configs, learners: Any, starters: Any, seeds
 
 @kernel
 def restart(s: Record, rules: Config, learner: Any, starter: Any, seat: Any) -> None:
-    """Replace a learner's last game in the record `s` with the next game, and play to the first decision of any seat.
+    """Start a learner's next game in the record `s` of the last game. Run the next game until any seat is to decide.
 
     `starter` is an argument of `engine.new_game`, or CONTINUE. If the learner changes seats, the turn order of the
     other players stays the same. A learner that lost the last game by an illegal action counts as the loser of that

@@ -1,7 +1,7 @@
 """The native Gymnasium vector environment: many games with one learner each, and policies in the other seats.
 
 A step calls the kernel `advance` until every game has ended or waits for a decision of its learner. Between two calls,
-policies outside of compiled code act in the other games.
+policies outside of compiled code act in the games that wait for them.
 """
 
 from __future__ import annotations
@@ -125,7 +125,7 @@ class WayOfTheDragonVectorEnv(VectorEnv[Any, ArrayLike, NDArray[Any]]):
     def reset(
         self, *, seed: int | Sequence[int | None] | None = None, options: dict[str, Any] | None = None
     ) -> tuple[Any, dict[str, Any]]:
-        """Start the next games of all environments, or only of those in the option `"reset_mask"`.
+        """Start the next games of all environments, or only of those that the option `"reset_mask"` selects.
 
         Args:
             seed: environment i gets seed + i, or item i of a list. Without a seed, an environment continues the random
@@ -273,7 +273,7 @@ class WayOfTheDragonVectorEnv(VectorEnv[Any, ArrayLike, NDArray[Any]]):
         return self._format.show(step.observation, step.mask), info
 
     def _mask_info(self, mask: NDArray[np.int8], where: NDArray[np.bool_]) -> dict[str, Any]:
-        """Return infos with `mask`, int8 (N, A), or without entries if `mask_in` is `"obs"`.
+        """Return infos that contain `mask`, int8 (N, A). If `mask_in` is `"obs"`, the infos are empty.
 
         `where`, bool (N,), is True for the games whose masks the infos contain.
         """
@@ -281,7 +281,7 @@ class WayOfTheDragonVectorEnv(VectorEnv[Any, ArrayLike, NDArray[Any]]):
         return info | {f"_{name}": where for name in info}
 
     def _final_info(self, step: Step, info: dict[str, Any]) -> dict[str, Any]:
-        """Return the infos about games that ended in this step. The next games have started in the same step."""
+        """Return the infos about games that ended in this step. Their environments already contain the next games."""
         ended = step.terminated | step.truncated
         games = np.flatnonzero(ended)
         if not games.size:

@@ -29,8 +29,9 @@ INTEGERS = ("dead", "turn", "phase", "rolls_left", "used")
 
 
 class WayOfTheDragon:
-    """Way of the Dragon with the interface of pgx's environments. All methods work under `jax.jit` and `jax.vmap`.
+    """Way of the Dragon with the interface of pgx's environments.
 
+    All methods except `from_records` and `to_records` work under `jax.jit` and `jax.vmap`.
     If a move is the only legal action, `step` plays it at once, as `wotd_env.Game` does.
 
     Args:
@@ -82,10 +83,10 @@ class WayOfTheDragon:
         return self._after(state, action, *play.decide(self.rules, state, action))
 
     def throw(self, state: State, roll: Array) -> State:
-        """Set the dice of a game that waits for a roll. `roll` is the new roll, 0 to 251 as in `chance_logits`.
+        """Set the dice of a game that waits for a roll. `roll` is the roll's index in `chance_logits`, 0 to 251.
 
-        This method is the second half of `step`, but takes no forced moves. If no roll is due, it only sets the rewards
-        to 0.
+        This method is the second half of `step`, but does not play a move that is the only legal action. If no roll is
+        due, it only sets the rewards to 0.
         """
         rewards = jnp.zeros_like(state.rewards)
         return self._complete(play.throw(self.rules, state, roll).replace(rewards=rewards))

@@ -1,13 +1,13 @@
-"""The rules as functions of JAX arrays. Each function is for one game; `jax.vmap` maps it over games.
+"""The rules as functions of JAX arrays. Each function handles one game; `jax.vmap` maps it over games.
 
-Under `vmap` JAX computes both sides of a branch, so the functions have no branches. Every function computes its change
-for all games, and applies the change only to the games that meet a condition. Pieces are stored by relative seat: row 0
+Under `vmap` JAX computes both sides of a branch for all games, so the functions have no branches. Every function always
+computes its change, but applies the change only if a condition is true. Pieces are stored by relative seat: row 0
 belongs to the player to act. So no function has to look up the row of this player.
 
     decide: hold | move | end of an extra turn  ->  throw  ->  decide ...
 
-The action numbers and the dice tables come from `wotd_env.core`. With equal dice, tests/jax compares every state, mask,
-observation and reward of this module and of the engine.
+The action numbers and the dice tables come from `wotd_env.core`. The tests in tests/jax play the same
+games, with the same dice, in this module and in the engine. They compare all states, masks, observations and rewards.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ NOTHING_KEPT = dice.NUM_KEEPS - 1
 ALL_PATHS = np.arange(PATHS, dtype=np.int32)
 
 COLORS = np.array(list(permutations(range(MAX_PLAYERS))), np.int32)
-"""int32 (120, 5): all permutations of the colors. The first n colors of a row belong to the seats."""
+"""int32 (120, 5): all permutations of the colors. The first n colors of a row belong to seats 0 to n - 1."""
 
 _COUNTS = dice.COUNTS.astype(np.int32)
 
@@ -100,7 +100,7 @@ def occupied(rules: Rules, s: State) -> Array:
 
 
 def destinations(rules: Rules, s: State, counts: Array | int) -> Array:
-    """Return where each piece of the seat to act arrives if it moves `counts` spaces, or 0 if it cannot (R3, R4)."""
+    """Return the destination of each piece of the seat to act for a move by `counts` spaces, 0 if illegal (R3, R4)."""
     mine = s._pieces[0]
     goals = mine + counts
     free = (occupied(rules, s) >> goals & 1) == 0
@@ -110,12 +110,13 @@ def destinations(rules: Rules, s: State, counts: Array | int) -> Array:
 def jump_destinations(rules: Rules, s: State, counts: Array) -> Array:
     """Return the destination of a jump for each piece of the seat to act, or 0 if it cannot jump (R12, anxiety).
 
-    If the destination of a piece is occupied, the jump continues to the next empty space.
+    A piece can jump only if the space at distance `counts` is occupied. It then lands on the next empty space.
     """
     mine = s._pieces[0]
     goals = mine + counts
     blocked = occupied(rules, s) >> goals
-    run = jax.lax.population_count(blocked & ~(blocked + 1))  # number of occupied spaces from the goal on
+    # `run`: number of consecutive occupied spaces, starting at `goals`.
+    run = jax.lax.population_count(blocked & ~(blocked + 1))
     goals = goals + run
     legal = (run > 0) & (counts > 0) & (mine <= rules.spaces) & (goals <= rules.spaces + NUMBERED)
     return jnp.where(legal, goals, 0)
@@ -302,7 +303,7 @@ def dead_pieces(rules: Rules, key: Array) -> Array:
 
 
 def thrown(keep: Array, bits: Array) -> Array:
-    """Roll the unrolled dice of `keep` and return the new roll. `bits` is a random uint32.
+    """Roll the dice that are not in `keep`, and return the new roll. `bits` is a random uint32.
 
     6 ** 5 does not divide 2 ** 32, so the probabilities of the rolls have a relative error, which is below 2e-6.
     """
@@ -353,7 +354,7 @@ def move(rules: Rules, s: State, moves: Moves, action: Array, where: Array) -> t
     if rules.powers != "none":
         goals = jnp.where(jump, moves.jumps, goals)
         goals = jnp.where((action == Action.WOOD_EQUILIBRIUM) & (moves.ones > 0), moves.ones, goals)
-        earth = jnp.maximum(advance, moves.jumps)  # one is 0: a piece cannot both move and jump
+        earth = jnp.maximum(advance, moves.jumps)  # one of the two is 0: no piece can both move and jump
         goals = jnp.where((action == Action.EARTH_EQUILIBRIUM) & (earth > 0), earth, goals)
         used = (action >= Action.WOOD_ON) & (action < Action.EQUILIBRIUM)
         used = used | (action == Action.WOOD_EQUILIBRIUM) | (action == Action.EARTH_EQUILIBRIUM)
@@ -375,7 +376,7 @@ def move(rules: Rules, s: State, moves: Moves, action: Array, where: Array) -> t
 
 
 def swap(rules: Rules, pieces: list[Array], action: Array) -> Array:
-    """If the action is a swap, swap two pieces. Return all pieces, int32 (n, 5) (R6)."""
+    """If the action is a swap, swap its two pieces (R6). Return all pieces, int32 (n, 5)."""
     number = pairs(rules.players)
     before = list(pieces)
     for pair, (one, other) in enumerate(PAIRS[rules.players, :number].tolist()):

@@ -1,7 +1,7 @@
 """Find the bundled trained networks. Each pair of a policy and rules has one file, such as `td-3-any.npz`.
 
-A file name consists of the policy, the number of players and the powers. If the board does not have the default number
-of plain spaces, that number follows in the name, as in `td-2-none-3`. All other rules have their default values, see
+A file name consists of the policy, the number of players and the powers. If the number of plain spaces is not the
+default, this number is the last part of the name, as in `td-2-none-3`. All other rules have their default values, see
 `rules_of`. Training and strength are documented in docs/results/models.md, which `tools.models` writes.
 """
 
@@ -25,7 +25,7 @@ def name_of(policy: str, rules: Rules) -> str:
 
 
 def rules_of(rules: Rules) -> Rules:
-    """Return the rules of the games in which the model for `rules` is trained.
+    """Return the rules of the games in which the model for `rules` was trained.
 
     The result has the players, powers and spaces of `rules`, and otherwise default values. With `own` powers, the
     colors are random.

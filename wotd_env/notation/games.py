@@ -108,7 +108,7 @@ def record_game(
 
     Raises:
         IllegalActionError: for an illegal action.
-        ValueError: for actions after the end of the game, or if not exactly one of `seed` and `state` is given.
+        ValueError: for actions after the end of the game, or if both or neither of `seed` and `state` are given.
     """
     if (seed is None) == (state is None):
         raise ValueError("a game is recorded from one of seed and state, got both or none")
@@ -169,7 +169,7 @@ def outcome(game: Game, state: States) -> dict[str, str]:
     if not game.is_over(state)[0]:
         return {"Result": "*", "Points": points}
     rewards = game.rewards(state)[0]
-    won = rewards == rewards.max()  # True for all seats if the game was truncated
+    won = rewards == rewards.max()  # all True if the game was truncated
     return {"Result": "-".join(str(Fraction(int(one), int(won.sum()))) for one in won), "Points": points}
 
 
@@ -287,7 +287,10 @@ def _replay(tags: dict[str, tuple[int, str]], words: Iterator[tuple[int, str]]) 
 
 
 def _from_seed(game: Game, state: States, text: str, has_stream: bool) -> tuple[int, States, bool]:
-    """Return the seed in `text`, the first position with the seed's stream, and True: rolls must match the stream."""
+    """Return three values: the seed in `text`, the first position with the stream of this seed, and True.
+
+    True means that the rolls must match the stream.
+    """
     if not (text.isascii() and text.isdecimal() and len(text) <= len(str(2**64))):
         raise wrong("Seed", "a number from 0 to 2**64 - 1", text)
     seed = check_integer("Seed", int(text), 0, 2**64 - 1)

@@ -3,8 +3,8 @@
 The input is a set of *features* of the position, seen from the seat to act. Every feature has a row of weights. The
 features of a position are:
 
-- for each path and pair of players, the spaces of their two pieces (with `immunity`, also whether one of the two is
-  immune);
+- for each path and each pair of players: the spaces of the two players' pieces on this path (with `immunity`, also
+  whether one of the two pieces is immune);
 - for each player, its *standing*: the number of its pieces on numbered spaces, the largest number of pieces that any
   other player has on numbered spaces, and its lead in points. In games of two players, only the standing of the seat to
   act is a feature;
@@ -48,7 +48,7 @@ from wotd_env.policy import check_made_for
 
 HIDDEN = BLOCK  # units of the second layer
 
-LEAD = 8  # largest lead in points that the network distinguishes
+LEAD = 8  # the network treats a larger lead, in points, as this lead
 AHEAD = np.uint64(31)  # a mask of the next five spaces
 FORMAT = "wotd-env value 1"
 # Largest unpacked size of a file, enough for a width of about 5,000. Without a limit, a small file could fill the
@@ -57,7 +57,7 @@ MOST_BYTES = 256_000_000
 
 
 class Features(NamedTuple):
-    """Numbers of features under given rules, and where each kind starts. The features of pairs of pieces start at 0."""
+    """Numbers of features under given rules, and the first index of each kind. Pairs of pieces start at index 0."""
 
     total: int  # R, the number of all features
     active: int  # K, the number of features of a position
@@ -67,7 +67,7 @@ class Features(NamedTuple):
 
     @classmethod
     def of(cls, rules: Rules) -> Features:
-        """Return the numbers of features and the start of each kind for these rules."""
+        """Return the numbers of features and the first index of each kind of feature for these rules."""
         n, spaces = rules.players, rules.spaces + NUMBERED + 1
         pairs = n * (n - 1) // 2
         seats = 1 if n == 2 else n
@@ -257,7 +257,7 @@ def write_values(states: Records, config: Configs, features: Features, network: 
 
 @inlined
 def _write_value(s: Record, network: Network, x: Any, y: Any, j: Any, values: Any) -> None:
-    """Write the values of a position to `values`, (n,). `x[j]` and `y[j]` are the outputs of its two layers."""
+    """Write the values of a position to `values`, (n,). `x[j]` and `y[j]` are the outputs of the two layers."""
     n = values.shape[0]
     width = network.rows.shape[1]
     largest = np.float32(-np.inf)

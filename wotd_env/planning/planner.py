@@ -2,8 +2,8 @@
 
 `plan` computes the value of each action with the module `slots`. Policies choose actions with these values. Only the
 seat to act decides within a turn. So with any number of players, the plan maximizes the value of this seat. The plan
-includes extra turns and all powers: the tiger allows one more re-roll, and the moves with other powers are slots (see
-`slots`). A plan depends only on the state and reads no random stream.
+includes extra turns and all powers: the tiger adds one re-roll, and the other powers add moves. A plan depends only on
+the state and the value function, and reads no random stream.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ def plan(game: Game, state: States, value: Value) -> tuple[NDArray[np.float32], 
         float32 (N, A): the values of the actions, -inf for illegal actions. All actions are illegal if a roll is due or
         the game is over.
         float32 (N,): the values of the states. The value of a state is the value of its best action. If a roll is due,
-        it is the mean value over the outcomes of this roll. If the game is over, it is the reward of the seat to act.
+        the value is the mean over the outcomes of this roll. If the game is over, it is the reward of the seat to act.
 
     Raises:
         ValueError: if `value` returns an array of a wrong shape, or non-finite numbers for running games.
@@ -73,7 +73,7 @@ def _plan_part(
 
 @kernel
 def _write_plan(plan: TurnPlan, states: Records, games: Any, action_values: Any, values: Any) -> None:
-    """Write the values of the states to `values[games]`, and the values of their holds to `action_values[games]`."""
+    """Write the values of the states to `values`, and of their holds to `action_values`, at the indices `games`."""
     for first in range(0, states.shape[0], turn.LANES):
         slots.expect_rolls(plan, states, first)
         for lane in range(min(turn.LANES, states.shape[0] - first)):

@@ -6,7 +6,7 @@ together with this number of dice. Each slot leads to one afterstate, or to up t
 the 252 rolls lead to few afterstates, about 33 in the basic two-player game. The steps of a plan are:
 
     group_states   group states by the number of rolls left
-    plan_turns     write the afterstates of all slots and value them in one call
+    plan_turns     write the afterstates of all slots, and compute their values in one call
     expect_rolls   compute the values of all rolls and keeps, for the next roll and for all later re-rolls
 
 The engine decides which actions are legal and what they do. If the code here assumes a rule, a comment names the
@@ -40,7 +40,7 @@ Value = Callable[[Game, NDArray[np.void]], NDArray[np.floating[Any]]]
 The planner ignores the values of ended games."""
 
 CHUNK = 128  # largest number of states whose afterstates the value function evaluates in one call
-MOST_ENDS = 3  # most afterstates of an action: no extra turn, one by perfection (R8), one by rebirth (R12)
+MOST_ENDS = 3  # most afterstates of an action: no extra turn, extra turn by perfection (R8) or rebirth (R12)
 PASSING = (Action.PASS, Action.NO_MOVE_BY_FEAR)
 """The actions of the first slots. These actions move no piece (R5, R12), so they earn no extra turn (R8)."""
 
@@ -50,7 +50,7 @@ class Slots(NamedTuple):
 
     action: NDArray[np.int64]  # (K,): the action of the slot
     roll: NDArray[np.int64]  # (K,): the representative roll of the slot: a roll that offers it
-    offered: NDArray[np.int64]  # slots of roll 0, then of roll 1, ...; power-free moves first
+    offered: NDArray[np.int64]  # slots of roll 0, then of roll 1, ...; for each roll, power-free moves first
     start: NDArray[np.int64]  # (253,): the slots of roll r are offered[start[r]:start[r + 1]]
     other: NDArray[np.int64]  # (252,): the power-free moves of roll r are offered[start[r]:other[r]]
 
@@ -102,7 +102,7 @@ def _offers(players: int, powers: bool) -> list[list[int]]:
 
 
 def _dice_of(action: int, roll: int) -> int:
-    """Return the number of dice on which the action's effect depends (R3, R8, R12, R13).
+    """Return the number of dice that show the action's element, plus the dragons if they count (R3, R8, R12, R13).
 
     Return 0 if the effect does not depend on the dice (R6, R7).
     """
@@ -117,7 +117,7 @@ def _is_free(action: int) -> bool:
     return Action.MOVE_ON <= action < Action.WOOD_ON or action == Action.EQUILIBRIUM
 
 
-ENDED, LAST = -1, 0  # `Group.rolls` in ended games (ENDED), and in games in phases MOVE and EXTRA (LAST)
+ENDED, LAST = -1, 0  # values of `Group.rolls`: ENDED for ended games, LAST for games in phase MOVE or EXTRA
 
 
 class Group(NamedTuple):
@@ -178,7 +178,7 @@ class _Afterstates(NamedTuple):
 def value_ends(
     game: Game, value: Value, states: States, write: Callable[..., int], choices: int, *arguments: Any
 ) -> Ends:
-    """Write afterstates with `write`, compute their values, and find the best afterstate of each choice.
+    """Write afterstates with the function `write`, compute their values, and find the best afterstate of each choice.
 
     Raises:
         ValueError: if `value` returns an array of a wrong shape, or non-finite numbers for running games.
@@ -336,8 +336,8 @@ def stride_of(slots: Slots) -> Any:
 def expect_rolls(plan: TurnPlan, states: Records, first: Any) -> None:
     """Compute the values of all rolls and keeps for LANES states, starting with state `first`.
 
-    Afterwards `plan.rows` has the values for the next roll. `plan.expected[k]` has the values of the keeps for a roll
-    after which k re-rolls are left.
+    Afterwards `plan.rows` has the values for the next roll. `plan.expected[k]` has the value of each keep if k
+    re-rolls are left after the next roll of the other dice.
     """
     rows, stride = plan.rows, stride_of(plan.slots)
     if plan.tiger:

@@ -10,9 +10,9 @@ stopping with this roll.
   contains (U in docs/explanation/solver.md).
 
 `reroll` calls `expect` and then `best`: this is one re-roll. A turn takes two calls of `reroll` (three with the tiger)
-and then one call of `expect`. After these calls, the row of the keep without dice (NOTHING) has the value before
-the first roll. After `expect` and before `best`, row HOLD_KEEP[roll, hold] has the value of this hold. The planner and
-the solver share this module.
+and then one call of `expect`. After these calls, the row of the keep without dice (NOTHING) has the value before the
+first roll. After `expect` and before `best`, row HOLD_KEEP[roll, hold] has the value of playing `hold` after `roll`.
+The planner and the solver share this module.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ def _more() -> np.ndarray:
 
 
 def _fewer() -> np.ndarray:
-    """Return uint16 (462, 5): for every keep, the rows of the keeps that lack one of its dice.
+    """Return uint16 (462, 5): for every keep, the rows of the keeps that remain if one die is removed.
 
     If a keep has fewer than five such rows, the last row is repeated.
     """
@@ -77,7 +77,7 @@ def new_rows(count: int = NUM_KEEPS, dtype: Any = np.float32) -> np.ndarray:
 
 
 def row_operation(reduce: Callable[[Any, list[Any]], Any]) -> Any:
-    """Return a kernel `f(rows, out, sources)`, which applies `reduce` to the rows in `sources` and writes row `out`.
+    """Return a kernel `f(rows, out, sources)`. It sets row `out` to the result of `reduce` for the rows in `sources`.
 
     `reduce` takes an LLVM builder and the rows as vectors, and returns a vector. A loop over lanes would take six times
     as long, because LLVM checks before each loop whether the rows overlap.
@@ -107,8 +107,9 @@ def _emit_mean(builder: Any, rows: list[Any]) -> Any:
     sixth = 1 / FACES
     if total.type.element != ir.FloatType():
         return builder.fmul(total, ir.Constant(total.type, [sixth] * LANES))
-    # The rounding error of 1/6 in single precision would add up over the means of a game. Therefore 1/6 is split into
-    # its rounded value and the rest. The sum of both products is a fused multiply-add if the machine has one.
+    # The rounding error of 1/6 in single precision would accumulate over the many means of a game. Therefore `total` is
+    # multiplied by the rounded value of 1/6 and by the rest. The second product and the sum are one fused
+    # multiply-add if the machine has this instruction.
     rounded = float(np.float32(sixth))
     rest = builder.fmul(total, ir.Constant(total.type, [float(np.float32(sixth - rounded))] * LANES))
     main = builder.fmul(total, ir.Constant(total.type, [rounded] * LANES), flags=("contract",))

@@ -8,8 +8,8 @@ sum of these terms, where S is the number of plain spaces:
 - *tempo*: the seat to act gets TEMPO;
 - *blocking*: a piece loses BLOCKED[c - 1] for every occupied space at distance c = 1 to 5 ahead of it;
 - *power*: an unused power has the value POWER, or ANY_POWER if the seat may choose which power it uses;
-- *lead*: a seat with four pieces on numbered spaces can soon end the game; it gets CLOSING[d] if it is d points
-  behind the best other seat.
+- *lead*: a seat with four pieces on numbered spaces can soon end the game; such a seat gets CLOSING[d] if it is
+  d points behind the best other seat.
 
 The strengths are multiplied by WEIGHT, which grows towards the end of the game. The softmax of the products gives the
 probabilities to win. The value of a seat is its expected reward with these probabilities.

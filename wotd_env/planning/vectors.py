@@ -15,7 +15,7 @@ from numba.core import cgutils
 from numba.extending import intrinsic
 
 BLOCK = 32
-ABREAST = 2  # vectors multiplied by a matrix at the same time; the CPU overlaps their additions
+ABREAST = 2  # `relu_of_products` handles this many vectors at a time, because the CPU overlaps the additions
 
 _FLOAT = ir.FloatType()
 _VECTOR = ir.VectorType(_FLOAT, BLOCK)

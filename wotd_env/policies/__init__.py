@@ -177,7 +177,7 @@ def _from_module(name: str) -> Policy:
 
 
 def check_policy(name: object, candidate: object) -> Policy:
-    """Return `candidate` if it is a policy, not a class. Otherwise raise ValueError with `name` in the message."""
+    """Return `candidate` if it is a policy object. Otherwise raise ValueError with `name` in the message."""
     if not _acts(candidate):
         raise ValueError(f"policy {name!r} must have a method act(game, state, rng), got {candidate!r}")
     return candidate

@@ -20,7 +20,7 @@ CLOSE = 0.01  # plan two turns if the one-turn equities of the best two actions 
 
 
 class Deep(Planner):
-    """A policy that plays the best action of an exact plan of one turn, or of two turns if the best actions are close.
+    """A policy that plans one turn exactly, or two turns if the best two actions are close, and plays the best action.
 
     Args:
         name: a policy that has a value function: a name such as `planner` or `td`, the file or run folder of a learned

@@ -20,8 +20,8 @@ class FunctionPolicy:
 
     Args:
         choose: a function `choose(observation, mask)`. It takes the observation, int8 (D,), and the action mask, int8
-            (A,), of one game and returns an action. With `batched`, it takes int8 (N, D) and (N, A), and returns
-            integers (N,).
+            (A,), of one game and returns an action. With `batched`, it takes the observations, int8 (N, D),
+            and the masks, int8 (N, A), of N games and returns integers (N,).
         batched: call the function once for all games.
         encoding: encoding of the function's observations, independent of the encoding of the games.
     """

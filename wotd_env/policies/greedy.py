@@ -68,7 +68,7 @@ def choose(s: Record, rules: Config, after: Record) -> Any:
 
 @kernel
 def hold(s: Record, rules: Config, after: Record) -> Any:
-    """Return the dice to hold as a bit mask, which is also the number of the action."""
+    """Return the bit mask of the dice to hold. It is also the number of the action."""
     roll = engine.shown(s)
     if roll == EQUILIBRIUM or COUNTS[roll, DRAGON] >= DICE - 1 or s.rolls_left == 0:
         gain = best_move(s, rules, after)[1]
@@ -90,7 +90,7 @@ def hold(s: Record, rules: Config, after: Record) -> Any:
 
 @kernel
 def best_move(s: Record, rules: Config, after: Record) -> Any:
-    """Return the best move with the dice on the table, and the increase of the lead by this move."""
+    """Return the best move with the dice on the table, and how much this move increases the lead."""
     roll = engine.shown(s)
     actions, swaps = engine.legal_moves(s, rules, roll)
     before = lead(s, rules, np.int64(s.player))

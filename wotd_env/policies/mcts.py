@@ -35,7 +35,7 @@ from wotd_env.policies import greedy
 from wotd_env.policies.td import BundledValue
 
 PLAYOUTS = 1000
-MOST_PLAYOUTS = 100_000  # the tree of this many playouts takes several hundred megabytes
+MOST_PLAYOUTS = 100_000  # with this maximum, the search tree takes several hundred megabytes
 EXPLORATION = 0.1
 
 
@@ -53,7 +53,7 @@ class Mcts:
         self.learned = learned
 
     def check_rules(self, rules: Rules) -> None:
-        """Check that a network for these rules is bundled, if learned values are used."""
+        """If the policy uses learned values, check that a network for these rules is bundled."""
         if self.learned:
             self._network(rules)
 
@@ -98,7 +98,7 @@ class Mcts:
 
 
 class _Tree(NamedTuple):
-    """A search tree with T slots for nodes, scratch memory for the search, and the network that evaluates states."""
+    """The data of a search: a tree with T slots for nodes, scratch memory, and the network that evaluates states."""
 
     key: NDArray[np.uint64]  # (T,) hash of the state in each slot, 0 for a free slot
     tries: NDArray[np.float64]  # (T, A) visits of each action

@@ -39,7 +39,7 @@ def _install() -> None:
 
 
 def opened_by(module: str) -> list[Path]:
-    """Return the existing data files recorded for a module, without source code and files of installed packages."""
+    """Return the recorded data files of a module. Missing files, source code and installed packages are left out."""
     standard_library = sysconfig.get_path("stdlib")
     return sorted(
         file

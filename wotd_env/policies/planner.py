@@ -34,6 +34,6 @@ class Planner:
 
     def check_rules(self, rules: Rules) -> None:
         """Check that the value function fits games with these rules."""
-        value: object = self.value  # typed as object: mypy thinks that a function is never RulesBound
+        value: object = self.value  # object, because mypy assumes that no function is RulesBound
         if isinstance(value, RulesBound):
             value.check_rules(rules)

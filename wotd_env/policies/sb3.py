@@ -68,7 +68,7 @@ class Trained:
         return actions
 
     def check_rules(self, rules: Rules) -> None:
-        """Check that the sizes of the network, and the rules that it may have stored, fit these rules."""
+        """Check that the network fits these rules: its sizes and, if it has stored rules, the stored rules."""
         if rules is self._checked:
             return
         if made_for := getattr(self.network, "rules", None):  # stored in networks of `train.py sb3`
@@ -94,7 +94,7 @@ def load(file: str | Path, trust: bool = False) -> Trained:
     Args:
         file: the zip file, or `ENCODING:FILE`. Without ENCODING, the encoding is the first one whose observations have
             the size of the network's input.
-        trust: consent to run code from the file, because it contains pickled objects.
+        trust: consent to run code from the file. Loading its pickled objects can run any code.
 
     Raises:
         ImportError: if sb3-contrib is not installed.

@@ -1,4 +1,4 @@
-"""Files of recorded games: columns, and functions to read and verify them. Files of positions share some columns."""
+"""Read and verify files of recorded games. Some of their columns also occur in files of positions."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ with needed_for("a Parquet file of games", "arena"):
     from pyarrow import parquet
 
 _UNREADABLE = "cannot be read as recorded games: {}"
-KEY = b"wotd_env"  # key of the metadata entry that describes the file, as JSON
+KEY = b"wotd_env"  # key of the metadata entry with the JSON description of the file
 FORMAT = 1
 
 
@@ -173,7 +173,7 @@ def as_values(column: Any, mask: NDArray[np.int8], illegal: float) -> NDArray[np
 
 
 def as_indices(column: Any, names: Sequence[str]) -> NDArray[np.int64]:
-    """Return the first index in `names` of each entry of a column, int64 (M,). Raise ValueError for unknown names."""
+    """Convert a column of names to their first indices in `names`, int64 (M,). Raise ValueError for unknown names."""
     codes = np.array([names.index(name) for name in column.dictionary.to_pylist()], np.int64)
     return codes[column.indices.to_numpy()] if len(column) else codes[:0]
 

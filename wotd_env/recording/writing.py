@@ -1,4 +1,4 @@
-"""Play games and write them to a file. A repeated call continues after the finished blocks in the folder FILE.parts."""
+"""Play games and write them to a file. After an interruption, the same call resumes from the folder FILE.parts."""
 
 from __future__ import annotations
 
@@ -222,7 +222,7 @@ def write_groups(file: Path, columns: pa.Schema, tables: Iterable[pa.Table]) -> 
 
 
 def _rows_of(part: Path, key: bytes) -> int | None:
-    """Return the number of rows in a kept block; None if the block is missing, damaged, or has another key."""
+    """Return the number of rows in a kept block; None if the block is missing or damaged, or its key is not `key`."""
     try:
         with parquet.ParquetFile(part) as file:
             rows: int = file.metadata.num_rows

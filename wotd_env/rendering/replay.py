@@ -181,7 +181,7 @@ def replay_game(recorded: RecordedGame) -> Replay:
 
 
 def _hash(text: str) -> str:
-    """Return the digest with which a content security policy allows a script or style."""
+    """Return the digest that a content security policy needs to allow this script or style."""
     return "sha256-" + base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()
 
 

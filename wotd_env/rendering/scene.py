@@ -131,7 +131,7 @@ def scene(
 def _text(
     text: str, x: float, y: float, size: float, color: str, *, weight: float = 1.5, anchor: float = 0
 ) -> Mark:
-    """Return text with baseline y and capitals of height `size`. It starts (`anchor` 0) or ends (`anchor` 1) at x."""
+    """Return a text with baseline y and capitals of height `size`. It starts (`anchor` 0) or ends (`anchor` 1) at x."""
     width, pad = width_of(text), 2.0
     scale = size / CAPITAL
     svg = tag("g", lettering(text, color, weight), transform=f"translate({pad:g} {CAPITAL + pad:g})")
@@ -140,7 +140,7 @@ def _text(
 
 
 def _fitted(name: str, x: float, y: float, size: float, room: float, color: str) -> Mark:
-    """Return a name that fits into the width `room`. Letters shrink to at least 60 % before the name is cut off."""
+    """Return the mark of a name, at most `room` wide. A long name shrinks to at least 60 %; a longer one is cut off."""
     least = 0.6 * size
     while len(name) > 2 and width_of(name) * least > CAPITAL * room:
         name = f"{name.removesuffix('..')[:-1]}.."
@@ -357,7 +357,7 @@ def _rolled_off(
     height, step, gap = 44.0, 1.12, 10.0
 
     def size_of(across: int, columns: int) -> float:
-        """Return the size of a die if each round has rows of `across` dice, and `columns` rounds are side by side."""
+        """Return the size of a die in a layout: `across` dice in a row of a round, `columns` rounds side by side."""
         wide, high = columns * step * across, -(-len(rounds) // columns) * step * -(-DICE // across)
         return min((width - gap * (columns - 1)) / wide, height / high, 36)
 

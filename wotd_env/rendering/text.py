@@ -64,7 +64,7 @@ def seat_names(names: Sequence[str] | None, players: int) -> list[str]:
 
 
 def describe_due(state: States) -> str:
-    """Describe the next decision or roll of a running game, as text after the player's name. `state` is STATE (1,)."""
+    """Return the words that follow the player's name and describe the next decision or roll. `state` is STATE (1,)."""
     left = int(state["rolls_left"][0])
     keep = f"chooses which dice to keep, {left} re-roll{'s' * (left != 1)} left"
     return {
@@ -161,7 +161,7 @@ def _row(name: str, cells: Sequence[str], spaces: int, waiting: str) -> str:
 
 
 def _seats(game: Game, state: States, names: Sequence[str], paint: _Paint) -> list[str]:
-    """Return a line for every seat, with a mark for the seat to act. With dead pieces in the rules, add a legend."""
+    """Return a line for every seat, with a mark for the seat to act. If the rules have dead pieces, add a legend."""
     record = state[0]
     lines, width = [], max(map(len, names))
     for seat, score in enumerate(game.scores(state)[0]):

@@ -29,7 +29,7 @@ from wotd_env.solver.table import Progress, Table, as_rules, load
 TOLERANCE = 5e-7  # iterations stop when no value changes by more than this
 # Number of families in one call of a kernel, by number of players. A call takes some tens of milliseconds.
 CHUNK = {2: 1024, 3: 8}
-# By number of players, the kernel that solves families and the kernel that checks them
+# The kernel that solves families and the kernel that checks them, by number of players
 KERNELS: dict[int, tuple[Callable[..., Any], Callable[..., Any]]] = {
     2: (solve_families, check_families),
     3: (solve_guarantees, check_guarantees),
@@ -42,9 +42,9 @@ def solve(
 ) -> Table:
     """Compute the value of every position, write the table and return it. If the file exists, only open it.
 
-    Finished layers are saved in a file with the suffix `.part`, so the same call continues an interrupted solution. If
-    another process is making the same table, `solve` logs a warning and waits. The number of threads has no effect on
-    the values.
+    Finished layers are saved in a file with the suffix `.part`, so a repeated call continues an interrupted solution.
+    If another process is making the same table, `solve` logs a warning and waits. The number of threads has no effect
+    on the values.
 
     Args:
         rules: a game of two players, with or without powers, or the basic game of three players. An integer stands
@@ -115,7 +115,7 @@ def _new_header(rules: Rules) -> dict[str, Any]:
         "version": __version__,
         "positions": storage.board_for(rules).positions,
         "layers": 0,  # number of finished layers in the file
-        "seconds": 0.0,  # wall-clock time of solving, without the time between interrupted calls
+        "seconds": 0.0,  # wall-clock time of solving, without the breaks after interrupted calls
         "cpu_seconds": 0.0,  # processor time of all threads
         "tolerance": TOLERANCE,
         "date": None,
@@ -196,7 +196,7 @@ def _make(rules: Rules, file: Path, threads: int, progress: Progress) -> None:
 
 
 class _Maker:
-    """Solves one group of sections after the other, and writes the values to an unfinished file."""
+    """Solves the groups of sections one by one, and writes the values to an unfinished file."""
 
     def __init__(self, layout: storage.Layout, stream: BinaryIO, header: dict[str, Any], team: _Team) -> None:
         self._layout, self._stream, self._header, self._team = layout, stream, header, team
@@ -237,7 +237,7 @@ class _Maker:
             self._sections[name] = mapped.view(np.ndarray)
 
     def _read(self, first: int, total: int, parts: list[NDArray[np.float32]]) -> bool:
-        """Read a layer of a group; return whether the layer is intact. The group's sections start at index `first`."""
+        """Read a layer of a group; return whether it is intact. `first` is the index of the group's first section."""
         layout, stream = self._layout, self._stream
         for section, part in enumerate(parts, first):
             stream.seek(layout.offset(section, storage.VALUE.itemsize, total))

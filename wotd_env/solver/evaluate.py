@@ -127,7 +127,7 @@ class _Layer(NamedTuple):
 
 
 def _reachable(board: Board, base: NDArray[np.int64], first: int, start: int) -> list[_Layer]:
-    """Return the positions reachable from the position with index `start` in layer `first`, layer by layer."""
+    """Return the positions that can follow the position `start` of layer `first`. Each list item has one layer."""
     reached = np.zeros(board.positions, np.bool_)
     reached[start] = True
     layers = []
@@ -158,14 +158,14 @@ _Player = tuple[_Values, Callable[[], _Values]]
 
 
 def _values_of_ends(after: NDArray[np.int64], own: _Values, other: _Values) -> _Values:
-    """Return the value of each end of the turn for the player to move, (n, ENDS)."""
+    """Return the value that each end of the turn has for the player to move, (n, ENDS)."""
     values = np.where(turns.AGAIN, own[after], -other[after])
     values[after < 0] = NEVER
     return values
 
 
 def _played(chances: _Values, after: NDArray[np.int64], own: _Values, other: _Values) -> _Player:
-    """Return a player whose turns end with the probabilities `chances`, (n, ENDS)."""
+    """Return a player who reaches the ends of a turn with the probabilities `chances`, (n, ENDS)."""
     values = _values_of_ends(after, own, other)[:, :PROGRESS]
     ends = chances[:, :PROGRESS]
     fixed = (ends * np.where(ends > 0, values, 0)).sum(1)
@@ -192,12 +192,12 @@ def _played_best(after: NDArray[np.int64], own: _Values, other: _Values) -> _Pla
 
 
 def _iterate(indices: NDArray[np.int64], *players: _Player) -> None:
-    """Update the values of the positions of a layer, for one player after the other, until the values converge."""
+    """Update the values of all positions of a layer, player by player. Repeat this until the values converge."""
     for _ in range(ROUNDS):
         change = 0.0
         for values, update in players:
             new = update()
-            old = np.nan_to_num(values[indices], nan=np.inf)  # an unknown old value never counts as converged
+            old = np.nan_to_num(values[indices], nan=np.inf)  # no old value: not converged
             change = max(change, float(np.abs(new - old).max(initial=0)))
             values[indices] = new
         if change < TOLERANCE:
@@ -257,7 +257,7 @@ def _best_ends(values: _Values) -> _Values:
 
 @kernel
 def write_ends(board: Board, base: Any, total: Any, codes: Any, after: Any, result: Any) -> None:
-    """Fill `codes`, `after` and `result` for all n positions of layer `total`, which is uint64.
+    """Fill `codes`, `after` and `result` for all n positions of the layer with number `total`, uint64.
 
     `codes` is uint64 (n, 5). `after` is int64 (ENDS, n): the index of the position after each end, or -1 if the end is
     impossible. `result` is float64 (n,): the results of ended games, nan for running games.

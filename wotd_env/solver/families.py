@@ -1,8 +1,9 @@
 """Arrange the positions of families (see `positions`) side by side for vector instructions.
 
-A block holds up to sixteen positions, each in a *lane*, and the mirrors of these positions. Their values are computed
-at once. Moves make progress, so the values after moves come from later layers and are looked up once. Passes and swaps
-lead to positions of the same family, so the values after passes and swaps are iterated (see `iteration`).
+A block holds up to sixteen positions, each in a *lane*, and the mirrors of these positions. The values of all these
+positions are computed side by side. Moves make progress, so the values after moves come from later layers and are
+looked up once. Passes and swaps lead to positions of the same family, so the values after passes and swaps are iterated
+(see `iteration`).
 """
 
 from __future__ import annotations
@@ -22,10 +23,11 @@ from wotd_env.solver.turns import ENDS, NEVER, PROGRESS
 
 NO_SWAP = 2 * LANES  # index in `Block.value[owner].ravel()` that stands for an impossible swap
 
-# A block first has the rows of a turn (see `planning.turn`). Then it has one row for each roll, with the value of the
-# additional re-roll of the power tiger, and one row with the value of an impossible end. The other rows have the values
-# of ends. For each owner (see `powers`) and half (see `Block`), there are four kinds of ends: without a power (KEPT),
-# with a used power (USED), with a jump (JUMPED), and passes and swaps with the power rebirth (REBORN).
+# The array `Block.rows` starts with the rows of a turn (see `planning.turn`). Then it has one row for each roll, with
+# the value of the additional re-roll of the power tiger, and one row with the value of an impossible end. The other
+# rows have the values of ends. For each owner (see `powers`) and half (see `Block`), there are four kinds of ends:
+# without a power (KEPT), with a used power (USED), with a jump (JUMPED), and passes and swaps with the power rebirth
+# (REBORN).
 TIGER = NUM_KEEPS
 IMPOSSIBLE = TIGER + NUM_ROLLS
 FIRST_END = IMPOSSIBLE + 1
@@ -83,7 +85,7 @@ def fill_lanes(board: Board, block: Block, total: Any, first: Any, last: Any) ->
     With immunity (R14) the two own paths come last and belong to no group. Here `own` and `other` are the codes of the
     two own paths, each as seen by its player. If the codes differ, the mirrors form a separate family. The lanes get
     both families at once, when the loop reaches the family with `own < other`; it skips the family with `own > other`.
-    The index of a member then has one more digit: 0 in the family with `own < other`, 1 in the family of its mirrors.
+    For such two families, the index of a member has one more digit: 0 for `own < other`, 1 for `own > other`.
     """
     swappable = PATHS - 2 if board.immunity else PATHS  # the number of paths on which swaps are legal
     shapes = np.zeros(PATHS, np.uint64)
@@ -160,5 +162,5 @@ def positions_in(block: Block, half: Any, lanes: Any) -> turns.Positions:
 
 @inlined
 def first_end(owner: Any, half: Any) -> Any:
-    """Return the first row of the ends for an owner and half, uint64."""
+    """Return the index of the first row of ends for an owner and half, uint64."""
     return np.uint64(FIRST_END + (2 * owner + half) * STRIDE)

@@ -51,7 +51,7 @@ class Family(NamedTuple):
     over: NDArray[np.bool_]  # (MOST_MEMBERS,): whether the game has ended in this member
     passed: NDArray[np.int32]  # (MOST_MEMBERS,): the index of the member after a pass
     swapped: NDArray[np.int32]  # (MOST_MEMBERS, 5, 3): the index of the member after each swap, or -1
-    ends: NDArray[np.float32]  # (3, blocks, PROGRESS, LANES): by seat; the mover maximizes these values
+    ends: NDArray[np.float32]  # (3, blocks, PROGRESS, LANES): values after ends, negated for seats 1 and 2
     value: NDArray[np.float32]  # (3, MOST_MEMBERS): the guarantee of each seat
 
 
@@ -71,7 +71,7 @@ def new_family() -> Family:
 
 @inlined
 def seen_next(seat: Any) -> Any:
-    """Convert a seat counted from the player to move into the same seat counted from the next player."""
+    """Convert `seat`, counted from the player to move, to the number of the same seat counted from the next player."""
     return seat - 1 if seat else SEATS - 1
 
 

@@ -16,8 +16,8 @@ from wotd_env.solver.positions import Board, index_of
 from wotd_env.solver.powers import PowerBlock, Sources
 from wotd_env.solver.storage import Section
 
-MOST_ROUNDS = 1000  # maximum iterations of a block; without convergence, the residual of `verify` is large
-FIRST_GUESS = 3  # the first guess for a position is the value of its best move with this number of dice
+MOST_ROUNDS = 1000  # maximum iterations of a block; if it does not converge, `verify` finds a large residual
+FIRST_GUESS = 3  # the first guess of a position's value: the value of the best move by this number of dice
 
 
 class Group(NamedTuple):
@@ -34,10 +34,10 @@ class Group(NamedTuple):
 
 
 class Work(NamedTuple):
-    """Statistics of the solution of some families."""
+    """Statistics about the solution of the families of a chunk."""
 
     blocks: int  # the number of solved blocks; a block holds families that are solved side by side
-    rounds: int  # the sum of the iterations over all blocks
+    rounds: int  # the total number of iterations of all blocks
     most_rounds: int  # the largest number of iterations of a block
 
 
@@ -69,7 +69,7 @@ def _fill(group: Group, block: Block, power: PowerBlock | None, chunk: Chunk, fa
 
 @inlined
 def _value(group: Group, block: Block, power: PowerBlock | None, owner: Any, half: Any) -> None:
-    """Write the values of positions before the first roll to row NOTHING, for one owner and one half of the block."""
+    """Write to row NOTHING the values of positions before the first roll, for one owner and one half of the block."""
     first, value = families.first_end(owner, half), block.value[group.owners - 1 - owner]
     if power is None:
         powers.value_half(block.rows, value, block.swapped, half, first, None)

@@ -66,7 +66,7 @@ class Board(NamedTuple):
     numbered: NDArray[np.uint8]  # (C,): bit k is set if the piece of seat k is on a numbered space (R9)
     first: NDArray[np.uint16]  # (H + 1,): the first code of each shape; the last entry is C
     shape_progress: NDArray[np.uint16]  # (H,): the progress of each shape
-    below: NDArray[np.uint32]  # (5, T, C + 1): [i, t, c] counts multisets of i + 1 codes < c with progress t
+    below: NDArray[np.uint32]  # (5, T, C + 1): [i, t, c] counts multisets of progress t: i + 1 codes < c
     shapes_below: NDArray[np.uint32]  # (5, T, H + 1): as `below`, for multisets of shapes
     sizes: NDArray[np.int64]  # (T,): the number of positions in each layer
     families: NDArray[np.int64]  # (T,): the number of families in each layer
@@ -84,7 +84,7 @@ def board_of(spaces: int, immunity: bool = False, players: int = 2) -> Board:
     top = spaces + NUMBERED
 
     def order(pieces: tuple[int, ...]) -> tuple[int, ...]:
-        """Return a key that sorts the shapes of equal progress, and the codes of a shape, as in table files."""
+        """Return the sort key of `pieces`, which sorts the shapes of equal progress, and the codes of a shape."""
         return pieces if players > 2 else tuple(-space for space in pieces)
 
     orders = {
@@ -135,7 +135,7 @@ def board_of(spaces: int, immunity: bool = False, players: int = 2) -> Board:
         after=np.array([[moved(each, k, d) for d in dice] for *each, k in codes], np.uint16),
         jumped=np.array([[jumped(each, k, d) for d in dice] for *each, k in two], np.uint16, ndmin=2),
         swapped=np.array([[swapped(each, k, *pair) for pair in pairs] for *each, k in codes], np.uint16),
-        # One point counts more than five pieces on numbered spaces (R10).
+        # One point outweighs five pieces on numbered spaces (R10).
         standing=((PATHS + 1) * np.maximum(pieces - spaces, 0) + (pieces > spaces)).astype(np.int16),
         numbered=((pieces > spaces) << np.arange(players)).sum(1).astype(np.uint8),
         first=first,
@@ -194,7 +194,7 @@ def rank_with(board: Board, total: Any, codes: Codes, path: Any, code: Any) -> A
 
 @kernel
 def write_multiset(below: Any, progress: Any, total: Any, rank: Any, items: Any) -> None:
-    """Write the multiset number `rank` of layer `total` to `items`, uint64 (5,), in ascending order.
+    """Write the multiset that has rank `rank` in layer `total` to `items`, uint64 (5,), in ascending order.
 
     This is the inverse of `rank_of`. With a board's fields `below` and `progress` as arguments, the items are codes.
     With the fields `shapes_below` and `shape_progress`, the items are shapes.
@@ -238,9 +238,9 @@ def index_of(board: Board, base: Any, total: Any, codes: Codes) -> Any:
 
 @kernel
 def write_mirror(board: Board, codes: Codes, mirror: Codes, partner: Codes) -> None:
-    """Write the codes as seen by the next player to `mirror`, in ascending order.
+    """Convert `codes` to the view of the next player, and write them to `mirror` in ascending order.
 
-    For each entry of `codes`, write the index of the same path in `mirror` to `partner`.
+    Write to `partner`, for each entry of `codes`, the index in `mirror` of the same path.
     """
     for path in range(PATHS):
         mirror[path] = board.flip[codes[path]]

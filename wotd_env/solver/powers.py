@@ -41,9 +41,9 @@ class Sources(NamedTuple):
 class PowerBlock(NamedTuple):
     """The memory that one thread needs for powers, in addition to its `Block`."""
 
-    again: NDArray[np.int64]  # (ENDS, LANES): like `Block.indices`, but if the same player moves again
+    again: NDArray[np.int64]  # (ENDS, LANES): like `Block.indices`, but the same player moves again
     jumped: NDArray[np.int64]  # (PROGRESS, LANES): like `Block.indices`, but after moves with jumps
-    jumped_again: NDArray[np.int64]  # (PROGRESS, LANES): like `jumped`, but if the same player moves again
+    jumped_again: NDArray[np.int64]  # (PROGRESS, LANES): like `jumped`, but the same player moves again
 
 
 def new_power_block() -> PowerBlock:
@@ -54,8 +54,8 @@ def new_power_block() -> PowerBlock:
 def _power_ends() -> tuple[NDArray[np.uint8], NDArray[np.uint8], NDArray[np.uint8], NDArray[np.uint8]]:
     """Return the ends that each roll offers with the powers dragon (R13) and anxiety (R12).
 
-    For dragon, the first array has the ends of each roll, (252, 12), and the second has their number, (252,). The third
-    and fourth arrays are the same for anxiety.
+    The first array has the ends of each roll with dragon, (252, 12). The second has the number of these ends, (252,).
+    The third and fourth arrays have the ends with anxiety and their number.
     """
     table, size = np.zeros((2, NUM_ROLLS, 12), np.uint8), np.zeros((2, NUM_ROLLS), np.uint8)
     for roll, counts in enumerate(COUNTS[:NUM_ROLLS].tolist()):
@@ -90,7 +90,7 @@ def fill_ends(
         kept = source.kept_again if again else source.kept_other
         used = source.used_again if again else source.used_other
         for lane in range(lanes):
-            # Impossible ends are handled without a branch, because the processor would mispredict it.
+            # Impossible ends are handled without a branch, because the processor would often mispredict a branch.
             index = indices[end, lane]
             value = kept[np.uint64(max(index, 0))]
             value = value if again else -value
@@ -124,7 +124,7 @@ def fill_ends(
 
 
 def _emit_move_or_stay(builder: Any, rows: list[Any]) -> Any:
-    """Return the value of the best move or of fear in each lane; if no move is possible, the value of the pass (R5)."""
+    """Return the largest value of moves and fear in each lane; if no move is possible, the value of the pass (R5)."""
     stay, fear, *moves = rows
     move = emit_largest(builder, moves)
     possible = builder.fcmp_ordered(">", move, ir.Constant(move.type, [NEVER / 2] * LANES))
@@ -136,7 +136,7 @@ move_or_stay = row_operation(_emit_move_or_stay)
 
 @kernel
 def value_power_rolls(rows: Rows, first: Any, powers: Any) -> None:
-    """Write the value of stopping with each roll for a player who holds these powers (R5, R6, R12, R13)."""
+    """Write the value of each roll if its player holds these powers and does not roll again (R5, R6, R12, R13)."""
     stay = first + np.uint64(End.PASS)
     fear = first + np.uint64(USED + End.PASS) if powers >> Power.FEAR & 1 else np.uint64(IMPOSSIBLE)
     for roll in range(NUM_ROLLS):
@@ -166,7 +166,7 @@ def value_power_rolls(rows: Rows, first: Any, powers: Any) -> None:
 
 @kernel
 def value_half(rows: Rows, value: Any, swapped: Any, half: Any, first: Any, powers: Any) -> None:
-    """Write the values of positions before the first roll to row NOTHING, for one owner and one half of the block.
+    """Write to row NOTHING the values of positions before the first roll, for one owner and one half of the block.
 
     `value`, (3, LANES), has the current values of the positions to which passes and swaps lead. `swapped` is
     `Block.swapped`. The rows of ends start with row `first`. `powers` are the powers of the player to move, or None in

@@ -8,8 +8,8 @@
   progress to the least. The values are little-endian float32. In a compact table, they are little-endian int16 in units
   of 1/32767.
 
-A file with its final name is complete and is never changed. An unfinished file is named FILE.part. The process that
-makes the file holds the lock FILE.lock, which the system releases when the process ends.
+A file is named FILE.part until it is complete. Then it gets the name FILE and is never changed. The process that makes
+the file holds the lock FILE.lock, which the system releases when the process ends.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ CHECKSUM = np.dtype("<u4")
 REACH = DICE + 1  # layers in memory for the basic game: the current one, and the five that a turn can reach
 UNITS = 32767  # the int16 that stands for the value 1 in a compact table
 BLOCK_BITS = 14
-BLOCK = 1 << BLOCK_BITS  # positions in a block
+BLOCK = 1 << BLOCK_BITS  # number of positions in a block
 
 LOG = logging.getLogger("wotd_env")
 
@@ -67,7 +67,7 @@ def board_for(rules: Rules) -> Board:
 
 
 def sections_of(rules: Rules) -> list[list[Section]]:
-    """Return the sections of a table in groups, in order of solving. The sections of a group are solved together."""
+    """Return groups of a table's sections, in the order of solving. The sections of a group are solved together."""
     if rules.players == 3:
         return [[(0,), (1,), (2,)]]
     if rules.powers == "none":
@@ -93,7 +93,7 @@ class Layout(NamedTuple):
     positions: int
     base: NDArray[np.int64]  # (T,): the number of values before each layer of a section
     block: NDArray[np.int64]  # (T,): the number of blocks before each layer of a section
-    cuts: NDArray[np.int64]  # (B + 1,): number of values before each block, and of all values
+    cuts: NDArray[np.int64]  # (B + 1,): number of values before each block; at the end, of all values
 
     @property
     def blocks(self) -> int:
@@ -116,7 +116,7 @@ class Layout(NamedTuple):
 
 
 def layout_of(board: Board, sections: int = 1) -> Layout:
-    """Return the offsets in a file with this board and number of sections."""
+    """Return the layout of a file for this board with this number of sections."""
     base = np.append(np.cumsum(board.sizes[::-1])[::-1][1:], 0).astype(np.int64)
     layers = zip(base[::-1], board.sizes[::-1], strict=True)
     cuts = [np.arange(first, first + size, BLOCK) for first, size in layers]

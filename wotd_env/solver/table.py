@@ -91,7 +91,7 @@ class Table:
 
     @property
     def start(self) -> float:
-        """The value of the start for the starting player. With own powers, seat 0 of `rules` starts."""
+        """The starting player's value of the start of the game. With own powers, seat 0 of `rules` starts."""
         return next(iter(self.starts.values()))
 
     @property

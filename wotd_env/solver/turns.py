@@ -91,7 +91,7 @@ move_or_pass = row_operation(_emit_move_or_pass)
 
 @kernel
 def value_turns(rows: Rows, first: Any) -> None:
-    """Write the values of turns before the first roll to row NOTHING. The values of ends start in row `first`."""
+    """Write to row NOTHING the values of turns before their first roll. The values of ends start in row `first`."""
     stay = first + np.uint64(End.PASS)
     for roll in range(NUM_ROLLS):
         moves = MOVES[roll]
@@ -117,7 +117,7 @@ def value_turns(rows: Rows, first: Any) -> None:
 
 @kernel
 def best_end(values: Any, roll: Roll) -> Any:
-    """Return the best end that a roll offers, given the values of all ends, (37,). With ties, return the first."""
+    """Return the best end that a roll offers, given the values of all ends, (37,). Ties go to the smaller `End`."""
     chosen, most = np.int64(End.PASS), NEVER / 2
     for i in range(NUM_MOVES[roll]):
         end = np.int64(MOVES[roll, i])
@@ -143,13 +143,13 @@ class Positions(NamedTuple):
 
 @inlined
 def write_indices(board: Board, base: Any, total: Any, positions: Positions, other: Any, power: Any) -> None:
-    """Write the index of the position after each end, for N positions of layer `total` (uint64).
+    """Write the index of the position after each end, for N positions of layer `total`, a uint64.
 
     The index is that of the position as seen by the player who moves after the end. After a perfection with the extra
     turn (R8), this is the same player, otherwise the next player. The index -1 stands for an impossible end.
 
-    Write the indices after ends that make progress without a power to `other`. This is an int64 array with at least
-    PROGRESS rows and N columns. `power` is a `PowerBlock` or None. If it is a `PowerBlock`, `other` also gets the
+    The argument `other`, an int64 array with at least PROGRESS rows and N columns, gets the indices after ends that
+    make progress without a power. `power` is a `PowerBlock` or None. If it is a `PowerBlock`, `other` also gets the
     indices after passes and swaps, and the arrays of `power` get the indices that the class `PowerBlock` describes.
     """
     # the codes after an equilibrium: row k is for the k-th of the arrays other, again, jumped and jumped_again
@@ -216,7 +216,7 @@ def write_indices(board: Board, base: Any, total: Any, positions: Positions, oth
 
 @inlined
 def is_over(board: Board, codes: Codes) -> Any:
-    """Return whether the game has ended: a player has all pieces on numbered spaces (R9)."""
+    """Return whether the game has ended, which means that a player has all pieces on numbered spaces (R9)."""
     over = 7  # bit k: on all paths so far, the piece of player k is on a numbered space
     for path in range(PATHS):
         over &= board.numbered[codes[path]]

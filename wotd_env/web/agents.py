@@ -31,7 +31,7 @@ AGENTS = ("random", "greedy", "planner", "td", "deep", "ppo")
 
 _TOGETHER = 256  # maximum number of games in one call of an agent
 _SUBSTITUTE = "greedy"  # the agent that decides if another agent fails
-_MAX_STUCK = 16  # maximum number of late calls of one agent, because a late call occupies a thread
+_MAX_STUCK = 16  # maximum number of late calls of one agent; each of them occupies a thread
 
 Awaited = TypeVar("Awaited", bound=asyncio.Future[Any])
 _log = logging.getLogger("wotd_env.web")
@@ -53,8 +53,8 @@ def advisor_of(rules: Rules) -> Advisor:
 def guarantor_of(rules: Rules) -> Advisor | None:
     """Return an advisor whose equities are guarantees, which a seat can force against all other seats together.
 
-    The advisor reads the solved table of rules for three players. Return None for other numbers of players, or if there
-    is no valid table on this machine.
+    The advisor reads the solved table of `rules` on this machine. Return None unless the number of players is three and
+    a valid table exists.
     """
     try:
         return Advisor(game_of(rules), load(cache_file(rules))) if rules.players == 3 else None
@@ -63,7 +63,7 @@ def guarantor_of(rules: Rules) -> Advisor | None:
 
 
 def guarantees(game: Game, states: States) -> list[float | None]:
-    """Return the equity that the seat to act can force in each of N positions, STATE (N,), or None if it is unknown."""
+    """Return a list: the equity that the seat to act can force in each position, STATE (N,), or None where unknown."""
     guarantor = guarantor_of(game.rules)
     try:
         return guarantor.analyze(states).equity.tolist() if guarantor else [None] * len(states)
@@ -248,9 +248,9 @@ class Agents:
         return "these rules"
 
     async def choose(self, name: str, rules: Rules, state: States) -> tuple[int, str | None]:
-        """Return an agent's action in the game `state`, STATE (1,), and None.
+        """Return an agent's action in the game `state`, STATE (1,). The second returned value is None.
 
-        If the agent fails or is too slow, return the action of `greedy` and the reason.
+        If the agent fails or is too slow, return the action of `greedy` and, as the second value, the reason.
         """
         if name not in self._asked:
             rng, policy = np.random.default_rng(), self._policies[name]

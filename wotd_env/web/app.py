@@ -79,7 +79,7 @@ def make_app(
 
 
 def _constant(path: str, content: str, kind: str, cache: str = "no-cache") -> Route:
-    """Return the route of a path with constant content."""
+    """Return a route that responds to requests for `path` with constant content."""
     return Route(path, lambda request: Response(content, media_type=kind, headers={"cache-control": cache}))
 
 

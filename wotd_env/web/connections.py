@@ -51,7 +51,7 @@ def set_up_log() -> None:
 def concerns(record: logging.LogRecord) -> bool:
     """Return whether a message of uvicorn concerns the operator."""
     message = record.getMessage()
-    second_interrupt = message.rstrip().endswith("CancelledError")  # uvicorn logs it after a second Ctrl-C
+    second_interrupt = message.rstrip().endswith("CancelledError")  # uvicorn logs this after a second Ctrl-C
     return message not in _CAUSED_BY_CLIENTS and not second_interrupt
 
 

@@ -44,8 +44,8 @@ class Limits:
     # Maximum rates: requests per second from one address.
     requests: float = 20
     new_tables: float = 0.5
-    games: float = 0.5  # uploaded games, results of people, and reviews that are not in the cache
-    wrong_keys: float = 0.1  # wrong keys and wrong invitations
+    games: float = 0.5  # requests that upload a game, read results of people or need a new review
+    wrong_keys: float = 0.1  # requests with a wrong key or a wrong invitation
     messages: float = 10  # messages per second from one socket
 
     # Maximum times in seconds.

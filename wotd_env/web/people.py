@@ -51,7 +51,7 @@ class Outcome(NamedTuple):
     seat: int  # the person's seat
     resigned: bool  # whether the person resigned
     share: float  # the person's share of the win: 0 if resigned, 1 / players if truncated
-    luck: float  # sum of the changes in expected share caused by rolls; its mean is 0
+    luck: float  # sum of the changes of the expected share at rolls; this sum has expected value 0
     source: str  # name of the method that computed the equities behind `luck`
     exact: bool  # whether these equities are exact
 
@@ -98,7 +98,7 @@ def finished(tables: Iterable[Table]) -> Iterator[tuple[Table, int]]:
 
 
 def summarize(outcomes: Iterable[Outcome], tables: Iterable[Table]) -> list[Json]:
-    """Return as JSON, for each kind of game, its results and the number of its games that are running at `tables`."""
+    """Return a list as JSON: for each kind of game, the results and the number of running games at `tables`."""
     playing = [versus(table, table.number) for table in tables if table.status == "playing" and table.ply]
     unfinished = Counter(running[1] for running in playing if running)
     kinds: dict[Versus, list[Outcome]] = defaultdict(list)
@@ -130,8 +130,8 @@ def summarize(outcomes: Iterable[Outcome], tables: Iterable[Table]) -> list[Json
 def margin_of_people(sums: NDArray[np.number], counts: NDArray[np.number]) -> float:
     """Return half the width of the 95 % interval of the mean sums.sum() / counts.sum(); infinity for one person.
 
-    `sums` and `counts`, (N,), contain the sum and the number of each person's values; every count is > 0. The jackknife
-    leaves out one person at a time, because the values of the same person are dependent. The interval uses
+    `sums` and `counts`, (N,), contain the sum and the number of values of each person; every count is > 0. The
+    jackknife leaves out one person at a time, because the values of the same person are dependent. The interval uses
     Student's t distribution. Its coverage is 95 % even with few people, or if one person plays most games; in these
     cases, the coverage of `intervals.margin_of_ratio` is lower.
     """

@@ -67,7 +67,7 @@ class SetPace(Message):
 
 
 class Step(Message):
-    """A request to take decision `ply` at once. It must be a forced decision, or a decision of an agent."""
+    """A request to take decision number `ply` without a wait. It must be a forced decision, or an agent's decision."""
 
     ply: _Whole
 
@@ -224,7 +224,7 @@ def rules_and_position(body: RulesOrPosition) -> tuple[Rules, States | None]:
         raise Refused(400, str(error), "position") from None
     if state["phase"][0] == Phase.OVER:
         raise Refused(400, "position must be of a running game; this game is over", "position")
-    state["rng"] = 0  # else the client, who has written the position, would know future dice
+    state["rng"] = 0  # otherwise the author of the position would know future dice
     if isinstance(rules.start, int):
         rules = replace(rules, start="dragons")
     return _with_few_turns(rules, "position"), state

@@ -26,7 +26,7 @@ from wotd_env.web.table import Table, Viewer
 from wotd_env.web.views import Json
 
 _HINTS = 2
-_AT_ONCE = 2  # maximum number of running reviews, because their threads slow down all other requests
+_AT_ONCE = 2  # maximum number of running reviews; their threads slow down all other requests
 
 _log = logging.getLogger("wotd_env.web")
 
@@ -137,7 +137,7 @@ class Helper:
         try:
             advised = await asyncio.shield(advice)
         except Exception as error:
-            if table.advice is advice:  # then the next request calls the advisor again
+            if table.advice is advice:  # clear it, so that the next request calls the advisor again
                 table.advice = None
                 if not isinstance(error, TimeoutError):  # `Asked` has logged a timeout
                     _log.error("the advisor failed", exc_info=error)

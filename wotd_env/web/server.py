@@ -77,7 +77,7 @@ class Server:
 
     @contextlib.contextmanager
     def guesses(self, connection: HTTPConnection) -> Iterator[None]:
-        """Limit the rate of requests with wrong keys or invitations. Requests with valid ones are not counted."""
+        """Limit the rate of requests that contain a wrong key or a wrong invitation. Other requests are not counted."""
         try:
             yield
         except Refused as refused:

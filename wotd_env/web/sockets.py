@@ -67,7 +67,7 @@ async def serve_socket(socket: WebSocket) -> None:
 
 def _is_disconnect(socket: WebSocket, error: Exception) -> bool:
     """Return whether an error means that the client is gone or too slow."""
-    if isinstance(error, RuntimeError):  # Starlette raises it if a message is sent on a closed socket
+    if isinstance(error, RuntimeError):  # Starlette raises RuntimeError on sending to a closed socket
         return WebSocketState.DISCONNECTED in (socket.client_state, socket.application_state)
     return isinstance(error, WebSocketDisconnect | TimeoutError | OSError)
 

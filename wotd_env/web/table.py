@@ -38,7 +38,7 @@ class Seat:
 
     @property
     def taken(self) -> bool:
-        """Whether the seat has an agent or a person."""
+        """Whether the seat has a player, either an agent or a person."""
         return self.agent is not None or self.key is not None
 
 
@@ -70,7 +70,7 @@ class Table:
     listeners: set[asyncio.Event] = field(default_factory=set)  # events that are set after every change
     connected: Counter[str] = field(default_factory=Counter)  # digest of the client's key -> open sockets
     _log: list[Json] = field(default_factory=list)
-    timer: asyncio.TimerHandle | None = None  # starts the next decision if an agent is to act or it is forced
+    timer: asyncio.TimerHandle | None = None  # takes the next decision if it is forced or an agent is to act
     advice: asyncio.Task[Any] | None = None  # its result is the `review.Advised` of the present position
     stood: list[float] = field(default_factory=list)  # the seats' chances to win at the last valued position
 

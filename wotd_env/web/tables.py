@@ -34,13 +34,13 @@ _LISTED = 50  # maximum length of the list of open tables
 _LISTED_PER_ADDRESS = 5  # maximum number of one client's tables in this list
 _AGAIN = 5  # seconds before a failed write to disk is repeated
 _DAMAGE = AttributeError, KeyError, TypeError, ValueError, sqlite3.DatabaseError
-"""Exceptions that damaged data on disk can cause."""
+"""Exceptions that can occur when a table is read from damaged data on disk."""
 
 _log = logging.getLogger("wotd_env.web")
 
 
 class Keys(NamedTuple):
-    """The keys and invitations to a new table. The server stores only their digests."""
+    """The keys and invitations of a new table. The server stores only their digests."""
 
     host: str
     watch: str
@@ -89,7 +89,7 @@ class Tables:
         return Viewer(digest, host, seats)
 
     def open(self) -> list[dict[str, Any]]:
-        """Return the list of tables with open seats, latest change first, with at most a few tables of each client."""
+        """Return the tables with open seats, at most a few of each client. The table that changed last comes first."""
         by: Counter[str] = Counter()
         found = []
         for table in sorted(self.by_name.values(), key=lambda table: -table.touched):
@@ -200,13 +200,13 @@ class Tables:
         self._change(table, resigned=(game, seat))
 
     def set_pace(self, table: Table, viewer: Viewer, pace: float | None) -> None:
-        """Set the number of seconds before decisions of agents and forced decisions; None pauses the table."""
+        """Set the seconds that the server waits before it takes a decision; None pauses the table."""
         _check_host(viewer, "set the pace")
         check_pace(pace, all(seat.agent for seat in table.seats))
         self._change(table, pace=pace)
 
     def step(self, table: Table, viewer: Viewer, ply: int) -> None:
-        """Take decision `ply` at once. It must be a forced decision, or a decision of an agent."""
+        """Take decision number `ply` without a wait. It must be a forced decision, or a decision of an agent."""
         _check_host(viewer, "step through the game")
         _check_ply(table, ply)
         if not table.unattended:
@@ -257,7 +257,7 @@ class Tables:
             game.reset(state, roll=False, starting_player=table.loser)
         else:
             state = game.reset(1, seed=seed, roll=False)
-            rounds = game.roll_off(seed).tolist()  # a seat with faces -1 does not roll in this round
+            rounds = game.roll_off(seed).tolist()  # faces -1: the seat does not roll in this round
             roll_off = [[dice if min(dice) >= 0 else None for dice in seats] for seats in rounds] or None
         state["rng"] = self.random()  # not `seed`: players see the roll-off, which depends on `seed`
         game.roll(state)
@@ -350,7 +350,7 @@ class Tables:
             raise Refused(400, why, field)
 
     def _find_room(self, by: str) -> Table | None:
-        """Return the table to remove before the client with the address `by` gets a new table, or None.
+        """Return the table to remove before the client at the address `by` sets up a new one; None if none has to go.
 
         Raise Refused if there is no room. The removed table has no open socket. Its last change is at least
         `Limits.days` days ago, or at least one day ago if the server is full.
