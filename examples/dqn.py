@@ -43,7 +43,7 @@ class Settings:
     n_step: int = 8
     """Own decisions between a decision and the value that its target uses."""
     target_every: int = 100
-    """Gradient steps between two copies of the network into the target network."""
+    """Gradient steps from one update of the target network to the next."""
     explore: float = 0.3
     """Share of random actions at the start; it falls linearly to 0.02 at half of the training run."""
     width: int = 128

@@ -44,8 +44,8 @@ class raw_env(OneGame, AECEnv[str, Any, int]):  # type: ignore[misc]  # PettingZ
         mask_in: the place of the action mask. With `mask_in="obs"`, observations are `{"observation": int8 (D,),
             "action_mask": int8 (A,)}`. With `mask_in="info"`, observations are int8 (D,), and `infos[agent]` contains
             the mask.
-        observation_dtype: `int8` or `float32`, as a NumPy dtype or its name; also the dtype of `state()`.
-        mask_dtype: `int8`, which `Discrete.sample` needs, or `bool`, as a NumPy dtype or its name.
+        observation_dtype: a NumPy dtype or the name of one: `int8` or `float32`. `state()` has this dtype too.
+        mask_dtype: a NumPy dtype or the name of one: `int8` (needed by `Discrete.sample`) or `bool`.
         encoding: `"one_hot"`, `"compact"`, `"tokens"` or `"features"`, see docs/reference/observation.md.
         render_mode: one of `wotd_env.rendering.RENDER_MODES`, or None. `"human"` shows every step in a window.
         **rules: the fields of `wotd_env.Rules`.

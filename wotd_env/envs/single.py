@@ -44,8 +44,8 @@ class WayOfTheDragonEnv(OneGame, gymnasium.Env[Any, Any]):
             `greedy` draw from `np_random`. No policy can foresee the dice.
         seat: the learner's seat, or `"random"` to draw it for every game.
         mask_in: the place of the action mask, `"info"` or `"obs"`.
-        observation_dtype: `int8` or `float32`, as NumPy dtype or its name.
-        mask_dtype: `int8`, which `Discrete.sample` needs, or `bool`, as NumPy dtype or its name.
+        observation_dtype: a NumPy dtype or the name of one: `int8` or `float32`.
+        mask_dtype: a NumPy dtype or the name of one: `int8` (needed by `Discrete.sample`) or `bool`.
         encoding: `"one_hot"`, `"compact"`, `"tokens"` or `"features"`, see docs/reference/observation.md.
         illegal: the effect of an illegal action. `"lose"`: the game ends with the reward of a loss,
             `info["illegal_action"]` contains the action, and the first illegal action is explained in a warning.

@@ -298,14 +298,14 @@ _PASS, _FEAR = range(_SLOTS, _SLOTS + len(PASSING))
 
 
 class TurnPlan(NamedTuple):
-    """The plan of the turns of a group of N states."""
+    """A plan for the turns that start from the N states of a group."""
 
     slots: Slots
     ends: Ends
     ends_after_tiger: Ends  # the ends of turns that use the tiger; if `tiger` is False, the same as `ends`
     rolls: int
     tiger: bool
-    rows: turn.Rows  # the rows of LANES states for each planned seat, starting with the seat to act
+    rows: turn.Rows  # for LANES states; the rows of the planned seats, the seat to act first
     expected: NDArray[np.float32]  # (rolls - 1, 462, LANES) or empty: see `expect_rolls`
 
 

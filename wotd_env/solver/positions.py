@@ -150,8 +150,8 @@ def board_of(spaces: int, immunity: bool = False, players: int = 2) -> Board:
 def multisets(progress: NDArray[np.uint16], places: list[range]) -> NDArray[np.uint32]:
     """Return the counts of multisets of n items (codes or shapes), uint32 (5, T, n + 1), indexed as `Board.below`.
 
-    `progress` has the progress of each item. `places` has the indices that each item can have among five ascending
-    items.
+    `progress` has the progress of each item. A multiset has five items in ascending order; `places[c]` has the indices
+    at which item c can stand.
     """
     layers = PATHS * int(progress.max()) + 1
     count = np.zeros((PATHS + 1, layers, len(progress) + 1), np.uint32)
@@ -194,7 +194,7 @@ def rank_with(board: Board, total: Any, codes: Codes, path: Any, code: Any) -> A
 
 @kernel
 def write_multiset(below: Any, progress: Any, total: Any, rank: Any, items: Any) -> None:
-    """Write the multiset that has rank `rank` in layer `total` to `items`, uint64 (5,), in ascending order.
+    """Fill `items`, uint64 (5,), in ascending order, with the multiset that has rank `rank` in layer `total`.
 
     This is the inverse of `rank_of`. With a board's fields `below` and `progress` as arguments, the items are codes.
     With the fields `shapes_below` and `shape_progress`, the items are shapes.

@@ -267,7 +267,7 @@ def look_up(table: Lookup, sections: NDArray[np.int64], states: Records, out: An
             if code_of[at] == NONE:
                 return
             codes[path] = code_of[at]
-        if board.immunity:  # move the codes of the own paths to kinds 1 and 2
+        if board.immunity:  # the paths of both players' own colors get codes of kinds 1 and 2
             mine, theirs = s.color[s.player], s.color[1 - s.player]
             if mine == theirs or min(mine, theirs) < 0 or max(mine, theirs) >= PATHS:
                 return

@@ -350,7 +350,7 @@ class Tables:
             raise Refused(400, why, field)
 
     def _find_room(self, by: str) -> Table | None:
-        """Return the table to remove before the client at the address `by` sets up a new one; None if none has to go.
+        """Return the table that must be removed before the address `by` may set up a new one, or None.
 
         Raise Refused if there is no room. The removed table has no open socket. Its last change is at least
         `Limits.days` days ago, or at least one day ago if the server is full.
