@@ -93,9 +93,7 @@ class Layout(NamedTuple):
     positions: int
     base: NDArray[np.int64]  # (T,): the number of values before each layer of a section
     block: NDArray[np.int64]  # (T,): the number of blocks before each layer of a section
-    cuts: NDArray[
-        np.int64
-    ]  # (B + 1,): number of values before each block; the last entry is the number of all values
+    cuts: NDArray[np.int64]  # (B + 1,): number of values before each block, then the number of all values
 
     @property
     def blocks(self) -> int:
