@@ -27,6 +27,7 @@ from wotd_env.cli.common import progress_bar
 from wotd_env.policy import Policy
 
 FOLDER = pages.ROOT / "entries"
+TEMPLATE = tomllib.loads((FOLDER / "template" / "entry.toml").read_text())
 WEIGHTS = pages.ROOT / "runs" / "entries"  # folder for weights that are too large for the repository
 SEEDS = 5  # minimum number of seeds of a trained agent
 CORES = 2  # number of cores for training in the tracks that limit the time
@@ -143,6 +144,8 @@ def faults(name: str) -> Iterator[str]:
         for file in ("run.py", "requirements.txt"):
             if not (FOLDER / name / file).is_file():
                 raise ValueError(f"{FOLDER / name / file} is missing: copy it from entries/template")
+        if name != "template" and entry.claim == TEMPLATE["claim"]:
+            raise ValueError("claim must describe your agent, got the claim of the template")
         load = importlib.import_module(f"entries.{name}.run").load
     except Exception as error:  # run.py can raise any exception
         yield f"{name}: {type(error).__name__}: {error}"

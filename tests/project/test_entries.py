@@ -6,6 +6,7 @@ import dataclasses
 import importlib
 import re
 import shutil
+import tomllib
 
 import numpy as np
 import pytest
@@ -63,6 +64,14 @@ def test_wrong_fields_are_reported(planner, old, new, message):
     edit(planner / "entry.toml", old, new)
     with pytest.raises(AssertionError, match=message):
         assert list(entries.faults("planner")) == []
+
+
+def test_a_claim_copied_from_the_template_is_reported(planner):
+    copied = tomllib.loads((ROOT / "entries" / "template" / "entry.toml").read_text())["claim"]
+    claim = entries.read("planner").claim
+    edit(planner / "entry.toml", f'"{claim}"', f'"""{copied}"""')
+    (fault,) = entries.faults("planner")
+    assert "claim must describe your agent, got the claim of the template" in fault
 
 
 @pytest.mark.parametrize("file", ["run.py", "requirements.txt", "results/1-0.json"])
