@@ -195,8 +195,8 @@ class Decision:
                 "stop keeps all, none re-rolls all, list shows every choice"
             )
         if missing := Counter(faces) - Counter(self.dice):
-            there = ", ".join(_NAMES[face] for face in self.dice)
-            raise ValueError(f"too few dice show {_NAMES[min(missing)]}; the dice are {there}")
+            named, there = (", ".join(_NAMES[face] for face in dice) for dice in (faces, self.dice))
+            raise ValueError(f"too few dice show {_NAMES[min(missing)]} for {named}; the dice are {there}")
         return tuple(sorted(faces))
 
 
