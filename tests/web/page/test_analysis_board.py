@@ -56,6 +56,28 @@ def test_position_is_edited_by_taps_and_fields_and_shared_as_a_line(visit, site)
     expect(again.get_by_label("Position as text")).to_have_value(line.input_value())
 
 
+def test_two_changes_before_the_server_answers_are_both_kept(visit, site):
+    page = visit()
+    page.goto(f"{site}/#/analysis/{quote(LINE, safe='')}")
+    line = page.get_by_label("Position as text")
+    wanted = line.input_value().replace("keep 2 wwfmd", "keep 1 ffddd")
+    requests = []
+
+    def answer_in_reverse_order(route):
+        requests.append(route)
+        if len(requests) == 2:
+            for request in reversed(requests):
+                request.continue_()
+
+    page.route("**/api/choices", answer_in_reverse_order)
+    page.get_by_label("Dice: w f m e o").fill("ffddd")
+    page.get_by_label("Dice: w f m e o").press("Tab")
+    page.get_by_label("Re-rolls left").select_option("1")
+    page.get_by_label("Dice: w f m e o").fill("w")  # not entered yet
+    expect(line).to_have_value(wanted)
+    expect(page.get_by_label("Dice: w f m e o")).to_have_value("w")
+
+
 def test_choices_of_two_agents_are_marked(visit, site):
     page = visit()
     page.goto(f"{site}/#/analysis/{quote(LINE, safe='')}")

@@ -27,7 +27,10 @@ class AnalysisPage extends StudyPage {
   /** @param {HTMLElement} main @param {AbortSignal} signal @param {Valued} valued */
   constructor(main, signal, valued) {
     super(signal, "analysis", viewOf(valued));
+    this.signal = signal;
     this.valued = valued;
+    this.wanted = valued.position; // with the changes that the server has not answered yet
+    this.requests = 0;
     this.error = errorLine();
     this.letters = [...LETTERS.slice(0, valued.rules.players)];
     this.tool = select({}, [
@@ -41,17 +44,21 @@ class AnalysisPage extends StudyPage {
     decision.pick = (path, space) => {
       const sign = this.tool.value.replace("-", ".");
       if (!sign || !space) return pick(path, space);
-      this.go(placed(this.view.position, { path, space, sign }));
+      this.go(placed(this.wanted, { path, space, sign }));
     };
     this.agents = [t("choice of an agent"), t("choice of another agent")].map((label) =>
-      select({ "aria-label": label, onchange: () => this.go(this.view.position) }, [["", t("no agent")]]),
+      select({ "aria-label": label, onchange: () => this.go(this.wanted) }, [["", t("no agent")]]),
     );
     agentsFor({ position: valued.position }).then((found) => {
       for (const select of this.agents) select.append(...agentOptions(found));
     }, this.error.show);
     this.words.className = "sub";
     this.values = h("section.card.losses");
-    this.card = h("section.card.puzzle-card");
+    this.fields = this.makeFields();
+    /** The last text that the page wrote into a field. @type {Map<Element, string>} */
+    this.filled = new Map();
+    this.line = h("textarea", { rows: "3", spellcheck: "false" });
+    this.card = h("section.card.puzzle-card", ...this.editParts());
     main.append(this.layout(this.values, this.card));
     this.show();
   }
@@ -64,7 +71,7 @@ class AnalysisPage extends StudyPage {
     this.title.textContent = view.choices.length ? words : t("No decision in this position");
     this.words.textContent = view.rules_words;
     super.show();
-    this.card.replaceChildren(.../** @type {Node[]} */ (this.editParts()));
+    this.fill();
     const compared = h("div.fields", h("label", t("Mark the choices of agents"), ...this.agents));
     const title = t("Chance to win");
     /** @param {Choice} choice */
@@ -100,43 +107,72 @@ class AnalysisPage extends StudyPage {
     ];
   }
 
-  /** The content of the card that changes the position. @returns {Child[]} */
-  editParts() {
-    const { position } = this.view;
+  /** Make a field for each part of the position that can be changed. */
+  makeFields() {
     const phases = { keep: t("keep dice"), move: t("move") };
     /** @param {keyof typeof PARTS} name */
-    const field = (name) => ({
-      value: partsOf(position)[PARTS[name]],
+    const changing = (name) => ({
       onchange: (/** @type {{target: HTMLInputElement}} */ { target }) =>
-        this.go(withPart(position, name, target.value)),
+        this.go(withPart(this.wanted, name, target.value)),
     });
-    const line = h("textarea", { rows: "3", spellcheck: "false" }, position);
-    const show = h("button", { onclick: () => this.go(line.value.trim()) }, t("Show this line"));
-    const share = copyButton(t("Copy a link"), () => linkTo(analysisAddress(position).slice(2)));
-    /** @param {string[]} values */
-    const same = (values) => values.map((value) => [value, value]);
+    /** @param {Iterable<string>} values */
+    const same = (values) => [...values].map((value) => [value, value]);
+    return {
+      seat: select(changing("seat"), same(this.letters)),
+      phase: select(changing("phase"), Object.entries(phases)),
+      rolls: select(changing("rolls"), same("210")),
+      dice: h("input", { ...changing("dice"), maxlength: "5" }),
+    };
+  }
+
+  /** The content of the card that changes the position. @returns {Child[]} */
+  editParts() {
+    const { seat, phase, rolls, dice } = this.fields;
+    const show = h("button", { onclick: () => this.go(this.line.value.trim()) }, t("Show this line"));
+    const share = copyButton(t("Copy a link"), () => linkTo(analysisAddress(this.view.position).slice(2)));
     const fields = h(
       "div.fields",
       h("label", t("A tap on a space"), this.tool),
-      h("label", t("Seat to act"), select(field("seat"), same(this.letters))),
-      h("label", t("Phase"), select(field("phase"), Object.entries(phases))),
-      h("label", t("Re-rolls left"), select(field("rolls"), same(["2", "1", "0"]))),
-      h("label", t("Dice: w f m e o, d for a dragon"), h("input", { ...field("dice"), maxlength: "5" })),
-      h("label", t("Position as text"), line),
+      h("label", t("Seat to act"), seat),
+      h("label", t("Phase"), phase),
+      h("label", t("Re-rolls left"), rolls),
+      h("label", t("Dice: w f m e o, d for a dragon"), dice),
+      h("label", t("Position as text"), this.line),
     );
     return [h("h2", t("Position")), fields, this.error.element, h("div.buttons", show, share)];
   }
 
-  /** Show another position, if it is valid. @param {string} position */
+  /** Write the position into the fields. A text that is being typed stays. */
+  fill() {
+    const parts = partsOf(this.view.position);
+    /** @type {[HTMLInputElement|HTMLSelectElement|HTMLTextAreaElement, string][]} */
+    const values = [[this.line, this.view.position]];
+    for (const [name, field] of Object.entries(this.fields))
+      values.push([field, parts[PARTS[/** @type {keyof typeof PARTS} */ (name)]]]);
+    for (const [field, value] of values) {
+      const typing = field === document.activeElement && field.value !== this.filled.get(field);
+      if (!typing) field.value = value;
+      this.filled.set(field, value);
+    }
+  }
+
+  /** Show another position, if it is valid. Only the answer to the latest request counts. @param {string} position */
   async go(position) {
+    this.wanted = position;
+    const request = ++this.requests;
+    const outdated = () => this.signal.aborted || request !== this.requests;
     try {
       const agents = new Set(this.agents.map(({ value }) => value).filter(Boolean));
       const valued = await load(position, [...agents]);
+      if (outdated()) return;
       this.error.hide();
       this.valued = valued;
+      this.wanted = valued.position;
       history.replaceState(null, "", analysisAddress(valued.position));
       this.ask(viewOf(valued));
     } catch (error) {
+      if (outdated()) return;
+      this.wanted = this.view.position;
       this.error.show(error);
     }
   }
