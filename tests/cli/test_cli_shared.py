@@ -96,6 +96,26 @@ def test_a_progress_bar_fits_a_line_and_shows_the_average_rate(monkeypatch, caps
     assert line.rstrip().endswith(f"{end} 0:00:00")
 
 
+@pytest.mark.parametrize("quiet", [False, True])
+def test_progress_in_a_file_is_a_line_every_ten_seconds(monkeypatch, capsys, quiet):
+    clock = iter(range(0, 100, 4))  # each step takes four seconds
+
+    class Time:
+        monotonic = staticmethod(lambda: next(clock))
+
+    monkeypatch.setattr(common, "time", Time)
+    with common.progress_bar("games", quiet) as move:
+        for done in range(0, 9_000, 1_000):
+            move(done, 8_000)
+    printed = capsys.readouterr().err
+    if quiet:
+        assert printed == ""
+        return
+    *lines, bar = printed.splitlines()
+    assert lines == ["3,000 of 8,000 games, 250/s", "6,000 of 8,000 games, 250/s"]
+    assert "8000/8000" in bar
+
+
 def test_check_writable_does_not_change_files(tmp_path):
     old = tmp_path / "old.json"
     old.write_text("old")

@@ -1,4 +1,4 @@
-"""Exit codes, error messages, the progress bar, and checks of policies and output files before long computations."""
+"""Exit codes, error messages, the progress bar, and early checks of policies and output files."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ FAILED, WRONG_USE, FORFEITS, INTERRUPTED = 1, 2, 3, 130
 """Exit codes."""
 
 PERSON = "me"
-"""The player name that stands for a person at the keyboard; `me:Anna` also gives the person a name."""
+"""The player name for a person at the keyboard. `me:Anna` is a person with the name Anna."""
 
 PICTURES = (".png", ".svg", ".pdf")
 """Allowed file name endings of pictures."""
@@ -70,9 +70,9 @@ def explained(kept: str = "") -> Iterator[None]:
 
 
 def ready_policies(names: list[str], trust: bool, rules: Rules | None = None) -> dict[str, Policy]:
-    """Make policies and return them by name. If `rules` are given, check that each policy can play them.
+    """Make policies and return them by name. If `rules` are given, check that each policy can play with these rules.
 
-    An exception in the user's own class becomes a ValueError.
+    Exceptions in user-defined policies become ValueErrors.
     """
     from wotd_env import Game, make_policy
     from wotd_env.policies.oracle import Oracle
@@ -96,7 +96,7 @@ def ready_policies(names: list[str], trust: bool, rules: Rules | None = None) ->
 
 
 def check_writable(file: Path | None, *endings: str) -> None:
-    """Check that an output file has one of the endings and can be written. The check changes no file."""
+    """Raise ValueError if the suffix is not in `endings`, and OSError if the file is unwritable. No file is changed."""
     if file is None:
         return
     if file.suffix not in endings:
@@ -119,32 +119,43 @@ def is_person(name: str) -> bool:
 
 
 def check_seconds(name: str, value: float, least: float = 0) -> None:
-    """Check that the value of an option is from `least` to 3600 seconds and not NaN."""
+    """Raise ValueError if the value of an option is not from `least` to 3600 seconds."""
     if not least <= value <= 3600:
         raise ValueError(f"{name} must be from {least} to 3600, got {value}")
 
 
 @contextmanager
 def progress_bar(unit: str, quiet: bool = False) -> Iterator[Callable[[int, int], None]]:
-    """Show a progress bar; yield the function f(done, total) that updates the bar."""
+    """Show a progress bar; yield the function f(done, total) that updates the bar.
+
+    If the error stream is not a terminal, print a line every ten seconds instead.
+    """
     columns = (
         BarColumn(None, table_column=Column(min_width=8, ratio=1)),
         MofNCompleteColumn(table_column=Column(no_wrap=True)),
         TextColumn("{task.description}{task.fields[rate]}, {task.fields[word]}", markup=False),
         TimeRemainingColumn(elapsed_when_finished=True, table_column=Column(no_wrap=True)),
     )
-    with Progress(*columns, console=Console(stderr=True), disable=quiet, expand=True) as bar:
+    console = Console(stderr=True)
+    # The time left is estimated from the steps of the last `speed_estimate_period` seconds.
+    with Progress(*columns, console=console, disable=quiet, expand=True, speed_estimate_period=300) as bar:
         short = unit if len(unit) <= 24 else f"{unit[:23]}…"  # keeps the bar within 80 columns
         task = bar.add_task(short, total=None, rate="", word="left")
         first: list[float] = []  # `done` and the time at the first call; the rate excludes earlier work
+        printed = 0.0  # the time of the last line in a file or pipe
 
         def move(done: int, total: int) -> None:
+            nonlocal printed
             now = time.monotonic()
             if not first:
                 first[:] = done, now
+                printed = now
             rate = (done - first[0]) / (now - first[1]) if done > first[0] and now > first[1] else 0
             shown = f", {rate:,.0f}/s" if rate >= 1 else ""
             word = "took" if done >= total else "left"  # describes the time in the last column
             bar.update(task, completed=done, total=total, rate=shown, word=word)
+            if not (quiet or console.is_terminal) and now - printed >= 10 and done < total:
+                bar.print(f"{done:,} of {total:,} {unit}{shown}", highlight=False, markup=False)
+                printed = now
 
         yield move
