@@ -35,5 +35,8 @@ def command(rules: dict[str, Any]) -> None:
     )
     console = Console()
     console.print(table)
-    console.print("\nRatings are for the basic game of two players; policies without one took no part.")
-    console.print(f"The strongest policy for these rules is {strongest(Rules(**rules))}.")
+    console.print(f"\nThe strongest policy for these rules is {strongest(Rules(**rules))}.")
+    console.print(
+        "Ratings are for the basic game of two players. docs/results/experiments.md compares mcts and deep with rated "
+        "policies."
+    )
