@@ -1,6 +1,6 @@
 """Train on Way of the Dragon by self-play: `python train.py`, or `python train.py td`; see `--help`.
 
-The learners are in agents/; the command itself is agents/command.py. Nothing imports this file.
+The learners are in agents/; the command itself is agents/command.py.
 """
 
 import sys

@@ -1,4 +1,4 @@
-"""Learners that train by self-play. They belong to a checkout of the repository and are not installed."""
+"""Learners that train by self-play. This package is not installed; use it in a checkout of the repository."""
 
 import os
 

@@ -38,7 +38,7 @@ def save(path: Path, content: dict[str, Any]) -> None:
 def load(path: Path) -> dict[str, Any]:
     """Read the tensors and plain values of a checkpoint, without running code.
 
-    The values are not checked; see `check`.
+    Check the values with `check`.
 
     Raises:
         CheckpointError: if the file is missing, damaged or not a checkpoint of this format.
@@ -54,7 +54,7 @@ def load(path: Path) -> dict[str, Any]:
         raise CheckpointError(f"{path} is damaged, or not a checkpoint of train.py. {CURE}")
     try:
         content = th.load(io.BytesIO(data), map_location="cpu", weights_only=True)
-    except Exception as error:  # for damaged files, torch can raise any exception
+    except Exception as error:  # torch can raise any exception if the file is damaged
         why = _short(repr(error))
         raise CheckpointError(f"{path} is damaged, or not a checkpoint of train.py: {why}. {CURE}") from error
     if not isinstance(content, dict) or content.pop("format", None) != FORMAT:

@@ -1,4 +1,4 @@
-"""Measure a policy's strength, and show it as a learning curve, a picture, a table and a sentence on perfect play."""
+"""Measure a policy's strength; show it as a learning curve, a table and a sentence."""
 
 import csv
 import io
@@ -19,14 +19,17 @@ MEASURING = 1 << 63
 """Seed of the measurements at milestones. Training games have smaller seeds."""
 
 FINAL = MEASURING + (1 << 32)
-"""Seed of the final measurement. Its games are new, because users may choose settings by the results at milestones."""
+"""Seed of the final measurement.
 
-GRADED = 2000  # a finished run is graded by this many games against perfect play
-SMALL = 2  # a board with at most this many plain spaces is solved if its table is missing; this takes seconds
+It differs from `MEASURING`, because users may choose settings by the results at milestones.
+"""
+
+GRADED = 2000  # number of games against perfect play after a training run
+SMALL = 2  # largest number of plain spaces for which a missing table is computed; this takes seconds
 
 
 class Counts(NamedTuple):
-    """The number of games, and the numbers of games won, tied and lost."""
+    """The numbers of games played, won, tied and lost."""
 
     games: int
     wins: int
@@ -37,7 +40,7 @@ class Counts(NamedTuple):
 class Measurement(NamedTuple):
     """A point of the learning curve: the results of games against one opponent at a milestone."""
 
-    done: int  # decisions or turns that the network has learned from
+    done: int  # number of decisions or turns that the network has learned from
     seconds: float  # processor time so far
     opponent: str
     games: int
@@ -49,9 +52,9 @@ class Measurement(NamedTuple):
 def measure(game: Game, policy: Policy, opponent: Policy, games: int, seed: int) -> Counts:
     """Play games between a policy on one seat and an opponent on all other seats; return the results.
 
-    The policy plays on every seat equally often. A game is won if the policy gets the whole prize. It is tied if the
-    policy shares the prize or the game is truncated. `games` is rounded up to a multiple of the number of players.
-    Equal seeds give equal results.
+    The policy plays on every seat equally often. A game is won if the policy is the only winner. It is tied if the
+    policy shares the win or the game is truncated. `games` is rounded up to a multiple of the number of players. Equal
+    seeds give equal results.
     """
     n = game.rules.players
     each = -(-games // n)
@@ -88,7 +91,7 @@ def curve(rows: Iterable[Measurement], unit: str) -> str:
 
 
 def draw_curve(rows: Sequence[Measurement], unit: str, players: int) -> bytes:
-    """Return a picture (PNG) of the learning curve: the shares of games won with their 95 % intervals."""
+    """Return a PNG picture of the learning curve: the shares of games won, with 95 % intervals."""
     from matplotlib.figure import Figure  # this import takes most of a second
 
     figure = Figure((8, 4.5), layout="constrained")
@@ -103,7 +106,7 @@ def draw_curve(rows: Sequence[Measurement], unit: str, players: int) -> bytes:
 
 
 def plot_curve(axes: Any, rows: Sequence[Measurement], players: int) -> None:
-    """Plot the shares of games won against each opponent in matplotlib axes, with their 95 % intervals."""
+    """Plot the learning curve in matplotlib axes (see `draw_curve`)."""
     for opponent in dict.fromkeys(row.opponent for row in rows):
         points = [row for row in rows if row.opponent == opponent]
         done = [row.done / 1e6 for row in points]
@@ -117,7 +120,7 @@ def plot_curve(axes: Any, rows: Sequence[Measurement], players: int) -> None:
 
 
 def table(results: dict[str, Counts], players: int) -> Table:
-    """Return the final table: the shares of games won, tied and lost, with their 95 % intervals."""
+    """Return the final table: the shares of games won, tied and lost, with 95 % intervals."""
     title = f"The trained network, {players} players, all seats equally often, 95 % intervals"
     out = Table("against", title=title, title_justify="left")
     for column in ("games", "won, %", "tied, %", "lost, %"):
@@ -129,7 +132,7 @@ def table(results: dict[str, Counts], players: int) -> Table:
 
 
 def in_percent(count: int, total: int) -> str:
-    """Return `count / total` in percent with its 95 % interval: `53.1 (52.4-53.8)`."""
+    """Return `count / total` in percent with its 95 % interval, e.g. `53.1 (52.4-53.8)`."""
     low, high = proportion_confint(count, total)
     return f"{100 * count / total:.1f} ({100 * low:.1f}-{100 * high:.1f})"
 
@@ -137,9 +140,8 @@ def in_percent(count: int, total: int) -> str:
 def strength(policy: str, rules: Rules, results: dict[str, Counts]) -> str:
     """Return the strength of a policy in words: against perfect play if possible, else against a reference.
 
-    Against perfect play, the share of games won is one half minus half of the regret per game. Measuring the regret
-    needs the extra `arena` and a table of the solved board in the cache folder. If the table is missing and the board
-    has at most `SMALL` plain spaces, the board is solved. The last entry of `results` contains the counts for the
+    The comparison with perfect play needs the extra `arena` and a table of the solved board in the cache folder. A
+    missing table is computed if the board has at most `SMALL` plain spaces. The last entry of `results` is for the
     strongest reference.
     """
     opponent, counts = list(results.items())[-1]
@@ -167,10 +169,10 @@ def strength(policy: str, rules: Rules, results: dict[str, Counts]) -> str:
 
 
 def solved(rules: Rules) -> bool:
-    """Return whether the game with these rules has an exact solution."""
+    """Return whether the solver supports these rules."""
     return replace(rules, spaces=Rules.spaces, start="dragons", max_turns=1000) == Rules()
 
 
 def has_arena() -> bool:
-    """Return whether the extra `arena` is installed. `wotd`, tables of solved boards and ONNX files need it."""
+    """Return whether the packages of the extra `arena` are installed."""
     return all(map(find_spec, ("typer", "choix", "onnxruntime", "platformdirs")))

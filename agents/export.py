@@ -1,9 +1,9 @@
-"""The conversion of a trained policy network to a policy, and to an ONNX file that can play without torch.
+"""Load a trained network as a policy, or write it to an ONNX file. An ONNX file can play without torch.
 
     python -m agents.export RUN [FILE]
     wotd arena onnx:FILE greedy
 
-The first command reads the network from the last checkpoint of a run of `train.py`, and writes it to an ONNX file. It
+RUN is a run folder of `train.py`. The first command writes the network of the checkpoint in RUN to an ONNX file. It
 runs no code from the checkpoint.
 """
 
@@ -37,11 +37,11 @@ LARGE = 64  # integer tables with at least this many entries are stored in 16 bi
 class NetworkPolicy:
     """A policy that plays the legal action with the largest logit.
 
-    If `sample` is true, it draws a legal action from the softmax instead.
-
-    `network`, such as an `agents.layers.Network`, maps observations, float (N, D), to a tuple whose first item is the
-    logits, (N, A). `encoding` is the encoding of the observations. The attribute `rules` of the network contains the
-    rules that it was made for.
+    Args:
+        network: a module that maps observations, float (N, D), to a tuple. The first item is the logits, (N, A). The
+            attribute `network.rules` contains the rules that the network was made for.
+        sample: whether to draw a legal action from the softmax instead.
+        encoding: the encoding of the observations.
     """
 
     def __init__(self, network: Any, sample: bool = False, encoding: str = "one_hot") -> None:
@@ -65,7 +65,7 @@ class NetworkPolicy:
 
 
 class _Logits(nn.Module):
-    """The function to export, which maps an observation and an action mask to masked logits."""
+    """The exported function: it maps observations and action masks to masked logits."""
 
     def __init__(self, network: nn.Module) -> None:
         super().__init__()
@@ -80,8 +80,8 @@ def to_onnx(network: Any) -> bytes:
     """Return a network as the content of an ONNX file.
 
     The inputs are `observation`, int8 (N, D), and `action_mask`, int8 (N, A). The output is `logits`, float32 (N, A);
-    the logit of an illegal action is the smallest float32 number. N, the batch size, is dynamic. The metadata contain
-    the rules and the encoding.
+    the logit of an illegal action is the most negative float32 number. The batch size N is dynamic. The metadata
+    contain the rules and the encoding.
     """
     game = Game(network.rules)
     batch = th.export.Dim("batch")

@@ -1,21 +1,23 @@
-"""The turn planner as a network layer: it computes the values of the holds from the values of the ends of the turn.
+"""The turn planner as a network layer, which maps values of the ends of a turn to values of holds.
 
-Without powers a turn has `ENDS` possible ends:
+An *end* is one way to end a turn. Without powers a turn has `ENDS` possible ends:
 
 - on each path, a move by 1 to 5 dice and a swap with four dragons;
 - an equilibrium, a swap with five dragons and, if no move is possible (R5), a pass.
 
 Powers (R12) add `POWER_ENDS` ends:
 
-- on each path, a move by 1 to 5 dice with dragons as the path's element (wood) and a jump by 1 to 5 dice (earth);
+- on each path, a move by 1 to 5 dice that include dragons (wood), and a jump by 1 to 5 dice (earth);
 - an equilibrium with dragons (wood), an equilibrium with jumps (earth), and the pass by fear (water).
 
-The tiger (metal) adds a re-roll. This re-roll uses the power, so the ends that follow it have other values. An extra
-turn by rebirth (fire) is part of the value of an end.
+The tiger (metal) adds a re-roll. The ends have other values after this re-roll, because the power is used then. The
+value of an end includes an extra turn by rebirth (fire).
 
-The planner computes the exact value of every hold from the values of the ends, in passes over the 252 rolls and the 462
-sets of kept dice (keeps). The value of a hold is the expected value of the end that optimal play reaches. So its
-derivative with respect to the value of an end is the probability that optimal play reaches this end.
+The value of a hold is the expected value of the end that optimal play reaches. So the derivative of the hold's value
+with respect to the value of an end is the probability that optimal play reaches this end.
+
+A *keep* is a set of kept dice. Arrays over all keeps have length 462. Their first 252 entries are the rolls, the keeps
+of five dice.
 """
 
 from typing import Any
@@ -56,9 +58,9 @@ IMPOSSIBLE = -1e3  # the value of an impossible end; possible ends have larger v
 
 
 def _moves() -> NDArray[np.int64]:
-    """Return for each roll the indices of the ends by moves without powers, int64 (252, 5).
+    """Return the indices of the moves that each roll allows without powers, int64 (252, 5).
 
-    For a roll without elements, the only index is that of the pass. Each row is padded with copies of its last index.
+    A roll of five dragons has the index of the pass. Each row is padded with copies of its last index.
     """
     moves = np.full((NUM_ROLLS, DICE), PASSED)
     for roll, counts in enumerate(COUNTS[:NUM_ROLLS].tolist()):
@@ -70,9 +72,9 @@ def _moves() -> NDArray[np.int64]:
 
 
 def _others(powers: bool) -> NDArray[np.int64]:
-    """Return for each roll the indices of its other possible ends, int64 (252, k), padded with -1.
+    """Return the indices of the swaps that each roll allows, int64 (252, k), padded with -1.
 
-    These are the ends by swaps and, if `powers` is true, also the ends by powers.
+    If `powers` is true, also return the indices of the moves by powers.
     """
     offers: list[list[int]] = []
     for roll, counts in enumerate(COUNTS[:NUM_ROLLS].tolist()):
@@ -93,7 +95,7 @@ def _others(powers: bool) -> NDArray[np.int64]:
 
 
 MOVES, SWAPS, OTHERS = _moves(), _others(powers=False), _others(powers=True)
-FIRST_END = NUM_KEEPS  # row of the first end in a work array, after the rows of the rolls and keeps
+FIRST_END = NUM_KEEPS  # In work arrays, the rows of the ends follow the rows of the keeps.
 MOVE_ROWS, PASS_ROW = (FIRST_END + MOVES).astype(np.uint64), np.uint64(FIRST_END + PASSED)
 FEAR_ROW = np.uint64(FIRST_END + FEARED)
 
@@ -105,9 +107,8 @@ def planned_holds(ends: th.Tensor, roll: th.Tensor, rerolls: th.Tensor) -> th.Te
     """Return the values of the holds, float32 (N, 32). In positions without re-rolls they are 0.
 
     Args:
-        ends: float (N, 1, ENDS), the values of the ends of the turn. With powers, the shape is (N, 2, ENDS +
-            POWER_ENDS): index 1 contains the values of turns that end after the last re-roll, and index 0 contains
-            the values of turns that end earlier. The values differ if the last re-roll uses the tiger.
+        ends: the values of the ends, float (N, 1, ENDS) or, with powers, float (N, 2, ENDS + POWER_ENDS). With powers,
+            `ends[:, 1]` contains the values after the last re-roll, and `ends[:, 0]` the values before it.
         roll: int64 (N,), the indices of the current rolls.
         rerolls: int64 (N,), the number of re-rolls left: 0 to 2, plus 1 if the tiger can be used.
     """
@@ -146,9 +147,9 @@ def _stops(ends: th.Tensor) -> th.Tensor:
 
 
 def _means(rolls: th.Tensor) -> th.Tensor:
-    """Return the values of all keeps, (N, 462), from the values of all rolls, `rolls`, (N, 252).
+    """Return the values of all keeps, (N, 462), for given values of all rolls, (N, 252).
 
-    The value of a keep is the mean over the six faces of one more die.
+    The value of a keep with fewer than five dice is the mean value of the six keeps with one more die.
     """
     parts = [rolls]
     for size in range(DICE - 1, -1, -1):
@@ -158,7 +159,7 @@ def _means(rolls: th.Tensor) -> th.Tensor:
 
 
 class _Planned(th.autograd.Function):
-    """Computes `planned_holds` by compiled passes of the turn planner over sixteen positions at a time."""
+    """`planned_holds` and its gradient, computed by compiled functions."""
 
     @staticmethod
     def forward(ctx: Any, ends: th.Tensor, roll: th.Tensor, rerolls: th.Tensor) -> th.Tensor:
@@ -188,12 +189,12 @@ def _emit_after_moves(builder: Any, rows: list[Any]) -> Any:
 
 
 after_moves = row_operation(_emit_after_moves)
-"""Kernel `after_moves(rows, out, (a, b, c))`: write max(a, b) to row `out`, or c if `a` is impossible."""
+"""Kernel `after_moves(rows, out, (a, b, c))`: set row `out` to max(row a, row b), or row c if row a is impossible."""
 
 
 @kernel
 def stop(ends: Any, after: Any, first: Any, lanes: Any, work: Any) -> None:
-    """Write to `work` the value of stopping, for each roll. The ends have the values `ends[first + lane, after]`."""
+    """Write the value of stopping with each roll to `work`, for the ends `ends[first : first + lanes, after]`."""
     for lane in range(lanes):
         for end in range(ends.shape[2]):
             work[FIRST_END + end, lane] = ends[first + lane, after, end]
@@ -210,7 +211,7 @@ def stop(ends: Any, after: Any, first: Any, lanes: Any, work: Any) -> None:
 
 @kernel
 def best_end(ends: Any, roll: Any) -> Any:
-    """Return the index of the best end that the final roll allows; `ends` contains the values of all ends."""
+    """Return the index of the best end for a final roll; `ends` contains the values of all ends."""
     powers = len(ends) > ENDS
     chosen = MOVES[roll, 0]
     for end in MOVES[roll, 1:]:
@@ -229,7 +230,7 @@ def best_end(ends: Any, roll: Any) -> Any:
 @kernel
 def value_holds(ends: Any, roll: Any, rerolls: Any, work: Any, out: Any) -> None:
     """Write the values of the holds to `out`, (N, 32), for positions with re-rolls left."""
-    tiger = ends.shape[1] - 1  # the index in `ends[i]` that applies after the last re-roll
+    tiger = ends.shape[1] - 1  # `ends[i, tiger]` applies after the last re-roll
     n = out.shape[0]
     for first in range(0, n, LANES):
         lanes = min(LANES, n - first)
@@ -256,14 +257,14 @@ def value_holds(ends: Any, roll: Any, rerolls: Any, work: Any, out: Any) -> None
 
 @kernel
 def credit_ends(ends: Any, roll: Any, rerolls: Any, gradient: Any, work: Any, out: Any) -> None:
-    """Write d loss / d ends to `out`. `gradient`, (N, 32), is d loss / d (values of the holds)."""
+    """Write the gradient for `ends` to `out`, given the gradient for the values of the holds, `gradient` (N, 32)."""
     tiger = ends.shape[1] - 1
     n = out.shape[0]
-    # `mass` is d loss / d (values of the keeps); `stopped` is d loss / d (values of stopping with each roll).
+    # `mass` is the gradient for the values of the keeps, `stopped` for the values of stopping with each roll.
     mass = np.zeros(NUM_KEEPS, np.float32)
     stopped = np.zeros(NUM_ROLLS, np.float32)
-    # `means` and `bests` are the values of the keeps before and after a call of `best`. The first index of both arrays
-    # is the number of re-rolls that follow, minus one.
+    # Values of the keeps: `means` before a call of `best`, `bests` after it. Index 0 is for the last re-roll, index 1
+    # for the re-roll before the last, and so on.
     means = np.empty((REROLLS, NUM_KEEPS, LANES), np.float32)
     bests = np.empty((REROLLS, NUM_KEEPS, LANES), np.float32)
     for first in range(0, n, LANES):
@@ -301,7 +302,7 @@ def credit_ends(ends: Any, roll: Any, rerolls: Any, gradient: Any, work: Any, ou
 
 @kernel
 def follow(mass: Any, means: Any, bests: Any, stopped: Any) -> None:
-    """Move the mass of each roll to its best keep or, if stopping is best, to the entry of the roll in `stopped`."""
+    """Move the mass of each roll to the roll's best keep, or to `stopped[roll]` if stopping is best."""
     for r in range(NUM_ROLLS):
         flow = mass[r]
         mass[r] = 0
@@ -321,7 +322,7 @@ def follow(mass: Any, means: Any, bests: Any, stopped: Any) -> None:
 
 @kernel
 def spread(mass: Any) -> None:
-    """Spread the mass of each partial keep over the rolls that can follow, in proportion to their probabilities."""
+    """Distribute the mass of each keep of fewer than five dice over the rolls that can follow, by probability."""
     for i in range(NUM_KEEPS - 1, NUM_ROLLS - 1, -1):
         if mass[i] != 0:
             flow = mass[i] / np.float32(FACES)

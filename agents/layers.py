@@ -1,12 +1,11 @@
-"""The policy network of `ppo` and `sb3`. Two layers score actions: one by kept dice, one by the ends of the turn.
+"""The policy network of `ppo` and `sb3`.
 
-`KeptDice` scores holds by the dice that they keep. The optional layer `Planned` computes the value of every end of the
-turn with `Afterstates`. From these values the turn planner (`agents.holds`) computes exact and
-differentiable scores of the holds. The score of any other action, except an extra turn, is the value of the end that
-the action leads to.
+The layer `KeptDice` scores holds by the dice that they keep. The optional layer `Planned` scores all actions by the
+ends of the turn, which `agents.holds` defines. `Afterstates` computes the values of the ends. The score of an action
+that ends the turn is the value of its end. The turn planner computes the scores of the holds from these values.
 
 The possible ends (R3, R5, R6, R12, R14) are computed from the observation, because the action mask covers only the
-current roll. A test compares the computed ends with those of the engine.
+current roll.
 """
 
 import numpy as np
@@ -21,8 +20,8 @@ from wotd_env.core.observation import DEADLINE, layout
 from wotd_env.core.rules import DICE, DRAGON, MAX_PLAYERS, NUMBERED, PATHS, REROLLS, Phase, Rules
 from wotd_env.planning.learned import LEAD
 
-AFTER = 32  # units of the hidden layer for positions after the turn
-SCALE = 10.0  # factor of the values of ends; a large factor makes the scores of different holds differ early
+AFTER = 32  # units of the second hidden layer of `Afterstates`
+SCALE = 10.0  # factor of the values of ends, so that the scores of holds differ early in training
 PATHLESS = Action.FIRST_SWAP - Action.EQUILIBRIUM  # number of actions without a path
 COUNTS = DICE + 1  # 0 to 5 dice can show a face, so there are six counts
 
@@ -34,9 +33,9 @@ def register(module: nn.Module, **constants: th.Tensor) -> None:
 
 
 def sorted_faces(dice: th.Tensor) -> th.Tensor:
-    """Return the faces of the sorted dice, int64 (N, 5); all faces are `DRAGON + 1` before the first roll.
+    """Return the faces of the five dice in ascending order, int64 (N, 5). Before the first roll they are `DRAGON + 1`.
 
-    `dice`, (N, 6, 6), contains for each face the number of dice that show it, one-hot.
+    `dice`, (N, 6 faces, 6), contains the number of dice with each face, one-hot.
     """
     number, die = (th.arange(count, device=dice.device) for count in (COUNTS, DICE))
     up_to = (dice @ number.to(dice.dtype)).cumsum(1)[:, None]  # how many dice show each face or a lower one
@@ -44,15 +43,15 @@ def sorted_faces(dice: th.Tensor) -> th.Tensor:
 
 
 class KeptDice(nn.Module):
-    """Gives each hold the sum of eight scores.
+    """Scores holds by the dice that they keep. The score of a hold is a sum of eight terms.
 
-    Each face has a score that depends on the number of kept dice with this face. The other two scores depend on the
+    Each of the first six terms depends on the number of kept dice with one face. The other two terms depend on the
     number of all kept dice and on the number of different kept elements.
     """
 
     held: th.Tensor  # (32, 5): whether a hold keeps a die
     face: th.Tensor  # (6,): 0..5
-    offset: th.Tensor  # (8,): index of the first score of each face, of all dice and of the elements
+    offset: th.Tensor  # (8,): the first column of each term in `scores`
 
     def __init__(self) -> None:
         super().__init__()
@@ -63,8 +62,7 @@ class KeptDice(nn.Module):
     def forward(self, faces: th.Tensor, scores: th.Tensor) -> th.Tensor:
         """Return the scores of the holds, (N, 32), for the sorted faces, int64 (N, 5).
 
-        `scores`, (N, 8 * 6), contains the scores of keeping 0 to 5 dice of each face, 0 to 5 dice in all, and 0 to 5
-        different elements.
+        `scores`, (N, 8 * 6), contains the values of the eight terms for the numbers 0 to 5.
         """
         kept = self.held @ (faces[..., None] == self.face).to(scores.dtype)  # (N, 32, 6)
         elements = (kept[..., :DRAGON] > 0).to(scores.dtype).sum(2, keepdim=True)
@@ -75,18 +73,20 @@ class KeptDice(nn.Module):
 class Afterstates(nn.Module):
     """The values of the ends of a turn for the observer (the seat to act), from the positions after the turn.
 
-    For each path and each other player, the spaces of the observer's piece and of the other player's piece select a row
-    of weights, as in `wotd_env.planning.learned`. All selected rows are added up. A move or swap changes only the rows
-    of its path. The standing of the game selects one more row. The standing consists of three numbers: the observer's
-    pieces on numbered spaces, the most such pieces of any other player, and the observer's lead in points.
+    The first layer adds up rows of weights, as in `wotd_env.planning.learned`. For each path and each other player, it
+    selects a row by the spaces of this player's piece and of the observer's piece. It selects one more row by the
+    observer's standing, which is also defined in that module. Linear functions of all inputs are added.
 
-    `of_path` is the number of inputs for each path, and `of_board` is the number of inputs for the whole game. Both
-    numbers exclude the dice. The first layer has `width` units.
+    Args:
+        rules: the rules.
+        of_path: number of inputs for each path, without the dice.
+        of_board: number of inputs for the whole game, without the dice.
+        width: units of the first layer.
     """
 
     others: th.Tensor  # (n - 1, 1): the first row of weights for each other player
-    exchanged: th.Tensor  # (pairs, n): for each pair of seats, the list of all seats with this pair exchanged
-    perfect: th.Tensor  # (E, 1): 1 for ends by five dice, which earn one further turn (R8)
+    exchanged: th.Tensor  # (pairs, n): the seats after each swap of a pair, e.g. [1, 0, 2]
+    perfect: th.Tensor  # (E, 1): 1 for moves by five dice, which earn another turn (R8)
 
     def __init__(self, rules: Rules, of_path: int, of_board: int, width: int) -> None:
         super().__init__()
@@ -116,11 +116,11 @@ class Afterstates(nn.Module):
     def forward(
         self, at: th.Tensor, goals: th.Tensor, of_path: th.Tensor, of_board: th.Tensor, held: th.Tensor
     ) -> tuple[tuple[th.Tensor, ...], tuple[th.Tensor, ...]]:
-        """Return two tuples: the values of the ends that use no power, and the values of the ends that use one.
+        """Return two tuples: the values of the ends if no power is used, and the values of the ends if a power is used.
 
         The first four items of each tuple are the values of moves by 1 to 5 dice on each path (N, 5, 5), swaps (N, 5,
         pairs), an equilibrium (N, 1) and a pass (N, 1). Impossible ends also have values. In the second tuple, a move
-        to an occupied space is a jump. The second tuple has a fifth item (N, 1), the value of an equilibrium with
+        to an occupied space is a jump. The fifth item of the second tuple, (N, 1), is the value of an equilibrium with
         jumps. If the rules have no powers, the second tuple is empty.
 
         Args:
@@ -179,7 +179,7 @@ class Afterstates(nn.Module):
         return th.cat(ends, 1)
 
     def standings(self, changed: th.Tensor, free: th.Tensor) -> th.Tensor:
-        """Return for each end of the turn the row of `self.standing` that its standing selects, int64 (N, E).
+        """Return the row numbers of `self.standing` for all ends of the turn, int64 (N, E).
 
         `changed`, int64 (N, C, n, 5), contains the spaces of all pieces after each change; for `free`, see `ends`.
         """
@@ -193,19 +193,19 @@ class Afterstates(nn.Module):
 def possible(
     ends: tuple[th.Tensor, ...], free: th.Tensor, still: th.Tensor
 ) -> tuple[th.Tensor, th.Tensor, th.Tensor, th.Tensor]:
-    """Return the values of moves, swaps, an equilibrium and a pass, with IMPOSSIBLE for illegal moves and swaps."""
+    """Return `ends` with the value IMPOSSIBLE for illegal moves (not `free`) and illegal swaps (`still`)."""
     moved, swapped, advanced, passed = ends
     return moved.masked_fill(~free, IMPOSSIBLE), swapped.masked_fill(still, IMPOSSIBLE), advanced, passed
 
 
 def turn_ends(moved: th.Tensor, swapped: th.Tensor, advanced: th.Tensor, passed: th.Tensor) -> th.Tensor:
-    """Return the values of the ends that use no power, in the order of `agents.holds`, (N, ENDS)."""
+    """Return the values of the first `ENDS` ends, in the order of `agents.holds`, (N, ENDS)."""
     best_swap = swapped.amax(2, keepdim=True)
     return th.cat([th.cat([moved, best_swap], 2).flatten(1), advanced, best_swap.amax(1), passed], 1)
 
 
 def at_count(moved: th.Tensor, dice: th.Tensor) -> th.Tensor:
-    """Return for each path the value of the move by `dice[:, path]` dice, (N, 5, 1).
+    """Return the value of the move by `dice[:, path]` dice on each path, (N, 5, 1).
 
     `moved`, (N, 5, 5), contains the values of moves by 1 to 5 dice.
     """
@@ -218,9 +218,9 @@ def by_path(values: th.Tensor) -> th.Tensor:
 
 
 class Planned(nn.Module):
-    """Scores all actions by the values of the ends of the turn. It has the same arguments as `Afterstates`."""
+    """Scores all actions by the values of the ends of the turn. The arguments are those of `Afterstates`."""
 
-    ranks: th.Tensor  # (5, 7): a roll's index is the sum of ranks[i, face of sorted die i]; 0 before a roll
+    ranks: th.Tensor  # (5, 7): the index of a roll is the sum of ranks[i, face of die i]; column 6 is 0
     number: th.Tensor  # (6,): 0..5
     space: th.Tensor  # (S + 6,): 0..S + 5
     seats: th.Tensor  # (2, pairs): the two seats of every pair
@@ -265,7 +265,6 @@ class Planned(nn.Module):
         if used:
             fear, _, tiger, anxiety, dragon = (held > 0).T[..., None]  # (N, 1) each
             later = possible(used[:4], free, still)
-            # Compute the values of the ends that powers add.
             wood = later[0].masked_fill(~dragon[..., None], IMPOSSIBLE)
             jump = used[0].masked_fill(~(blocked & anxiety[..., None]), IMPOSSIBLE)
             wood_advanced = later[2].masked_fill(~(dragon & advances), IMPOSSIBLE)
@@ -284,16 +283,16 @@ class Planned(nn.Module):
         return holds, pad(th.cat(moves, 2), (0, 3 - len(moves))), swapped, pad(th.cat(pathless, 1), (0, 3))
 
     def goals(self, pieces: th.Tensor, dead: th.Tensor, reached: th.Tensor) -> th.Tensor:
-        """Return the first empty space at or beyond each space in `reached`, int64 (N, 5 dice, 5 paths) (R3, R4, R12).
+        """Return the first empty space at or beyond each space in `reached`, int64 (N, 5 dice, 5 paths).
 
-        `reached`, int64 (N, 5, 5), contains the space of the observer's piece on each path, increased by 1 to 5. If no
-        such empty space exists or the observer's piece cannot move, the result is the space of the piece.
+        `reached`, int64 (N, 5 dice, 5 paths), contains the spaces of the observer's pieces, increased by 1 to 5. If
+        there is no such empty space or the piece cannot move, return the present space of the piece (R3, R4, R12).
         """
         taken = pieces[:, :, :, 1:].sum(1)  # (N, 5, S + 5)
         if spaces := self.rules.spaces:
             taken[:, :, :spaces] += dead.reshape(dead.shape[0], PATHS, spaces)
         last, before = self.rules.spaces + NUMBERED, reached[:, :1] - 1
-        # Find the first empty space at or beyond each space, from the last space down.
+        # empty[i] becomes the first empty space at or beyond the space `last + 1 - i`.
         empty = [th.full_like(before[:, 0], last + 1)]
         for space in range(last, 0, -1):
             empty.append(th.where(taken[:, :, space - 1] > 0, empty[-1], space))
@@ -301,7 +300,7 @@ class Planned(nn.Module):
         return th.where((goals <= last) & (before <= self.rules.spaces), goals, before)
 
     def still(self, pieces: th.Tensor, colors: th.Tensor) -> th.Tensor:
-        """Return for each pair of pieces whether the rules forbid its swap, bool (N, 5 paths, pairs) (R6, R14)."""
+        """Return which swaps R6 and R14 forbid, bool (N, 5 paths, pairs)."""
         still = pieces[..., 0]  # 1 for pieces off the board
         if self.rules.immunity:
             still = still + colors.reshape(still.shape)
@@ -315,10 +314,12 @@ OF_GAME = ("rolls_left", "phase", "player", "powers", "perfection", "deadline")
 class Network(nn.Module):
     """The policy network. It treats the five paths alike, as the rules do.
 
-    One small network reads each path. The mean and the maximum of its outputs over the paths describe the game. Another
-    small network scores the actions on each path. So a permutation of the elements permutes the logits in the same way.
+    All paths share the same weights, so a permutation of the elements permutes the logits in the same way.
 
-    The hidden layers have `width` units. If `planned` is true, the scores of `Planned` are added to the logits.
+    Args:
+        rules: the rules.
+        width: units of the hidden layers for a path. The hidden layers for the game have twice as many units.
+        planned: whether to add the scores of `Planned` to the logits.
     """
 
     def __init__(self, rules: Rules, width: int, planned: bool = False) -> None:
@@ -333,12 +334,11 @@ class Network(nn.Module):
         first, second = nn.Linear(3 * width, 2 * width), nn.Linear(2 * width, 2 * width)
         self.game = nn.Sequential(first, nn.ReLU(), second, nn.ReLU())
         self.path_back, self.game_back = nn.Linear(width, width), nn.Linear(2 * width, width)
-        # The scores of each path: one for each number of kept dice, one for each kind of move (plain, with dragons as
-        # wood, jump), and one for each swap.
+        # Scores for each path: of keeping 0 to 5 dice, of moves (plain, with dragons, jump) and of swaps.
         self.path_parts = (COUNTS, 3, pairs(rules.players))
         self.path_out = nn.Linear(width, sum(self.path_parts))
-        # The other scores: one for each number of kept dragons, one for each number of kept dice in all, one for each
-        # number of different kept elements, and one for each action without a path.
+        # Other scores: of keeping 0 to 5 dragons, 0 to 5 dice in all, and 0 to 5 different elements; of actions without
+        # a path.
         self.game_parts = (3 * COUNTS, PATHLESS)
         self.game_out = nn.Linear(2 * width, sum(self.game_parts))
         for last in (self.path_out, self.game_out):  # small: all actions start about equally likely
@@ -348,7 +348,7 @@ class Network(nn.Module):
         self.planned = Planned(rules, of_path, of_board, width) if planned else None
 
     def forward(self, observation: th.Tensor) -> tuple[th.Tensor, th.Tensor]:
-        """Return the logits of all legal and illegal actions, (N, A), and the features of the game, (N, 2 * width)."""
+        """Return the logits of all actions, legal or not, (N, A), and features of the game, (N, 2 * width)."""
         n, players, spaces = observation.shape[0], self.rules.players, self.rules.spaces
         part = {name: observation[:, columns] for name, columns in self.layout.items()}
         part["deadline"] = part["deadline"] / DEADLINE

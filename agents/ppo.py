@@ -1,13 +1,12 @@
 """PPO by self-play, with a critic that is learned in the same run: `python train.py`.
 
 The *critic* is the value network of `agents.td`. It values the positions between turns. Given these values, the turn
-planner computes the expected return Q(s, a) of every legal action exactly, over all dice, holds and moves to the end of
-the turn. Other implementations estimate the advantage of one action from one noisy return. Here the advantages of all
-actions are exact expectations,
+planner computes the expected return Q(s, a) of every legal action exactly. PPO usually estimates the advantage of the
+chosen action from one noisy return. Here the advantages of all actions are exact expectations,
 
     A(s, a) = Q(s, a) - sum over b of old(b | s) Q(s, b),
 
-where old is the policy that played the games. So PPO's objective with a KL penalty is also exact. In a state s, it is
+where old is the policy that played the games. So PPO's objective with a KL penalty is exact, too. In a state s, it is
 
     J(pi) = sum over a of pi(a | s) A(s, a) - beta KL(pi || old) + tau H(pi),
 
@@ -15,14 +14,13 @@ where H is the entropy. The policy m that maximizes J is known in closed form:
 
     m(a | s) = old(a | s)^(beta / (beta + tau)) exp(A(s, a) / (beta + tau)) / normalization.
 
-The loss is the cross-entropy of pi with m. The gradient of J itself would be proportional to pi(a | s), so the network
-would learn slowly about actions that it rarely plays. The unit of A, beta and tau is that
-of equity, the expected result of a game, from -1 to 1.
+The loss is the cross-entropy of pi with m, and not -J: the gradient of J is proportional to pi(a | s), so the network
+would learn rarely played actions slowly. Equity is the expected result of a game, from -1 to 1. A, beta and tau
+have the same unit.
 
 In an *update* the network plays all seats of its games (`play`), then takes gradient steps (`learn`). The critic plays
-and learns at the same time, in a second thread. Both threads use the critic from before the update, so equal settings
-give equal weights with any number of threads. A run uses results of earlier runs only with the option
-`--critic`.
+and learns at the same time, in a second thread. Both threads use the critic's weights from before the update, so equal
+settings give equal weights with any number of threads.
 """
 
 import dataclasses
@@ -133,9 +131,9 @@ def play(
 
 
 def best_policy(decisions: Decisions, beta: float, tau: float) -> th.Tensor:
-    """Return the probabilities of the policy m that maximizes J, float32 (N, A). The top of this file defines m and J.
+    """Return the probabilities of the policy m that the module docstring defines, float32 (N, A).
 
-    The code uses Q instead of A. In each state, Q and A differ by a constant, which does not change the softmax.
+    The code uses Q instead of A. In each state their difference is a constant, which does not change the softmax.
     """
     return ((beta * decisions.log_probability + decisions.q) / (beta + tau)).softmax(1)
 
@@ -197,7 +195,7 @@ class Run(runs.Run):
             self.given: Value = settings.policy("critic", Planner, what).value
 
     def update(self) -> dict[str, float]:
-        """Play and learn once with the critic from before the update. At the same time the critic plays and learns."""
+        """Play and learn once; at the same time, update the critic. Return named numbers for TensorBoard."""
         settings, done = self.settings, self.updates / self.settings.updates
         value = self.critic.value if self.critic else self.given
         critic_update = self.beside(self.critic.update if self.critic else dict)
@@ -223,7 +221,7 @@ class Run(runs.Run):
 
 
 def critic_settings(settings: Settings) -> td.Settings:
-    """Return a preset of `td` for the critic. `games` and `batches` are scaled to `critic_turns` turns per update."""
+    """Return the settings of the critic: a preset of `td`, scaled to `critic_turns` turns per update."""
     preset = td.PRESETS["quick" if settings.rules.players == 2 else "many"]
     games = max(settings.critic_turns // preset.turns, 1)
     batches = max(preset.batches * games // preset.games, 1)

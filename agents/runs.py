@@ -58,15 +58,14 @@ class Stopped(Exception):
 class Run:
     """A training run. Each file in its folder is replaced atomically.
 
-    Each learner has a subclass of `Run`, which sets the class attributes. The `__init__` of the subclass sets
-    `network`, `optimizer` and `state`. The subclass defines `update`, and overrides other methods as needed.
+    A subclass sets the class attributes and defines `update`. Its `__init__` sets `network`, `optimizer` and `state`.
 
     Args:
         settings: the settings of the learner; `folder` must not be None.
     """
 
     learner: ClassVar[str]  # a key of `LEARNERS`
-    unit: ClassVar[str]  # the unit of `done` and `total`
+    unit: ClassVar[str]  # the unit of `done` and `total`: "decisions" or "turns"
     kind: ClassVar[type[Settings]]
     fixed: ClassVar[tuple[str, ...]]  # names of the settings that cannot change when a run is resumed
     network: nn.Module
@@ -82,14 +81,14 @@ class Run:
         self.curve: list[Measurement] = []
         self.milestone = -1  # number of the last milestone; -1 before the untrained network is measured
         self.updates = 0  # number of finished updates, out of `settings.updates`
-        self.board: SummaryWriter | None = None  # TensorBoard's writer, set in the context `tensorboard`
-        self.stop = False  # set it to save the run and stop after the current update
+        self.board: SummaryWriter | None = None  # TensorBoard's writer, set by `tensorboard`
+        self.stop = False  # set it to True to save the run and stop after the current update
         self._start = time.process_time()
         self._second: Executor | None = None
 
     @property
     def seconds(self) -> float:
-        """Processor time so far, including measurements but not the `progress` callbacks of `train`."""
+        """Processor time in seconds so far, without the `progress` callbacks of `train`."""
         return time.process_time() - self._start
 
     # ------------------------------------------------------------------------------------- what a learner defines
@@ -147,7 +146,7 @@ class Run:
     # ------------------------------------------------------------------------------------------ starting, resuming
 
     def begin(self) -> Self:
-        """Make the run folder and save the run. Raise OSError if `make_folder` does, or if a file cannot be written."""
+        """Make the run folder and save the run. Raise OSError if the folder contains other files or is not writable."""
         make_folder(self.folder)
         self.save()
         self.write_config()
@@ -159,8 +158,7 @@ class Run:
 
         A setting that is missing in the checkpoint gets its default value.
 
-        If a setting names a policy, get the user's consent before you load it, because loading can run code (see
-        `code_options`).
+        Loading a policy that a setting names can run code. Get the user's consent first (see `code_options`).
 
         Raises:
             CheckpointError: if the checkpoint cannot be used, or if its settings are not those of this learner.
@@ -181,8 +179,7 @@ class Run:
         """Resume the run in `settings.resume`. This loads the policies that the settings name, see `code_options`.
 
         Raises:
-            CheckpointError: if the checkpoint cannot be used, or if a setting names an unusable policy or device. In
-                these cases no file is changed.
+            CheckpointError: if the checkpoint or a setting cannot be used. No file is changed then.
             OSError: if the folder cannot be written to.
         """
         before = cls.read_settings(settings.resume)
@@ -250,9 +247,9 @@ class Run:
         return task
 
     def after_update(self, progress: Callable[[Any], None]) -> None:
-        """Call `progress`, unless `stop` is set. At a milestone, first measure the strength and save the run.
+        """At a milestone, measure the strength and save the run. Then call `progress`.
 
-        If `stop` is set, save the run and raise Stopped. Raise OSError if a file cannot be written.
+        If `stop` is set, save the run and raise Stopped instead. Raise OSError if a file cannot be written.
         """
         reached = self._milestones_reached()
         if reached > self.milestone:
@@ -293,7 +290,7 @@ class Run:
             if self.board:
                 self.board.close()
             self.board = None
-            for thread in set(threading.enumerate()) - others:  # the writer's thread is about to end
+            for thread in set(threading.enumerate()) - others:  # the writer's thread needs the hook
                 thread.join(timeout=1)
             threading.excepthook = hook
 
@@ -368,7 +365,7 @@ def stopping(run: Run, say: Callable[[str], None]) -> Iterator[None]:
 
 
 def make_folder(folder: Path) -> None:
-    """Make a run folder; raise FileExistsError if it contains more than the files of an interrupted start."""
+    """Make a run folder; raise FileExistsError if it contains files other than a lock and temporary files."""
     folder.mkdir(parents=True, exist_ok=True)
     if (folder / CHECKPOINT).exists():
         raise FileExistsError(f"folder {folder} already contains a run; resume it with --resume {folder}")

@@ -1,8 +1,8 @@
 """MaskablePPO of Stable-Baselines3 by self-play, rewarded only by the results of games: `python train.py sb3`.
 
-This is the baseline for other algorithms. It uses no planner, no critic of another run and no shaped rewards. The
-learner plays one seat of each game. In some games, an earlier snapshot of the network or `greedy` plays the other
-seats. In the remaining games, the current network plays the other seats. A snapshot is stored at every milestone.
+This learner is the baseline for the others. It uses no planner, no critic of another run and no shaped rewards. It
+plays one seat of each game. In some games, an earlier snapshot of the network or `greedy` plays the other seats. In the
+remaining games, the current network plays the other seats. A snapshot is stored at every milestone.
 """
 
 import copy
@@ -129,8 +129,8 @@ class PathPolicy(MaskableActorCriticPolicy):
 def make_model(settings: Settings, env: VecEnv) -> MaskablePPO:
     """Return an untrained model for `env`. `settings.seed` takes effect at the next reset of `env`.
 
-    Also make results reproducible: set torch's number of threads, which determines the order of sums, and make
-    operations on a GPU deterministic. Raise SettingError if a tensor cannot be made on the device.
+    For reproducible results, also set torch's number of threads, and make operations on a GPU deterministic. Raise
+    SettingError if torch cannot use the device.
     """
     th.set_num_threads(settings.threads)
     try:
@@ -157,7 +157,7 @@ def make_model(settings: Settings, env: VecEnv) -> MaskablePPO:
         seed=settings.seed,
         device=number.device,
     )
-    # SB3 has called `env.seed` without a shift. Then game i + 1 of seed s would be game i of seed s + 1.
+    # Replace the seed from SB3: with it, game i + 1 of seed s would be game i of seed s + 1.
     env.seed(settings.seed << 32)
     return model
 
@@ -177,7 +177,7 @@ class Run(runs.Run):
         actor_critic: Any = self.model.policy.mlp_extractor
         self.network, self.value = actor_critic.network, actor_critic.value
         self.past = copy.deepcopy(self.network)
-        self.pool: list[dict[str, th.Tensor]] = []  # the weights of the snapshots, if snapshots are opponents
+        self.pool: list[dict[str, th.Tensor]] = []  # the weights of the snapshots
         past = round(settings.games * settings.past)
         greedy = min(round(settings.games * settings.greedy), settings.games - past)
         itself, snapshots = (NetworkPolicy(network, sample=True) for network in (self.network, self.past))

@@ -1,8 +1,8 @@
 """Self-play as an SB3 `VecEnv`: the learner plays one seat of each game. The seat is drawn at random.
 
-The learner acts at the decisions of its seat. The opponents play in between. If the game ends in an opponent's turn,
-the learner's last decision gets the reward. All transitions of a game belong to the learner's seat, so advantages are
-bootstrapped from the next decision of that seat.
+Between the learner's decisions, the opponents play. If the game ends in an opponent's turn, the learner's last decision
+gets the reward. All transitions of a game belong to the learner's seat, so advantages are bootstrapped from the next
+decision of that seat.
 """
 
 from collections.abc import Sequence
@@ -19,14 +19,14 @@ from wotd_env.policy import Policy, ask
 
 
 class SelfPlayVecEnv(SharedVecEnv):
-    """N games, in each of which the learner has one seat.
+    """N games. The learner has one seat in each game.
 
     Observations are int8 (N, D), rewards float32 (N,), masks int8 (N, A). A truncated game (R16) counts as finished,
     with the reward 0. The observations show the turns left before the truncation, so a learner must not bootstrap at
     the end of a truncated game.
 
     Args:
-        game: the game.
+        game: the engine with the rules.
         opponents: N policies. Policy i plays all seats of game i except the learner's. Games with the same
             policy are played in one batch.
         seed: the only source of randomness.

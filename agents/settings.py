@@ -1,4 +1,4 @@
-"""The settings of all learners, the checks of settings, and the consent to run code that a setting names.
+"""The settings that all learners have, their checks, and the search for settings that name code.
 
 Settings are plain data. A policy that a setting names is loaded only when a run begins.
 """
@@ -29,7 +29,7 @@ LIMITS = {
     Positive: lambda value: 0 < value < math.inf,
     NotNegative: lambda value: 0 <= value < math.inf,
 }
-"""For each type of real-valued setting, the test that its values must pass. `Settings` applies the tests."""
+"""Tests that `Settings` applies to the values of each type."""
 
 
 class SettingError(ValueError):
@@ -74,7 +74,7 @@ class Settings:
                 self.check(name, value in get_args(hint), f"must be {' or '.join(get_args(hint))}")
 
     def check(self, name: str, right: bool, what: str) -> None:
-        """Raise SettingError unless `right` is true. The message has `name`, the requirement `what` and the value."""
+        """Raise SettingError unless `right` is true. The message contains `name`, `what` and the value."""
         if not right:
             raise SettingError(f"{name} {what}, got {getattr(self, name)!r}")
 
@@ -95,7 +95,7 @@ class Settings:
 
 
 def names_code(value: Any) -> bool:
-    """Return whether a setting names code: MODULE:OBJECT, alone or after a kind of policy, as in deep:MODULE:OBJECT."""
+    """Return whether a setting names code, e.g. `module:object` or `deep:module:object`."""
     if not isinstance(value, str):
         return isinstance(value, list | tuple) and any(map(names_code, value))
     while ":" in value and not os.path.isdir(value):
@@ -106,7 +106,7 @@ def names_code(value: Any) -> bool:
 
 
 def code_options(settings: Settings) -> dict[str, str]:
-    """Return the options of `train.py`, with their values, for the settings that name code.
+    """Return the settings that name code, as options of `train.py` with values, e.g. `{"--critic": "module:object"}`.
 
     Loading a policy that is named as MODULE:OBJECT runs code. A checkpoint must not be able to run code, so the user
     has to repeat these options. Every text setting is checked, unless its type is `NamesNoCode`.

@@ -1,19 +1,19 @@
 """TD(lambda) by self-play on whole turns: `python train.py td`.
 
-A small network learns the value of the positions before a turn. Given these values, the exact turn planner computes the
-expected value of a turn and plays the turn. So dice, holds and moves need no learning, and the targets have no noise
-from dice. For a turn from position s to position s',
+A small network learns the value of positions between turns. Given these values, the turn planner computes the expected
+value of every turn exactly, and plays the turn. So dice, holds and moves need no learning, and the targets have no
+noise from dice. For a turn from position s to position s',
 
     target(s) = plan(s) + lambda * (target(s') - value(s')),
 
-where `value` is the network, and `plan` is the planner's exact expectation of `value(s')`. For lambda = 1 the target is
-the result of the game minus the luck of its dice. In the last turn of a game, in the last turn of an update, and in a
-turn that ends with a random move, the target is just `plan(s)`.
+where `value` is the network, and `plan(s)` is the planner's exact expectation of `value(s')`. For lambda = 1 the target
+is the result of the game minus the luck of its dice. In the last turn of a game, in the last turn of an update, and in
+a turn that ends with a random move, the target is just `plan(s)`.
 
-An *update* takes gradient steps on the turns that the last `replay` updates played (`Run.learn`). At the same time it
-plays new turns in all games (`self_play`), with the averaged weights from before these steps. The network with the
-averaged weights also computes the targets, and is the result of the run. Equal settings give equal weights with any
-number of threads.
+An *update* takes gradient steps on the turns of the last `Settings.replay` updates (`Run.learn`). At the same time it
+plays new turns in all games (`self_play`). The network that plays and computes the targets has averaged weights from
+before these steps. The network with averaged weights is also the result of the run. Equal settings give equal weights
+with any number of threads.
 """
 
 import functools
@@ -100,8 +100,8 @@ class Settings(settings.Settings):
 PRESETS = {
     "quick": Settings(),
     "standard": Settings(preset="standard", updates=7000, milestones=40),
-    # With more seats and longer games, more turns lie between a position and its consequences. So this preset has a
-    # larger lambda. It has a smaller `replay`, so that targets computed by earlier networks are dropped sooner.
+    # With more seats, more turns lie between a decision and its effect, so lambda is larger. `replay` is smaller, so
+    # that targets from earlier networks are dropped sooner.
     "many": Settings(preset="many", updates=100, games=512, turns=64, td_lambda=0.96, replay=2, batches=128),
 }
 
@@ -154,7 +154,7 @@ class Samples(NamedTuple):
 
 
 Play = Callable[[Game, States, LearnedValue, NDArray[np.bool_]], Turns]
-"""Plays one turn in every game and updates the games in place, as `play_turns` does."""
+"""Function that plays one turn in every game and updates the games in place, as `play_turns` does."""
 
 
 def self_play(
@@ -168,12 +168,12 @@ def self_play(
     """Play T turns in each of N games. Update `state` in place; return the positions before the turns, with targets.
 
     Args:
-        game: the rules.
+        game: the engine with the rules.
         state: STATE (N,), games before the first roll of a turn. A finished game is followed by a new one.
         value: the value function that plays and computes the targets.
         at_random: bool (T, N), whether each turn ends with a random move. `play` may set entries to False.
         td_lambda: lambda in the targets.
-        play: plays a turn in every game.
+        play: the function that plays a turn in every game.
     """
     n, turns = game.rules.players, len(at_random)
     active = np.empty((turns, len(state), value.features.active), np.int32)
@@ -201,8 +201,8 @@ def play_slices(
 ) -> Samples:
     """Play turns in all games on the connected Ray cluster, and update `state` in place.
 
-    Return the same samples as `self_play`. The nodes play slices of the games. A game does not depend on the slice in
-    which it is played. If a node dies, another node plays its slice again.
+    Return the same samples as `self_play`. Each task plays a slice of the games. If a node of the cluster dies, other
+    nodes repeat its tasks.
     """
     import ray
 
@@ -241,7 +241,7 @@ def falling(start: float, done: float) -> float:
 
 
 class Run(runs.Run):
-    """A training run of TD(lambda). It writes the network to `value.npz`, a file of `wotd_env.planning.learned`."""
+    """A training run of TD(lambda). It writes the network to `value.npz` (see `wotd_env.planning.learned`)."""
 
     learner, unit, kind = "td", "turns", Settings
     network: Network
@@ -264,7 +264,7 @@ class Run(runs.Run):
             settings.check("width", settings.width == width, f"must be {width}, as in init = {settings.init}")
             self.network.load(weights)
         average = get_ema_multi_avg_fn(settings.average)  # type: ignore[no-untyped-call]
-        self.averaged = AveragedModel(self.network, multi_avg_fn=average)  # its `module` plays the games
+        self.averaged = AveragedModel(self.network, multi_avg_fn=average)  # `averaged.module` plays the games
         self.optimizer = th.optim.Adam(self.network.parameters(), lr=settings.learning_rate, fused=True)
         self.state = self.game.reset(settings.games, seed=settings.seed << 32, roll=False)
         self.samples: list[Samples] = []  # the samples of the last updates, the newest last

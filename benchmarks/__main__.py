@@ -1,8 +1,11 @@
-"""Measure the speed of this environment and of other environments that are installed (`make bench`).
+"""Measure the speed of this environment and of other installed environments (`make bench`).
 
-Each case has its own process, and the measurements of all cases alternate. The results go to `benchmarks/results.json`,
-docs/results/speed.md and its plot. Ratios of the speeds of two cases are appended to `benchmarks/history.jsonl`. `make
-bench-check` compares new ratios with the last recorded ratios. Unlike a speed, a ratio hardly depends on the machine.
+A *case* is a measured loop; benchmarks/cases.py lists all cases. Each case has its own process, and the measurements of
+all cases alternate. The results go to benchmarks/results.json, and to the tables and the plot of docs/results/speed.md.
+
+A *ratio* is the speed of one case divided by the speed of another case. `make bench` appends the ratios to
+benchmarks/history.jsonl. `make bench-check` compares new ratios with the last recorded ratios, because a speed depends
+much more on the machine than a ratio.
 """
 
 import argparse
@@ -104,11 +107,11 @@ def main() -> int:
 
 
 def measure(cases: list[Case], seconds: float, repeats: int) -> dict[str, dict[str, Any]]:
-    """Measure the cases in turn, `repeats` times each. Only one process works at a time.
+    """Measure each case `repeats` times. Only one case runs at a time.
 
     Returns:
-        For each case: its description, its decisions per second (median, minimum and maximum), and the median of its
-        decisions per second in the environment alone.
+        Name of the case -> its row of the results. `median`, `least` and `most` are decisions per second. `inside` is
+        the median of decisions divided by the seconds inside the environment.
     """
     samples: dict[str, list[tuple[float, float]]] = {case.name: [] for case in cases}
     with ExitStack() as stack:
@@ -170,7 +173,7 @@ COLUMNS = ("case", "games", "players", "threads", "decisions/s", "environment al
 
 
 def cells(name: str, row: dict[str, Any]) -> tuple[str, ...]:
-    """Return the row of a case in the table with the columns `COLUMNS`."""
+    """Return the cells of a case in the order of `COLUMNS`."""
     sizes = (f"{row[column]:,}" for column in ("batch", "players", "threads"))
     rates = f"{row['median']:,.0f} ({row['least']:,.0f} to {row['most']:,.0f})", f"{row['inside']:,.0f}"
     return name, *sizes, *rates
@@ -205,7 +208,7 @@ def processor() -> str:
 
 
 def versions() -> dict[str, str]:
-    """Return the versions of the installed packages."""
+    """Return the version of each package in `PACKAGES` that is installed."""
     found = {}
     for package in PACKAGES:
         with contextlib.suppress(PackageNotFoundError):
@@ -214,7 +217,7 @@ def versions() -> dict[str, str]:
 
 
 def plot(rows: dict[str, dict[str, Any]]) -> None:
-    """Draw throughput against batch size and against players."""
+    """Plot the decisions per second against the number of games and against the number of players."""
     figure = Figure((11, 4.2), layout="constrained")
     left, right = figure.subplots(1, 2, width_ratios=(2, 1))
     for key, words in (("inside", "environment alone"), ("median", "with random actions")):

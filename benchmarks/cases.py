@@ -1,8 +1,8 @@
-"""The measured cases of this environment and of others, and the functions that return their loops.
+"""The measured cases, and the functions that return their loops.
 
-For most interfaces of this environment, the loops are in `wotd_env.cli.bench`. In every loop, decisions are uniformly
-random. Each loop reads the observation and, if there is one, the action mask at every decision. A step is a decision of
-one game; resets do not count.
+Most loops of this environment are in `wotd_env.cli.bench`. The loops choose actions uniformly at random. They read the
+observation at every decision, and the action mask if the environment has one. A step is a decision of one game; resets
+do not count.
 """
 
 from collections.abc import Callable
@@ -31,7 +31,7 @@ from wotd_env.cli.bench import (
 def same_bytes(batch: int, players: int, threads: int) -> Chunk:
     """Return a loop that only writes memory.
 
-    Each step writes as many bytes as one step of `wotd_env.cli.bench.game` reads and writes in total.
+    The number of bytes per step is the sum of all reads and writes in a step of `wotd_env.cli.bench.game`.
     """
     from wotd_env import STATE, Game, Rules
 
@@ -48,7 +48,7 @@ def same_bytes(batch: int, players: int, threads: int) -> Chunk:
 
 
 def pictures(batch: int, players: int, threads: int) -> Chunk:
-    """Return a loop that draws every position of random games; only the drawing is timed."""
+    """Return a loop that renders every position of random games; only the rendering is timed."""
     from wotd_env import Game, Rules, make_policy
     from wotd_env.rendering import render_rgb
 
@@ -70,7 +70,7 @@ def pictures(batch: int, players: int, threads: int) -> Chunk:
 
 
 def vector_steps(batch: int, players: int, threads: int, masked: bool = True) -> Chunk:
-    """Return a loop of steps with autoreset and random actions. If `masked` is true, all actions are legal."""
+    """Return a loop of the vector environment with autoreset. If `masked` is false, actions can be illegal."""
     import warnings
 
     from wotd_env.envs.vector import WayOfTheDragonVectorEnv
@@ -91,7 +91,7 @@ def vector_steps(batch: int, players: int, threads: int, masked: bool = True) ->
 
 
 def turns(batch: int, players: int, threads: int, learned: bool = False) -> Chunk:
-    """Return a loop that plans turns in mid-game, with the hand-made value or, if `learned`, a random value network."""
+    """Return a loop that plans turns in mid-game. The value is hand-made or, if `learned` is true, a random network."""
     from wotd_env import Game, Rules
     from wotd_env.planning.learned import LearnedValue, Network, shapes
     from wotd_env.planning.planner import Value, plan
@@ -119,10 +119,7 @@ def turns(batch: int, players: int, threads: int, learned: bool = False) -> Chun
 
 
 def cartpole(batch: int, players: int, threads: int, envpool: bool = False) -> Chunk:
-    """Return the loop of CartPole, vectorized by Gymnasium or, if `envpool` is true, by EnvPool.
-
-    Steps that only reset a game do not count.
-    """
+    """Return the loop of the vector environment CartPole of Gymnasium or, if `envpool` is true, of EnvPool."""
     env: Any
     if envpool:
         import envpool as peer
@@ -150,7 +147,7 @@ def cartpole(batch: int, players: int, threads: int, envpool: bool = False) -> C
 
 
 def tictactoe(batch: int, players: int, threads: int, wrapped: bool = False) -> Chunk:
-    """Return the loop of PettingZoo's tictactoe, with its wrappers if `wrapped` is true."""
+    """Return the loop of tictactoe in PettingZoo. If `wrapped` is true, PettingZoo's wrappers are used."""
     import warnings
 
     with warnings.catch_warnings():
@@ -254,8 +251,7 @@ def scan(batch: int, players: int, threads: int, game: str = "") -> Chunk:
 
     def body(state: Any, key: Any) -> tuple[Any, None]:
         choice, dice = jax.random.split(key)
-        # Draw one random number for each game, and multiply it by the factors of all actions. Choose the legal action
-        # with the largest product.
+        # One random number per game is enough: its products with fixed odd factors order the actions at random.
         numbers = jax.random.bits(choice, (batch, 1)) * factors >> 8 | 1
         numbers = jnp.where(state.legal_action_mask, numbers, 0)
         actions = jnp.where(numbers == numbers.max(1, keepdims=True), np.arange(env.num_actions), 0).max(1)
@@ -279,7 +275,7 @@ def scan(batch: int, players: int, threads: int, game: str = "") -> Chunk:
 
 
 class Case(NamedTuple):
-    """A measured case, which is one row of the table."""
+    """A measured case: a row of the table in docs/results/speed.md."""
 
     name: str
     what: str  # description of a step

@@ -1,4 +1,4 @@
-"""The process that measures a case. It imports NumPy only after it has set the number of threads."""
+"""The functions that run in the process of a case. NumPy is imported after the number of threads is set."""
 
 import functools
 import os
@@ -12,13 +12,13 @@ def loop(name: str, threads: int) -> Any:
         os.sched_setaffinity(0, sorted(os.sched_getaffinity(0))[:threads])
     for variable in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"):
         os.environ[variable] = str(threads)
-    from benchmarks.cases import CASES  # starts NumPy's threads, with the settings above
+    from benchmarks.cases import CASES  # imports NumPy, which reads the variables above
 
     return next(case for case in CASES if case.name == name).make()
 
 
 def measure(name: str, threads: int, seconds: float) -> tuple[float, float]:
-    """Measure a case for some seconds; return the decisions per second of the loop and of the environment alone."""
+    """Measure a case for `seconds`. Return two rates, see `wotd_env.cli.bench.rate`."""
     chunk = loop(name, threads)
     from wotd_env.cli.bench import rate
 

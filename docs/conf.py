@@ -1,8 +1,7 @@
 """The documentation site (`make docs`).
 
-Its pages are files of the checkout. The links in a page work in the checkout and on the site. Sphinx's source folder is
-the root of the checkout. So a page can link to any page, notebook or code file; the site offers code files for
-download.
+Sphinx's source folder is the root of the checkout. So a page can link to any file of the checkout, and the link also
+works on the site. There, a link to a code file downloads the file.
 """
 
 from pathlib import Path

@@ -1,7 +1,7 @@
 """Train MARWIL on logged games, for the entries `bc` and `marwil` of the track `offline`.
 
 The network imitates every logged decision with the weight exp(beta * advantage). The advantage is the result of the
-game minus the value of the position, which a second head learns. With beta = 0 this is behavior cloning.
+game minus the value of the position. A second head learns this value. With beta = 0, MARWIL is behavior cloning.
 
 Source: Wang et al., "Exponentially Weighted Imitation Learning for Batched Historical Data", NeurIPS 2018.
 """
@@ -32,7 +32,7 @@ LEARNING_RATE = 2e-3  # initial value; the learning rate falls linearly to 0
 
 
 def logged(folder: Path) -> list[recording.Decisions]:
-    """Return the logged games. Record missing files first."""
+    """Return the logged games of all files. Record the games of missing files."""
     files = {folder / f"{name}.parquet": how for name, how in GAMES.items()}
     for file, (policies, seed) in files.items():
         if not file.is_file():
@@ -41,11 +41,11 @@ def logged(folder: Path) -> list[recording.Decisions]:
 
 
 class Learner:
-    """A learner that imitates logged decisions. The functions `train` and `load` of an entry are these methods.
+    """A learner that imitates logged decisions. An entry uses the methods `train` and `load` as its own functions.
 
     Args:
         name: name of the entry.
-        beta: the factor in the weight exp(beta * advantage). The result of a game is 1 if it is won, -1 if it is lost.
+        beta: the factor in the weight exp(beta * advantage), for results of 1 (win) and -1 (loss).
     """
 
     def __init__(self, name: str, beta: float) -> None:

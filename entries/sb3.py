@@ -1,7 +1,7 @@
 """Train algorithms of Stable-Baselines3 for the entries `sb3_*`, by self-play: the current model plays both seats.
 
-The results of games are the only rewards. An algorithm without masks loses the game by an illegal action, and so learns
-which actions are legal. Its opponents in training, and all trained agents in measurements, play only legal actions.
+The result of a game is the only reward. If an algorithm has no action masks, an illegal action loses the training game.
+The opponent in training and the trained agent in measurements play only legal actions.
 """
 
 import warnings
@@ -21,7 +21,7 @@ SPARE = 0.99  # training stops when this share of the budget is used
 
 
 class Scores(nn.Module):
-    """Computes the logits or action values of a Stable-Baselines3 model, in the form that `NetworkPolicy` expects."""
+    """A network for `NetworkPolicy`: the logits or action values of a Stable-Baselines3 model."""
 
     rules = Rules()
     policy: Any  # the policy of the model
@@ -36,7 +36,7 @@ class Scores(nn.Module):
 
 
 class Budget(BaseCallback):
-    """Stops training when the decisions of both seats use up the budget. `left` also sets the learning rate.
+    """A callback that stops training when the decisions of both seats use up the budget.
 
     `opponent` counts the decisions of the seat that does not learn.
     """

@@ -20,7 +20,7 @@ Array = NDArray[Any]
 
 ENCODING = "features"  # a few dozen handcrafted features, which suit small networks
 game = Game(encoding=ENCODING)
-DICE = game.observation_layout["dice"]  # where an observation contains the number of dice of each face
+DICE = game.observation_layout["dice"]  # slice of an observation: the number of dice of each face
 
 # The network scores each pair (face, number of kept dice). The logit of a hold is the sum of six scores, one per face.
 # KEPT[roll, hold, (face, number)] is 1 if the hold keeps exactly `number` dice of the face.
@@ -76,9 +76,9 @@ class Network:
     ) -> tuple[Array, ...]:
         """Return the gradient of the mean loss over N decisions, as one array for each array in `weights`.
 
-        The loss is the sum of two terms. The policy term is -A log pi(a|s) - entropy * H(pi(.|s)), with A divided by
-        its standard deviation. The value term is half the cross-entropy of the predicted chance to win, (1 + V) / 2,
-        relative to (1 + target) / 2, where target = V + A.
+        The loss is the sum of two terms. The policy term is -A log pi(a|s) - entropy * H(pi(.|s)), where A is divided
+        by its standard deviation. The value term is half the cross-entropy between two chances to win: the prediction
+        (1 + V) / 2, and (1 + target) / 2 with target = V + A.
         """
         x, hidden, kept, policy, _ = self(observation, mask)
         log_policy = np.log(np.maximum(policy, 1e-30))
@@ -105,7 +105,7 @@ def train(updates: int = 3000, seed: int = 0, evaluation_games: int = 500) -> Ne
     """Train a network, print its progress ten times, and return it.
 
     Args:
-        updates: gradient steps; each uses 16 decisions in each of 128 games.
+        updates: number of gradient steps. Each step uses 2,048 decisions: 16 in each of 128 games.
         seed: equal seeds give equal networks.
         evaluation_games: number of games for each win rate.
     """

@@ -30,28 +30,28 @@ class Settings:
 
     seed: int = 0
     steps: int = 6000
-    """Decisions in each game. The other seats play `random` in the first third, and `greedy` afterwards."""
+    """Steps of the vector environment. The opponent is `random` in the first third, and `greedy` afterwards."""
     games: int = 128
     """Games side by side."""
     memory: int = 200_000
-    """Decisions in the replay buffer."""
+    """Capacity of the replay buffer, in decisions."""
     batch: int = 1024
     updates: int = 1
-    """Gradient steps after each step of all games."""
+    """Gradient steps after each step of the vector environment."""
     learning_rate: float = 1e-3
     """Learning rate of Adam at the start; it falls linearly to 0."""
     n_step: int = 8
-    """Own decisions between a decision and the value that its target uses."""
+    """The n of the n-step targets, counted in decisions of the learner."""
     target_every: int = 100
-    """Gradient steps from one update of the target network to the next."""
+    """Steps of the vector environment between two updates of the target network."""
     explore: float = 0.3
-    """Share of random actions at the start; it falls linearly to 0.02 at half of the training run."""
+    """Share of random actions at the start; it falls linearly to 0.02 in the first half of training."""
     width: int = 128
     evaluation_games: int = 1000
 
 
 class Network(nn.Module):
-    """Computes action values from observations with the encoding `features`.
+    """A network that computes action values from observations with the encoding `features`.
 
     A layer scores each pair (face, number of kept dice). The value of a hold is the sum of six scores, one per face.
     """
@@ -70,7 +70,7 @@ class Network(nn.Module):
         """Return the values of all actions, (N, A), for observations, int8 (N, D)."""
         x = self.body(observation.float() / 5)
         counts = observation[:, self.dice].long()  # number of dice of each face
-        faces = (counts.cumsum(1)[:, None] <= th.arange(5)[:, None]).sum(2)  # the five faces, ascending
+        faces = (counts.cumsum(1)[:, None] <= th.arange(5)[:, None]).sum(2)  # sorted faces of the dice
         kept = (self.bits[:, :, None] * (faces[:, None, :, None] == th.arange(6))).sum(2)  # (N, hold, face)
         holds = self.scores(x).view(-1, 6, 6).gather(2, kept.transpose(1, 2)).sum(1)
         return th.cat((holds, self.others(x)), 1)
@@ -88,7 +88,7 @@ def make_games(opponent: str, games: int) -> Any:
 
 
 def new_memory(size: int, game: Game) -> Array:
-    """Return an empty replay buffer of `size` transitions. `later` is the observation n steps after the action."""
+    """Return an empty replay buffer of `size` transitions. The field `later` is the observation n steps later."""
     seen, mask = (np.int8, game.observation_size), (np.int8, game.num_actions)
     outcome = [("action", np.int64), ("reward", np.float32), ("final", np.bool_)]
     fields = [("observation", *seen), *outcome, ("later", *seen), ("later_mask", *mask)]
@@ -125,7 +125,7 @@ def train(settings: Settings) -> Network:
         before, started_anew = observation, ended
         observation, reward, terminated, truncated, info = envs.step(action)
         ended = terminated | truncated
-        # The step after the end of a game only starts the next game and ignores its action, so this step is not stored.
+        # The step after the end of a game only starts the next game. It is not stored, because it ignores its action.
         recent.append((before, action, reward, ended, ~started_anew))
         added += remember(memory, added, recent, observation, info["action_mask"])
         if added >= settings.batch:

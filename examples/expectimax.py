@@ -33,14 +33,14 @@ def heuristic(game: Game, state: Array, seat: Array) -> Array:
     space = state["pieces"][:, :players].astype(float)
     points = np.maximum(space - game.rules.spaces, 0)
     worth = (np.minimum(space, game.rules.spaces - 1) + 1.25 * points).sum(2)
-    worth[everyone, state["player"]] += 1.4  # mean gain of the player to act in its next turn, in spaces
+    worth[everyone, state["player"]] += 1.4  # mean gain of the coming turn, in spaces
     own = worth[everyone, seat]
     worth[everyone, seat] = -np.inf
     return np.where(game.is_over(state), 1000.0 * game.rewards(state)[everyone, seat], own - worth.max(1))
 
 
 def merge(state: Array) -> tuple[Array, Array]:
-    """Return the distinct records of a batch, and for each record its index in the array of distinct records."""
+    """Return the distinct records of a batch, and an index array: `distinct[index]` is the batch."""
     rows = np.ascontiguousarray(state).view(np.dtype((np.void, state.itemsize)))
     _, first, index = np.unique(rows, return_index=True, return_inverse=True)
     return state[first], index
@@ -50,8 +50,8 @@ def outcomes(game: Game, state: Array) -> tuple[Array, Array, Array]:
     """Return all outcomes of the next roll in each position of `state`, STATE (N,).
 
     Returns:
-        Three arrays over the M outcomes: the index of the position (M,), the probability (M,), and the position after
-        the roll, STATE (M,). The only outcome of a position that needs no roll is the position itself.
+        Three arrays over the M outcomes: the index in `state` (M,), the probability (M,), and the position after the
+        roll, STATE (M,). If a position needs no roll, its only outcome is the position itself.
     """
     dice_to_roll = np.where(state["phase"] == Phase.CHANCE, (state["dice"] < 0).sum(1), 0)
     parts = []
@@ -87,7 +87,7 @@ def action_values(game: Game, state: Array, roots: Array) -> tuple[Array, Array,
     after, to = merge(after)
     root = roots[after["rng"]]
     value = heuristic(game, after, root["player"])
-    inside = np.flatnonzero((after["turn"] == root["turn"]) & ~game.is_over(after))  # the turn goes on
+    inside = np.flatnonzero((after["turn"] == root["turn"]) & ~game.is_over(after))  # the turn continues
     if inside.size:
         position, probability, following = outcomes(game, after[inside])
         following, reached = merge(following)
@@ -109,7 +109,7 @@ class Expectimax:
             roots = state[games]
             roots["rng"] = np.arange(len(roots))
             decision, action, value = action_values(explicit, roots, roots)
-            order = np.lexsort((action, -value, decision))  # sort by decision, the highest value first
+            order = np.lexsort((action, -value, decision))  # by decision, then by decreasing value
             actions[games] = action[order[np.searchsorted(decision, np.arange(len(roots)))]]
         return actions
 

@@ -1,8 +1,8 @@
 """Masked PPO by self-play in JAX: games, rollout, advantages and gradient steps are one jitted function.
 
-It shows training on `wotd_env.jax` with compiled loops over steps, minibatches and updates. Another compiled loop runs
-backwards in time and computes the advantages along the decisions of each seat. The example needs only the extra `jax`,
-and works for 2 to 5 players.
+The example trains on `wotd_env.jax`. The loops over steps, minibatches and updates are compiled. Another compiled loop
+computes the advantages backwards in time, separately for each seat. The example needs only the extra `jax`, and works
+for 2 to 5 players.
 
     python examples/jax_ppo.py
     python examples/jax_ppo.py --updates 50 --players 3
@@ -30,7 +30,7 @@ class Settings(NamedTuple):
     players: int = 2
     updates: int = 100  # number of rollouts, each followed by `epochs` passes over its decisions
     games: int = 512
-    steps: int = 64  # decisions per game and rollout
+    steps: int = 64  # decisions of each game in a rollout
     epochs: int = 3
     minibatch: int = 1024
     learning_rate: float = 1e-3  # initial learning rate of Adam; it falls linearly to 0
@@ -62,7 +62,7 @@ def network(env: WayOfTheDragon, params: Params, observation: Array, mask: Array
     x = jax.nn.relu(layer("path_middle", x) + layer("whole_middle", y)[:, None])
     by_path, rest = layer("path_out", x), layer("whole_out", y)
 
-    # The faces of the five dice, ascending.
+    # The sorted faces of the five dice.
     faces = (dice.argmax(2).cumsum(1)[:, None] <= jnp.arange(5)[:, None]).sum(2)
     keeps = np.arange(32)[:, None] >> np.arange(5) & 1  # [h, i]: 1 if hold h keeps die i
     kept = jnp.einsum("hi,nif->nfh", keeps, jax.nn.one_hot(faces, 6, dtype=jnp.int32))  # (N, face, hold)
@@ -143,7 +143,7 @@ def rollout(env: WayOfTheDragon, learner: Learner, settings: Settings) -> tuple[
     state, (seen, actor, rewards, done) = jax.lax.scan(play, learner.state, keys)
 
     # A_t = r_t + V(s_t') - V(s_t) + trace * A_t', where t' is the next decision of the same seat. The loop runs
-    # backwards. `ahead` contains r_t, V(s_t') and A_t' of each seat. At a game's end, they are the seat's reward, 0, 0.
+    # backwards. `ahead` contains r_t, V(s_t') and A_t' of each seat. At the end of a game it is (reward, 0, 0).
     def back(ahead: tuple[Array, Array, Array], now: Any) -> tuple[Any, Array]:
         actor, rewards, done, value = now
         reward = jnp.where(done[:, None], rewards, ahead[0])
@@ -220,7 +220,7 @@ def win_rate(env: WayOfTheDragon, params: Params, opponent: str, games: int) -> 
 
 
 def train(settings: Settings) -> Params:
-    """Train a network, print its progress up to ten times, and return it."""
+    """Train a network, print its progress up to ten times, and return its weights."""
     env = WayOfTheDragon(players=settings.players)
     some = max(1, settings.updates // 10)
 

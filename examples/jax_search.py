@@ -1,8 +1,8 @@
 """Tree search in JAX: stochastic MuZero of mctx, with the exact rules and dice instead of learned models.
 
-It connects `wotd_env.jax` to a search with chance nodes: `decide` leads to a chance node, `chance_logits` gives the
-log-probabilities of its 252 rolls, and `throw` leads to the next decision. A heuristic replaces the networks. It works
-for two players.
+The example connects `wotd_env.jax` to a search with chance nodes. `decide` leads to a chance node, `chance_logits`
+gives the log-probabilities of the node's 252 rolls, and `throw` leads to the next decision. A heuristic replaces the
+networks. The example works for two players.
 
 Gumbel MuZero (`mctx.gumbel_muzero_policy`) is unsuitable here. It stores one sampled roll for each action that
 it tries, and then prefers the actions whose stored roll was lucky.
@@ -31,7 +31,7 @@ layout = env.observation_layout
 
 
 class Node(NamedTuple):
-    """A node of the tree: a state at a decision, or an afterstate, whose dice are not thrown yet."""
+    """A node of the tree: a state at a decision, or an afterstate before its roll."""
 
     state: State
     mover: Array  # seat that took the last decision
@@ -40,8 +40,8 @@ class Node(NamedTuple):
 def value(state: State, seat: Array) -> Array:
     """Return the heuristic value of a state for a seat, in [-1, 1]: tanh of the seat's lead in spaces and points.
 
-    The lead includes the expected length of the next move. It is estimated as if the player to act kept the dice of the
-    most frequent element. Each other die shows this element with probability 1/6 per roll.
+    The lead includes the expected length of the next move. The estimate assumes that the player to act keeps the dice
+    of the most frequent element and re-rolls all others.
     """
     seen = env.observe(state, state.current_player)
     pieces = seen[layout["pieces"]].reshape(2, 5, -1).argmax(2)
@@ -77,7 +77,7 @@ def decision(params: None, key: Array, action: Array, node: Node) -> tuple[Any, 
 
 
 def chance(params: None, key: Array, roll: Array, node: Node) -> tuple[Any, Node]:
-    """Throw the dice of a batch of afterstates. The discount is -1 if the other seat is to act next."""
+    """Throw the dice of a batch of afterstates. If the other seat acts next, the discount is -1."""
     state = jax.vmap(env.throw)(node.state, roll)
     over = state.terminated | state.truncated
     same = state.current_player == node.mover

@@ -1,7 +1,7 @@
 """Masked PPO by self-play: one network plays all seats of many games and learns only from the results.
 
-It shows self-play on the batch engine (`Game.step_autoreset`), advantages along the decisions of each seat, and a
-network that treats the five paths alike. It works for 2 to 5 players.
+The example uses the batch engine (`Game.step_autoreset`). The advantages are computed separately for each seat, and the
+network treats the five paths alike. The example works for 2 to 5 players.
 
     python examples/ppo.py
     python examples/ppo.py --help         # all settings
@@ -35,7 +35,7 @@ class Settings:
     games: int = 512
     """Games side by side."""
     steps: int = 64
-    """Decisions per game and rollout."""
+    """Decisions of each game in a rollout."""
     epochs: int = 3
     minibatch: int = 1024
     learning_rate: float = 1e-3
@@ -86,7 +86,7 @@ class Network(nn.Module):
         x = (self.path_middle(x) + self.whole_middle(y)[:, None]).relu()
         by_path, rest = self.path_out(x), self.whole_out(y)
 
-        faces = (dice.argmax(2).cumsum(1)[:, None] <= th.arange(5)[:, None]).sum(2)  # five faces, ascending
+        faces = (dice.argmax(2).cumsum(1)[:, None] <= th.arange(5)[:, None]).sum(2)  # sorted faces of dice
         kept = (self.bits[:, :, None] * (faces[:, None, :, None] == th.arange(6))).sum(2)  # (N, hold, face)
         scores = th.cat((by_path[:, :, :6], rest[:, None, :6]), 1)  # (N, face, number kept)
         holds = scores.gather(2, kept.transpose(1, 2)).sum(1)
@@ -133,7 +133,7 @@ class SelfPlay:
             action[t], log_prob[t], value[t] = chosen, policy.log_prob(chosen), estimate
             last[everyone, actor[t]] = t
             game.step_autoreset(state, action[t], self.observation, self.mask, rewards, done)
-            # At the end of a game every seat gets a reward. It is credited to the last decision of the seat.
+            # At the end of a game, the reward of each seat is credited to the seat's last decision.
             ended, seat = np.nonzero(done[:, None] & (last >= 0))
             reward[last[ended, seat], ended] = rewards[ended, seat]
             final[last[ended, seat], ended] = True

@@ -1,6 +1,6 @@
 """Ray RLlib: masked PPO by self-play, on one machine or a cluster.
 
-It configures an environment in which each seat is an agent, one network for all agents, and RLlib's action masking.
+Each seat is an agent of a multi-agent environment. All agents share one network, with the action masking of RLlib.
 
     pip install --editable ".[train,rllib]"
     python examples/rllib_ppo.py
@@ -27,10 +27,10 @@ ENCODING = "features"  # a few dozen handcrafted features, which suit small netw
 def train(
     decisions: int = 100_000, runners: int = 0, rollout: int = 8192, evaluation_games: int = 1000
 ) -> Any:
-    """Train a network on `decisions` decisions of all seats, print its progress, and return the algorithm.
+    """Train a network, print its progress, and return the algorithm.
 
-    The games run in `runners` processes on any node. If `runners` is 0, they run in this process. Each update uses
-    `rollout` decisions.
+    `decisions` counts the decisions of all seats; each update uses `rollout` of them. The games run in `runners`
+    processes on any node. If `runners` is 0, the games run in this process.
     """
     register_env("wotd", multi_agent_env)
     config = (

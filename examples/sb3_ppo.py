@@ -1,4 +1,4 @@
-"""Stable-Baselines3: MaskablePPO in self-play against its current policy, then measured against greedy and random.
+"""Stable-Baselines3: MaskablePPO learns against its own current policy, and is measured against greedy and random.
 
 The program takes one argument, the number of decisions: `python examples/sb3_ppo.py 1000000`.
 """

@@ -23,18 +23,18 @@ from wotd_env import Action, Game, Phase
 game = Game(skip_forced=False)
 PIECES = game.observation_layout["pieces"]
 
-# Tables of the dice. A keep is the sorted list of 0 to 5 kept faces; a roll is a list of five faces.
+# Tables of the dice. A keep is the sorted list of 0 to 5 kept faces; a roll is a sorted list of five faces.
 KEEPS: list[list[int]] = [keep for dice in range(6) for keep in game.chance_outcomes(dice)[0].tolist()]
 ROLLS = [keep for keep in KEEPS if len(keep) == 5]  # faces 0 to 4 are elements, 5 is the dragon
 HOLDS = np.array(  # [roll, hold]: index in KEEPS of the kept dice; bit i of a hold keeps die i
     [[KEEPS.index([roll[i] for i in range(5) if hold >> i & 1]) for hold in range(32)] for roll in ROLLS]
 )
-CHANCE = np.zeros((len(ROLLS), len(KEEPS)), np.float32)  # [roll, keep]: chance of the roll after the keep
+CHANCE = np.zeros((len(ROLLS), len(KEEPS)), np.float32)  # [roll, keep]: chance that the keep becomes the roll
 for number, keep in enumerate(KEEPS):
     for faces, probability in zip(*game.chance_outcomes(5 - len(keep)), strict=True):
         CHANCE[ROLLS.index(sorted([*keep, *faces.tolist()])), number] = probability
 
-# The 32 possible ends of a turn: for each end, its action and one of the rolls that can lead to it.
+# The 32 possible ends of a turn, each as a pair: the last action, and a roll that allows this action.
 MOVES = [(Action.MOVE_ON + e, [e] * count + [5] * (5 - count)) for e in range(5) for count in range(1, 6)]
 SWAPS = [(Action.FIRST_SWAP + e, [e, 5, 5, 5, 5]) for e in range(5)]
 ENDS = [*MOVES, (Action.EQUILIBRIUM, [0, 1, 2, 3, 4]), *SWAPS, (Action.PASS, [5] * 5)]
@@ -42,7 +42,7 @@ EQUILIBRIUM, SWAP, PASS, NONE = 25, 26, 31, 32
 
 
 def ends_of(roll: list[int]) -> list[int]:
-    """Return eleven indices in ENDS: five moves, five swaps and the pass. NONE replaces an end that `roll` excludes."""
+    """Return eleven indices in ENDS: five moves, five swaps and the pass. NONE replaces an end that `roll` forbids."""
     moves = [5 * e + roll.count(e) - 1 if e in roll else NONE for e in range(5)]
     if roll == [0, 1, 2, 3, 4]:
         moves = [EQUILIBRIUM, *[NONE] * 4]
@@ -63,8 +63,8 @@ class Plan(NamedTuple):
     """The exact plans of the turns in N games. Values are expected rewards of the seat to act."""
 
     ends: np.ndarray  # (N, 32): the positions at the ends of the turn; entries of illegal ends are invalid
-    last: np.ndarray  # (N, 252, 11): values of the ends that the last roll allows, -inf if illegal
-    keeps: np.ndarray  # (2, N, 462): values of the keeps before the last roll, and before the last two rolls
+    last: np.ndarray  # (N, 252, 11): value of each end for each last roll, -inf if illegal
+    keeps: np.ndarray  # (2, N, 462): values of the keeps, with one roll left and with two rolls left
     value: np.ndarray  # (N,): expected value of the turn before its first roll
 
     def end(self, roll: np.ndarray) -> np.ndarray:
@@ -94,8 +94,8 @@ def plan(network: nn.Module, state: np.ndarray) -> Plan:
 
     last = values[:, ALLOWED]
     last[last[:, :, :5].max(2) > -np.inf, 10] = -np.inf  # a pass is legal only if no move is legal
-    one = last.max(2) @ CHANCE  # values of the keeps before the last roll: means of the best end's value
-    two = one[:, HOLDS].max(2) @ CHANCE  # the same before the last two rolls: means of the best hold's value
+    one = last.max(2) @ CHANCE  # for each keep, the mean value of the best end
+    two = one[:, HOLDS].max(2) @ CHANCE  # for each keep, the mean value of the best hold
     before = two[:, HOLDS].max(2) @ CHANCE[:, 0]
     return Plan(ends.reshape(len(state), -1), last, np.array([one, two]), before)
 
@@ -124,7 +124,7 @@ def win_rate(network: nn.Module, opponent: str, games: int) -> float:
 def train(turns: int = 1500, games: int = 128, seed: int = 0, evaluation_games: int = 500) -> nn.Module:
     """Train a network by self-play, print its win rates ten times, and return it.
 
-    In each step, all games play one turn, and the network takes one gradient step. Equal seeds give equal networks.
+    In each step, all games play one turn, and the network takes one gradient step.
     """
     th.set_num_threads(1)  # with one thread, equal seeds give equal weights
     th.manual_seed(seed)
@@ -146,7 +146,7 @@ def train(turns: int = 1500, games: int = 128, seed: int = 0, evaluation_games: 
             if left:
                 keep = HOLDS[roll, planned.hold(roll, left)]
         state = planned.ends[np.arange(games), planned.end(roll)]
-        # Take the extra turns that five equal dice earn. In other games the action is illegal and changes nothing.
+        # Five equal dice earn an extra turn, which is started here. In other games this action changes nothing.
         game.decide(state, np.full(games, Action.PERFECTION_TURN), validate=False)
         game.reset(state, where=game.is_over(state), roll=False)
         if 10 * (turn + 1) // turns > 10 * turn // turns:

@@ -3,9 +3,9 @@
 This shows how strong a network of a given size can be. Self-play (`agents.td`) has to learn the values of positions.
 Here the exact values are known, so every error comes from the size of the network or the duration of the fit.
 
-Perfect players play each other, and some turns end with a random move. The data are the positions before each turn,
-and a random part of the positions at the possible ends of each turn. The network is fitted to the exact values of these
-positions by cross-entropy on the chances to win. Equal settings give equal weights.
+Perfect players play games in which some turns end with a random move. The training positions are all positions before
+a turn, and a random part of the positions at the possible ends of each turn. The loss is the cross-entropy between
+exact and predicted chances to win.
 """
 
 import sys
@@ -65,7 +65,7 @@ class Settings:
     """Share of the turns that end with a random move."""
 
     share: float = 0.6
-    """Share of the possible ends of turns whose positions are used for learning."""
+    """Share of the positions at the possible ends of turns that is used for training."""
 
     steps: int = 30_000
     """Gradient steps."""
@@ -77,7 +77,7 @@ class Settings:
     """Initial learning rate of Adam; it falls to a hundredth by cosine decay."""
 
     final_games: int = 10_000
-    """Games that grade the result."""
+    """Games in which the trained network is graded."""
 
     def __post_init__(self) -> None:
         if self.width < 1 or self.width % BLOCK:
@@ -87,12 +87,12 @@ class Settings:
 class Positions(NamedTuple):
     """The training data: M positions before a turn, each with K features."""
 
-    active: th.Tensor  # int16 (M, K): the features
+    active: th.Tensor  # int16 (M, K): indices of the features
     value: th.Tensor  # float32 (M,): the expected reward of the seat to act
 
 
 def gather(table: Table, settings: Settings) -> Positions:
-    """Play perfect games; return positions before turns and at possible ends of turns, in random order."""
+    """Play the games of perfect players, and return the training positions in random order."""
     game = Game(Rules(spaces=table.spaces))
     features = Features.of(game.rules)
     rng = np.random.default_rng([settings.seed, 0])

@@ -2,14 +2,13 @@
 
 The learner plays one seat of every game, and the policy plays all other seats. The network of TD(lambda) learns the
 value of positions in these games. The learner's turns are planned as in self-play (`agents.td`). The policy's turns can
-only be sampled, but the targets exclude the luck of the dice in these turns. In place of the value after a turn of the
-policy, the target uses
+only be sampled. Let s be the position before such a turn. The target does not use the value after the turn, but
 
-    plan(s) - regret of the policy's decisions in this turn,
+    plan(s) - sum of the regrets of the policy's decisions in this turn.
 
-where the regret of a decision is the planned value of the best decision minus the planned value of this decision. This
-expression differs from the value after the turn by the luck of the rolls. The mean of this luck is zero for any policy
-and any value function, so its removal adds no bias. Only the noise of the policy's own choices remains.
+Here plan(s) is the expected value of a planned turn. The regret of a decision is the planned value of the best decision
+minus the planned value of this decision. The target thus excludes the luck of the rolls. The mean of this luck is zero
+for any policy and any value function, so its removal adds no bias. Only the noise of the policy's own choices remains.
 """
 
 import sys
@@ -70,7 +69,7 @@ class Run(td.Run):
 def against(
     policy: Policy, seat: NDArray[np.int64], rng: np.random.Generator
 ) -> Callable[[Game, States, Value, NDArray[np.bool_]], Turns]:
-    """Return a replacement of `play_turns`, which plans the learner's turns and samples the turns of `policy`.
+    """Return a function to use as `play_turns`. It plans the learner's turns and samples the turns of `policy`.
 
     `seat`, (N,), contains the learner's seat in each game. Only turns of the learner can end with a random move.
     """
@@ -95,13 +94,15 @@ def against(
 def sample_turns(game: Game, state: States, value: Value, policy: Policy, rng: np.random.Generator) -> Turns:
     """Play one turn of a policy in every game. Update `state`, STATE (N,), in place.
 
-    Each game starts before the first roll of a turn, and stops before the first roll of the next turn or at the end of
-    the game. `value` returns the values of afterstates. The values of an afterstate must add up to zero over the seats.
-    An illegal action of the policy raises IllegalActionError.
+    Each game must be before the first roll of a turn. It is played until the first roll of the next turn, or to its
+    end. The function `value` must return values that add up to zero over the seats.
 
     Returns:
-        The values of all seats, float32 (N, n), in two arrays: `after` contains the values at the ends of the turns.
+        Two arrays of values of all seats, float32 (N, n). `after` contains the values at the ends of the turns.
         `before` is `after` minus the luck of the dice in the turns.
+
+    Raises:
+        IllegalActionError: if the policy chooses an illegal action.
     """
     single = Game(game.rules, skip_forced=False, num_threads=game.num_threads)
     turn, player = state["turn"].copy(), state["player"].astype(np.int64)

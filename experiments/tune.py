@@ -1,9 +1,9 @@
 """Sweeps with Ray Tune: `python -m experiments.tune td --trials 30 --folder runs/sweep`, on one or many machines.
 
 A *trial* is a training run with settings drawn from `RANGES`; all trials have the same seed. The run folder of a trial
-is in the folder of the sweep, and its name consists of the drawn settings. If the command runs again, it keeps finished
-trials, resumes started trials, and adds trials if `--trials` is larger. All nodes of a cluster need the checkout and
-the folder under the same paths.
+is in the folder of the sweep, and is named after the drawn settings. The same command continues an interrupted sweep.
+A larger `--trials` adds trials. All nodes of a cluster need the checkout and the folder of the sweep under the same
+paths.
 """
 
 import importlib
@@ -53,7 +53,7 @@ RANGES = {
         "epochs": tune.randint(1, 7),
     },
 }
-"""The distributions from which the settings of a trial are drawn, by learner."""
+"""Learner -> setting -> distribution from which a trial draws the setting."""
 
 
 @dataclass(frozen=True)
@@ -109,7 +109,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def with_absolute_paths(base: Any) -> Any:
-    """Return the settings with all paths of policies made absolute, because each trial has its own working folder."""
+    """Return the settings with absolute paths of policies, because each trial has its own working folder."""
     hints, changed = get_type_hints(type(base), include_extras=True), {}
     for name in (each.name for each in fields(base) if hints[each.name] is str):
         kind, colon, path = getattr(base, name).rpartition(":")
@@ -124,7 +124,7 @@ def rounded(drawn: dict[str, Any]) -> dict[str, Any]:
 
 
 def words_of(drawn: dict[str, Any]) -> str:
-    """Return the name of a trial: the drawn settings."""
+    """Return the name of a trial, e.g. `learning_rate=0.002,epochs=3`."""
     return ",".join(f"{name}={value}" for name, value in rounded(drawn).items())
 
 

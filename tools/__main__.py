@@ -8,12 +8,12 @@ from wotd_env import Game, Rules, make_policy
 from wotd_env.rendering.cases import CASES, draw_case
 
 RULES_FOLDER = pages.ROOT / "docs" / "reference" / "rules"
-GAME_FILE = pages.ROOT / "docs" / "game.gif"  # the moving picture at the head of README.md
-SHOWN = 61  # number of positions in it, the last ones of the game
+GAME_FILE = pages.ROOT / "docs" / "game.gif"  # animation at the top of README.md
+SHOWN = 61  # length of the animation: the last positions of a game
 
 
 def cases() -> dict[Path, str]:
-    """Return the pictures of docs/reference/rules.md."""
+    """Return the pictures of docs/reference/rules.md: file -> SVG text."""
     return {RULES_FOLDER / f"{name}.svg": draw_case(name) + "\n" for name in CASES}
 
 

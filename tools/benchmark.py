@@ -1,6 +1,6 @@
 """Measure the tables of results in docs/results/benchmark.md (`python -m tools.benchmark`, a few minutes).
 
-The tables have a row for every bundled board and every policy that plays on the board. A row for two players contains
+The tables have a row for every pair of a bundled board and a policy that can play on it. A row for two players contains
 regrets and win shares. A row for more players contains only regrets; docs/results/ladder.md has the win shares.
 """
 
@@ -65,10 +65,10 @@ def rolled_out_table() -> str:
 
 
 def noise(positions: benchmark.Positions, draws: int = 1000) -> NDArray[np.float64]:
-    """Return the mean regret that errors of the equities cause in each of the M positions, (M,).
+    """Return the mean regret of the action with the best stored equity, in each of M positions, (M,).
 
-    The equities are redrawn `draws` times, with the stored equities as means and their errors as standard deviations.
-    The action is the best one by the stored equities. Its regret is computed from the redrawn equities.
+    This regret comes only from errors of the stored equities. It is averaged over `draws` samples of the equities. Each
+    equity is sampled from a normal distribution, with its stored value and error as mean and standard deviation.
     """
     rng, total = np.random.default_rng(0), np.zeros(len(positions.game))
     best = np.nanargmax(positions.equity, 1)

@@ -1,8 +1,6 @@
-"""Build the demo: `python -m tools.demo FOLDER` writes a web page for games against `td`. The page needs no server.
+"""Build the demo: `python -m tools.demo FOLDER` writes a web page for games against `td`.
 
-Any host of static files can serve the folder, for example `python -m http.server --directory FOLDER`. The modules of
-wotd_env/web/demo/ import modules of wotd_env/web/static/. FOLDER gets copies of both folders, so that the relative
-paths in these imports stay valid.
+Any host of static files can serve FOLDER, for example `python -m http.server --directory FOLDER`.
 """
 
 import argparse
@@ -30,7 +28,8 @@ def main() -> None:
 
 def build(folder: Path) -> None:
     """Write the demo into a folder."""
-    for part in ("static", "demo"):  # also copies modules of `wotd serve` that the demo does not use
+    # The copies keep the names of both folders, because modules in demo/ import modules by paths such as ../static/.
+    for part in ("static", "demo"):
         data = shutil.ignore_patterns("*.html", "lesson.json", "puzzles.json")
         shutil.copytree(WEB / part, folder / part, ignore=data, dirs_exist_ok=True)
     (folder / "rules" / "pictures").mkdir(parents=True, exist_ok=True)

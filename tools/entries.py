@@ -1,6 +1,6 @@
 """Measure or check the entries of the benchmark, and write their table: `python -m tools.entries [NAME...]`.
 
-docs/how-to/enter-the-benchmark.md describes the folder of an entry. The command runs the code of its `run.py`.
+docs/how-to/enter-the-benchmark.md describes the folder of an entry. The command runs the file `run.py` in it.
 """
 
 import argparse
@@ -40,7 +40,7 @@ class Track(NamedTuple):
 
     unit: str  # unit of the budgets
     budgets: tuple[int, ...]
-    players: tuple[int, ...] = (2,)  # numbers of players for which the track counts win shares
+    players: tuple[int, ...] = (2,)  # numbers of players for which win shares are measured
     games: int = measuring.GAMES  # games for each win share
     size: int | None = None  # number of graded positions of each kind and stage; None means all
 
@@ -57,7 +57,7 @@ TRACKS = {
 class Entry(NamedTuple):
     """The content of `entry.toml`.
 
-    The annotation of a field contains a regular expression for the JSON text of its value, and a description.
+    A field is annotated with a regular expression for the JSON text of its value, and with a text for error messages.
     """
 
     title: Annotated[str, '".+"', "text"]
@@ -186,11 +186,10 @@ def check(result: Result, track: Track, seed: int) -> None:
 
 
 def replay(agent: Policy, result: Result) -> None:
-    """Raise ValueError unless an agent's actions and one win share equal the stored ones, up to rounding.
+    """Raise ValueError if an agent's actions or its first win share differ from the stored ones, except by rounding.
 
-    The digest of an agent covers the sources of the package, so it often changes although the agent decides as
-    before. If the digest equals the stored one, only the first `measuring.BATCH` positions are checked. Otherwise all
-    positions are checked.
+    If the digest of the agent has not changed, only the first `measuring.BATCH` positions are checked. A changed digest
+    is not a fault by itself, because the digest also covers the sources of the package.
     """
     positions = result.positions()
     same = policy_digest(result.agent, agent, given=True) == result.agent_digest

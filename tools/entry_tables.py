@@ -31,8 +31,8 @@ def write(names: list[str]) -> None:
 def measures(result: Result, track: Track) -> dict[str, tuple[float, float]]:
     """Return the columns of a result as a dict: name -> (value, half the width of its interval).
 
-    The first column is the mean regret in thousandths. For two players, each reference adds a column: the win share
-    against it in percent. Each larger number of players adds a column: the mean win share minus 1 / players in percent.
+    The first column is the mean regret in thousandths. For two players, a column for each reference has the win share
+    against it, in percent. For n > 2 players, a column has the mean win share minus 1 / n, in percentage points.
     """
     regret = result.regret[ALL][ALL]
     found = {"mean regret": (1000 * regret.value, 1000 * (regret.high - regret.value))}
@@ -60,9 +60,9 @@ class Row(NamedTuple):
         return np.array([of_seed[column][0] for of_seed in self.measured])
 
     def mean(self, column: str) -> tuple[float, float]:
-        """Return the mean over seeds and half the width of its interval.
+        """Return the mean of a column over the seeds, and half the width of its interval.
 
-        With only one seed, the result is the value of this seed and its interval, see `measures`.
+        For an entry with one seed, return the seed's value and half the width of the value's interval.
         """
         if len(self.measured) == 1:
             return self.measured[0][column]
@@ -119,7 +119,7 @@ def tables(rows: list[Row]) -> str:
 
 
 def draw(rows: list[Row], file: Path) -> None:
-    """Draw the learning curves of track `samples` and, for each entry's largest budget, the win share against `td`."""
+    """Draw the learning curves of track `samples`, and each entry's win share against `td` at its largest budget."""
     figure = Figure((10, 5), layout="constrained")
     left, right = figure.subplots(1, 2, width_ratios=(1, 1.1))
     samples = (row for row in rows if row.entry.track == "samples")

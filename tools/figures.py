@@ -1,16 +1,15 @@
 """Write measured figures into the pages that quote them (`make docs-tables`).
 
-A figure is a measured number. It is measured in one place, and other pages quote it as `<!-- figure: NAME -->value<!--
-end -->`. The claims of README.md and docs/index.md go into the place `<!-- table: figures -->`. The figures
-come from `benchmarks/results.json` (wall-clock times) and from the pages docs/results/ladder.md and
-docs/results/perfect-play.md.
+A figure is a measured number. Its source is benchmarks/results.json, docs/results/ladder.md or
+docs/results/perfect-play.md. Other pages quote it as `<!-- figure: NAME -->value<!-- end -->`. README.md and
+docs/index.md also have a list of claims with figures, at `<!-- table: figures -->`. The names of figures are:
 
 | name | value |
 | --- | --- |
-| `rate CASE` | decisions, or planned turns, per second of a case of the benchmark |
-| `times CASE CASE` | how many times faster the first case is |
-| `share CASE CASE` | the first environment's speed in per cent of the second's, without the choice of actions |
-| `ladder POLICY POLICY` | share of games that the first policy wins in the two-player basic game, per cent |
+| `rate CASE` | speed of a case in benchmarks/cases.py: decisions, or planned turns, per second |
+| `times CASE CASE` | speed of the first case divided by the speed of the second |
+| `share CASE CASE` | the same ratio in per cent, counting only time inside the environments |
+| `ladder POLICY POLICY` | win share of the first policy against the second, two-player basic game, per cent |
 | `perfect POLICY` | games of 100 that a policy wins against perfect play |
 | `positions` | positions of the largest solved board |
 """
@@ -38,25 +37,25 @@ def rate(case: str) -> str:
 
 
 def times(fast: str, slow: str) -> str:
-    """Return the ratio of the decisions per second of two cases, with two significant digits."""
+    """Return the speed of case `fast` divided by the speed of case `slow`, with two significant digits."""
     ratio = _cases()[fast]["median"] / _cases()[slow]["median"]
     return f"{float(f'{ratio:.2g}'):,.0f}" if ratio >= 10 else f"{ratio:.2g}"
 
 
 def share(ours: str, theirs: str) -> str:
-    """Return the ratio of the speeds of two environments in per cent, not counting the time to choose actions."""
+    """Return the speed of `ours` in per cent of `theirs`, counting only time inside the environments."""
     return f"{100 * _cases()[ours]['inside'] / _cases()[theirs]['inside']:.0f} %"
 
 
 def ladder(policy: str, opponent: str) -> str:
-    """Return the win share of `policy` against `opponent` in per cent, as docs/results/ladder.md states it."""
+    """Return the win share of `policy` against `opponent` in per cent, with its margin, from docs/results/ladder.md."""
     pairings = _table("ladder.md", "## 2 players, basic game\n.*?Share of games in which the row")
     share, error = {row["policy"]: row for row in pairings}[policy][opponent].split("% ±")
     return f"{float(share):.1f} % ± {float(error):.1f}"
 
 
 def _table(page: str, place: str) -> list[dict[str, str]]:
-    """Return the rows of the first table after the pattern `place` in a page. A row is a dict from column to cell."""
+    """Return the rows of the first table after the pattern `place` in a page. A row is a dict: column -> cell."""
     text = (pages.ROOT / "docs" / "results" / page).read_text()
     found = re.search(rf"{place}.*?\n((?:\|[^\n]*\n)+)", text, re.DOTALL)
     assert found, f"docs/results/{page} has no table after {place}"

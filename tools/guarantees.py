@@ -1,7 +1,7 @@
-"""Compute the guarantees of three players and write docs/results/guarantees.md (`python -m tools.guarantees`).
+"""Solve a game of three players and write docs/results/guarantees.md (`python -m tools.guarantees`).
 
-The guarantee of a seat is the expected reward that it can force if both opponents play together against it. Solving
-takes half an hour on one core and 5 GB of disk. A board that is already in the cache is not solved again.
+The guarantee of a seat is the expected reward that the seat can force against two cooperating opponents. Solving takes
+half an hour on one core and 5 GB of disk. A board that is already in the cache is not solved again.
 """
 
 from datetime import date
@@ -27,7 +27,7 @@ class Findings:
 
     def __init__(self) -> None:
         self.table = solver.solve(RULES, solver.cache_file(RULES))
-        self.cautious = Planner(self.table.for_seats)
+        self.cautious = Planner(self.table.for_seats)  # maximizes its guarantee
         self.game = Game(RULES)
 
     def when(self) -> str:
@@ -76,7 +76,7 @@ class Findings:
         return [*cells, f"{in_game.mean():.3f} ± {margin_of_error(in_game):.3f}"]
 
     def wins(self) -> str:
-        """Return a table of the win share of the policy that maximizes its guarantee, against two equal opponents."""
+        """Return a table of the win share of `cautious` against two copies of each policy."""
         rows = []
         for name in GRADED:
             shares = self.play(make_policy(name))
@@ -84,7 +84,7 @@ class Findings:
         return pages.table("opponents | share of wins of the cautious player", rows, right=(1,))
 
     def play(self, opponent: Policy) -> NDArray[np.float64]:
-        """Return the share of each game's win that `self.cautious` gets, (GAMES,). Both other seats play `opponent`."""
+        """Return the win share of `cautious` in each game, (GAMES,). The policy `opponent` plays both other seats."""
         game, state, rng = self.game, self.game.reset(GAMES, seed=1), np.random.default_rng(1)
         seat = np.arange(GAMES) % 3
         seats = (np.arange(3) != seat[:, None]).astype(np.int64)
@@ -95,7 +95,7 @@ class Findings:
 
 
 def share(value: float) -> str:
-    """Convert a mean reward to a share of wins."""
+    """Return the win share that corresponds to a mean reward in a game of three players."""
     return f"{(2 * value + 1) / 3:.1%}"
 
 

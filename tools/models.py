@@ -97,7 +97,7 @@ def command(policy: str, settings: dict[str, Any], rules: Rules) -> str:
 
 
 def table(cards: list[dict[str, Any]], folder: Path) -> str:
-    """Return a table of the models in `folder`, made from their cards, followed by the link to the picture."""
+    """Return a table with a row for each card, followed by the picture. `folder` contains the models."""
     opponents = list(dict.fromkeys(name for card in cards for name in card["result"]))
     rows = []
     for card in cards:

@@ -22,7 +22,7 @@ def table(head: Cells, rows: Iterable[Cells], right: Iterable[int] = ()) -> str:
 
 
 def renew(page: str, tables: Mapping[str, str]) -> str:
-    """Return the text of a page in which the named tables have new contents."""
+    """Return the text `page` with new contents. `tables` maps the name of a place to its new content."""
 
     def renewed(block: re.Match[str]) -> str:
         begin, name, old, end = block.groups()

@@ -1,7 +1,7 @@
 """Solve games with powers or immunity and write the tables of docs/results/powers.md (`python -m tools.powers`).
 
-On every board, the tool solves the game of each pair of colors, the game with `powers="any"`, and the game with
-immunity and no powers. Games whose solution is already in the cache are not solved again.
+For every board, the tool solves games of three kinds: `powers="own"` with each pair of colors, `powers="any"`, and
+immunity without powers. Games whose solution is already in the cache are not solved again.
 """
 
 from datetime import date
@@ -135,7 +135,7 @@ def times_of_use(table: solver.Table, games: int) -> NDArray[np.float64]:
     same, turns = np.zeros((games, 2), np.int64), np.zeros((2, games))
     seats = 1 << np.arange(2)[:, None]  # the bits of the seats in the field `used`
     for _ in play_policies(game, state, same, [oracle], rng):
-        turns = np.where(state["used"] & seats, turns, state["turn"])  # the last turn with an unused power
+        turns = np.where(state["used"] & seats, turns, state["turn"])  # last turn with an unused power
     shares: NDArray[np.float64] = np.where(state["used"] & seats, turns / state["turn"], np.nan).T
     return shares
 

@@ -3,8 +3,8 @@
 The tool first solves the boards that have no table yet. The rest takes a minute.
 
 A puzzle is a decision in which the best action is clearly better than all others, by the exact solution of the board.
-The positions come from games between two of the server's opponents, `easy` and `very easy`. The level is 1 if `greedy`
-finds the best action, 2 if only `planner` finds it, and 3 if neither does.
+The positions come from games between two of the server's opponents, `easy` and `very easy`. The level of a puzzle is 1
+if `greedy` finds the best action, 2 if only `planner` finds it, and 3 otherwise.
 """
 
 import json
@@ -31,8 +31,8 @@ KINDS = ("dice", "move", "swap", "power")
 SEED = 1  # seed of the games and of the choice of puzzles
 GAMES = 10_000  # games on each board
 GAP = 0.04  # smallest lead of the best action over the second best, in equity
-DECIDED = 0.9  # a game with at least this absolute equity counts as decided
-EACH = 20  # largest number of puzzles of each kind and level
+DECIDED = 0.9  # positions with at least this absolute equity are not used
+EACH = 20  # largest number of puzzles for each pair of kind and level
 
 
 def main() -> None:
@@ -51,7 +51,7 @@ def main() -> None:
 
 
 def puzzles(game: Game, games: int, rng: np.random.Generator) -> Iterator[dict[str, Any]]:
-    """Yield all puzzles in games of two easy opponents."""
+    """Yield all puzzles in games between `easy` and `very easy`."""
     advisor = Advisor(game, solve(game.rules, cache_file(game.rules)))
     states = decisions(game, games, rng)
     equity, actions, best = advisor.analyze(states)
@@ -62,14 +62,14 @@ def puzzles(game: Game, games: int, rng: np.random.Generator) -> Iterator[dict[s
         legal = np.flatnonzero(np.isfinite(actions[i]))
         if kind := kind_of(game.rules, states[i], legal):
             level = 1 if finds["greedy"][i] else 2 if finds["planner"][i] else 3
-            # The win probability that each legal action loses, in thousandths; the actions are in ascending order.
+            # For each legal action, ascending: the loss of win probability relative to the best action, in thousandths.
             lost = np.round((top[i, 0] - actions[i, legal]) * 500).astype(int).tolist()
             where = position(game.rules, states[i : i + 1])
             yield {"position": where, "kind": kind, "level": level, "lost": lost}
 
 
 def decisions(game: Game, games: int, rng: np.random.Generator) -> States:
-    """Play games between two easy opponents; return distinct decisions with several legal actions, STATE (N,)."""
+    """Play games between `easy` and `very easy`; return distinct decisions with several legal actions, STATE (N,)."""
     players = STRENGTHS["easy"].make(), STRENGTHS["very easy"].make()
     state = game.reset(games, seed=int(rng.integers(1 << 32)))
     seats = np.resize([[0, 1], [1, 0]], (games, 2))

@@ -1,7 +1,7 @@
-"""Measure the tables of docs/results/perfect-play.md and draw its plot (`make solution`).
+"""Measure the tables and draw the plot of docs/results/perfect-play.md (`make solution`).
 
-Each table of the page comes from a method of `Findings`. Boards with 0 to 2 plain spaces are solved if their tables are
-missing. Larger boards are measured if their tables exist.
+A table file contains the solved values of a board. If the table file of a board with up to 2 plain spaces is missing,
+the board is solved. If the table file of a larger board is missing, the board is left out.
 """
 
 import argparse
@@ -27,15 +27,15 @@ from wotd_env.solver.storage import layout_of
 
 PAGE = pages.ROOT / "docs" / "results" / "perfect-play.md"
 REGRET_PLOT = PAGE.with_name("solution-regret.svg")
-SOLVED_HERE = 2  # boards of up to this number of plain spaces are solved if there is no table
+SOLVED_HERE = 2  # largest number of plain spaces of a board that this tool solves
 GRADED = ("first", "random", "greedy", "planner")
-LEARNED = ("ppo", "td")  # policies graded only on the board of `Rules()`, for which the package has models
+LEARNED = ("ppo", "td")  # graded only on the board of `Rules()`, because the models are made for it
 GAMES = 20_000  # games for every sampled figure
 EVALUATED = ((0, "first"), (0, "greedy"), (1, "greedy"))
 
 
 def share(part: Any, whole: Any) -> str:
-    """Return a share in percent."""
+    """Return `part / whole` in percent, or "-" if `whole` is 0."""
     return f"{part / whole:.1%}" if whole else "-"
 
 

@@ -1,4 +1,4 @@
-"""The tables of docs/ that follow from the code and from the help texts (`make docs-tables`)."""
+"""The tables of docs/ that are generated from the code and from the help texts (`make docs-tables`)."""
 
 import inspect
 import re
@@ -57,7 +57,7 @@ MEANING = {
     "deadline": "127 minus the turns left before truncation, at least 0",
     "powers": "1 if the seat still has a power",
 }
-"""Meaning of the parts that several encodings share."""
+"""Meaning of the parts of an observation that several encodings share."""
 
 MEANINGS = {
     "one_hot": MEANING | {"powers": "1 if the seat still has the power"},
@@ -88,7 +88,7 @@ ONE_HOT = {
     "one_hot": ("pieces", "dice", "rolls_left", "phase", "player", "colors"),
     "features": ("phase", "player"),
 }
-"""The parts that are one-hot on their last axis, by encoding."""
+"""Encoding -> the parts that are one-hot on their last axis."""
 
 
 def parts(encoding: str) -> str:
@@ -213,7 +213,7 @@ def _is_rule(parameter: Any) -> bool:
 
 
 def _options(parameters: Iterable[Any]) -> str:
-    """Return a table of parameters with their help texts, and their defaults as the help shows them."""
+    """Return a table of parameters with their help texts and defaults."""
     rows = []
     for parameter in parameters:
         option = parameter.param_type_name == "option"

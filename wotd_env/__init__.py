@@ -37,7 +37,7 @@ if hasattr(pettingzoo, "register"):  # `register` exists since PettingZoo 1.27
         "aec", "wotd_env/way_of_the_dragon_v0", entry_point="wotd_env.way_of_the_dragon_v0:env"
     )
 
-# Names from modules with compiled kernels are imported at first use, so that `import wotd_env` stays fast.
+# These names are imported at first use, because importing modules with compiled kernels is slow.
 _LAZY = {
     **dict.fromkeys(("Game", "GameSpec", "IllegalActionError"), "wotd_env.core.game"),
     "Policy": "wotd_env.policy",

@@ -18,7 +18,7 @@ def needed_for(what: str, extra: str) -> Iterator[None]:
     try:
         yield
     except ImportError as error:
-        # pip reads the extras of an installed package from its metadata, so the command also works before a release.
+        # pip reads the extras of an installed package from its metadata, so the command needs no release on PyPI.
         raise MissingExtraError(
             f"{what} needs {error.name}, part of the extra {extra}: pip install 'wotd-env[{extra}]', "
             f"or '.[{extra}]' in a checkout",

@@ -1,4 +1,4 @@
-"""Write files atomically: a reader finds the old content or the complete new content."""
+"""Atomic writes: a reader finds the old content or the complete new content of a file."""
 
 from __future__ import annotations
 
@@ -37,14 +37,14 @@ def replacing(file: Path, *, sync: bool = True) -> Iterator[Path]:
         part.replace(target)
     except OSError as error:
         if error.errno is None or error.filename not in (None, part, str(part)):
-            raise  # the error is about another file than `part`
+            raise  # the error is about a file other than `part`
         raise OSError(error.errno, error.strerror, str(file)) from error
     finally:
         part.unlink(missing_ok=True)
 
 
 def write(file: Path, content: bytes, *, sync: bool = True) -> None:
-    """Write a file with `replacing`. After a failure, an OSError names the file, and an existing file is unchanged."""
+    """Write a file with `replacing`, and raise the same errors."""
     with replacing(file, sync=sync) as part:
         part.write_bytes(content)
 

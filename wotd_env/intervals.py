@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 LEVEL = 0.95  # the probability that an interval contains the true value
-Z = 1.959963984540054  # the quantile of the normal distribution at (1 + LEVEL) / 2
+Z = 1.959963984540054  # the quantile of the standard normal distribution at (1 + LEVEL) / 2
 
 
 def margin_of_error(sample: NDArray[np.floating]) -> float:
@@ -35,7 +35,7 @@ def margin_of_ratio(sums: NDArray[np.floating], counts: NDArray[np.number]) -> f
 def proportion_confint(count: float, nobs: int) -> tuple[float, float]:
     """Return the bounds of the Wilson interval of the proportion of `count` successes in `nobs` trials.
 
-    There must be at least one trial. `count` may contain halves, for example if a tie counts as half a success.
+    There must be at least one trial. `count` may be fractional, e.g. if a tie counts as half a success.
     """
     share, spread = count / nobs, Z * Z / nobs
     middle = (share + spread / 2) / (1 + spread)

@@ -23,8 +23,8 @@ class Policy(Protocol):
 
         Args:
             game: the rules of the games.
-            state: STATE (N,), the games, which the policy must not change. The random streams of these games are
-                replaced, so no policy can know the future dice.
+            state: the games, STATE (N,). The policy must not change this array. Its random streams are not the real
+                ones, so no policy can know the future dice.
             rng: the only source of randomness that the policy may use.
 
         Returns:
@@ -35,10 +35,10 @@ class Policy(Protocol):
 
 @runtime_checkable
 class RulesBound(Protocol):
-    """A policy or value function for certain rules, such as a network. The rules are checked before games begin."""
+    """A policy or value function for certain rules, such as a network. `check_rules` is called before games begin."""
 
     def check_rules(self, rules: Rules) -> None:
-        """Raise ValueError if the object does not fit `rules`. The error compares `rules` with the object's rules."""
+        """Raise ValueError if the object does not fit `rules`. The error names the object's rules and `rules`."""
 
 
 @runtime_checkable
@@ -54,7 +54,7 @@ class HasEquity(Protocol):
 
 @runtime_checkable
 class Fingerprinted(Protocol):
-    """A policy with a fingerprint of its version. The arena reuses stored games only with the same fingerprint."""
+    """A policy with a fingerprint of its version. The arena reuses stored games only if the fingerprint is the same."""
 
     def fingerprint(self) -> str:
         """Return a text that changes whenever the policy may play differently, such as a digest of its weights."""
@@ -84,7 +84,7 @@ def check_made_for(name: str, own: Rules, rules: Rules) -> None:
 
 
 def _essence(rules: Rules) -> Rules:
-    """Return the rules with default values in the fields that may differ in `check_made_for`."""
+    """Return `rules` with default values in the fields that `check_made_for` ignores."""
     colors: Any = None
     if rules.powers == "own" or rules.immunity:
         colors = rules.colors or ELEMENTS[: rules.players]
@@ -92,7 +92,7 @@ def _essence(rules: Rules) -> Rules:
 
 
 def seen_in(encoding: str, game: Game) -> Game:
-    """Return a game like `game` whose observations have the given encoding."""
+    """Return `game`, but with observations in the given encoding."""
     if game.encoding == encoding:
         return game
     return Game(game.rules, game.skip_forced, game.num_threads, encoding)
@@ -126,7 +126,7 @@ def play_out(
     Args:
         game: the rules.
         state: STATE (N,).
-        seats: integers (N, n): the number of the player in each seat. The numbers start at 0.
+        seats: integers (N, n): the player in each seat. Players have numbers from 0.
         choose: `choose(player, games)` returns the actions of a player in the games with indices `games`, (M,). The
             function may also end some of these games by setting their phase to OVER. Actions for ended games are
             ignored.

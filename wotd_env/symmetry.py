@@ -1,9 +1,9 @@
 """Symmetries of the game: permutations of the paths and rotations of the seats.
 
-A permuted or rotated game is equivalent to the original: corresponding decisions lead to equivalent positions and to
-the same rewards. Use the permutations and rotations to augment training data, or to test a learner for invariance.
+A permuted or rotated game is equivalent to the original game: corresponding decisions lead to the same rewards. Use the
+symmetries to augment training data, or to test whether a policy respects them.
 
-Several functions have these arguments, and never change them:
+Common arguments, which no function changes:
 
 - `rules`: the rules of all games.
 - `states`: STATE (N,), the games before the permutation or rotation.
@@ -11,9 +11,9 @@ Several functions have these arguments, and never change them:
 
 Invalid arguments raise `ValueError`.
 
-A rotation of the seats changes records. Arrays with one column per seat must also be rotated, for example rewards with
-`np.roll(rewards, by, 1)`. Observations and actions do not change, because they count seats from the seat that observes
-or acts.
+`rotate_seats` rotates records only. Rotate arrays with one column per seat yourself, e.g. rewards with
+`np.roll(rewards, by, 1)`. Keep observations and actions: they number the seats relative to the seat that observes or
+acts, so a rotation does not change them.
 """
 
 from __future__ import annotations
@@ -38,13 +38,13 @@ __all__ = [
 
 
 def permute_states(rules: Rules, states: States, permutation: ArrayLike) -> States:
-    """Return the games with permuted paths and permuted elements on the dice, STATE (N,).
+    """Return the games, STATE (N,), with permuted paths and dice.
 
-    With immunity (R14) the colors of the seats are also permuted; otherwise they do not change. With
-    `powers="own"` each power belongs to a color. So with immunity and `powers="own"` the permutation must not move the
-    paths of the colors in play.
+    Immunity (R14) ties each color to a path, so with immunity the colors of the seats are also permuted. The setting
+    `powers="own"` ties each power to a color. With immunity and `powers="own"` the permutation must therefore not move
+    the paths of the colors in play.
 
-    The random streams do not change, so future dice are not permuted. For equivalent play, pass permuted dice to
+    The random streams are only copied, so the next rolls are not permuted. For equivalent rolls, pass permuted dice to
     `Game.roll`.
     """
     moved_to = _checked(rules, states, permutation)
@@ -60,7 +60,7 @@ def permute_states(rules: Rules, states: States, permutation: ArrayLike) -> Stat
 def permute_dice(dice: ArrayLike, permutation: ArrayLike) -> NDArray[np.int8]:
     """Return the dice of permuted games, int8 (N, 5): faces in ascending order, then -1 for each unrolled die.
 
-    `dice`, integers (N, 5), contains the faces of the dice, and -1 for each unrolled die.
+    `dice` are integers (N, 5) in any order: faces, and -1 for each unrolled die.
     """
     given = check_integers("dice", dice, (*np.shape(dice)[:1], DICE), -1, DRAGON)
     symbols = np.sort(_renamed(given, _symbols(_permutations(permutation, len(given)))), 1)
@@ -72,8 +72,7 @@ def permute_actions(
 ) -> NDArray[np.int64]:
     """Convert `actions`, integers (N,), to the corresponding actions of the permuted games, int64 (N,).
 
-    Legal actions stay legal. The number of a hold depends on the order of the dice, so a hold can have another number
-    in a permuted game.
+    Legal actions stay legal. The number of a hold may change, because it depends on the order of the dice.
     """
     given = check_integers("actions", actions, states.shape, 0, num_actions(rules.players) - 1)
     permuted = _permuted_actions(rules, states, _checked(rules, states, permutation))
@@ -83,7 +82,7 @@ def permute_actions(
 def permute_masks(rules: Rules, states: States, masks: ArrayLike, permutation: ArrayLike) -> NDArray[Any]:
     """Return the action masks of permuted games, or other arrays with one value per action.
 
-    `masks` and the result have the shape (N, A) and any type.
+    `masks` has the shape (N, A) and any dtype; the result has the same shape and dtype.
     """
     given = _rows("masks", masks, states.shape, num_actions(rules.players))
     permuted = np.empty_like(given)
@@ -95,10 +94,10 @@ def permute_masks(rules: Rules, states: States, masks: ArrayLike, permutation: A
 def permute_observations(
     rules: Rules, observations: ArrayLike, permutation: ArrayLike, encoding: str = "one_hot"
 ) -> NDArray[Any]:
-    """Return the observations that the same seats make in permuted games.
+    """Return the observations of the same seats in permuted games.
 
-    `observations` and the result have the shape (N, D) and any type. Unlike `permute_states`, this function does not
-    check that the permutation fits the colors in play.
+    `observations` has the shape (N, D) and any dtype; the result has the same shape and dtype. Unlike `permute_states`,
+    this function does not check whether the permutation moves the paths of colors in play.
     """
     described = parts(rules, check_choice("encoding", encoding, ENCODINGS))
     slices = layout(rules, encoding)
@@ -126,8 +125,7 @@ def permute_observations(
 def rotate_seats(rules: Rules, states: States, by: int) -> States:
     """Return the games, STATE (N,), with rotated seats. Pieces, colors and powers move with their players.
 
-    The player in seat k moves to seat `(k + by) % players`. The random streams do not change, so the same actions
-    lead to equivalent games.
+    The player in seat k moves to seat `(k + by) % players`. The rotated games have the same future rolls.
     """
     check_states(rules, states)
     n = rules.players
@@ -182,19 +180,19 @@ def _moved(array: NDArray[Any], moved_to: NDArray[np.int64], axis: int) -> NDArr
 
 
 def _symbols(moved_to: NDArray[np.int64]) -> NDArray[np.int64]:
-    """Return the new symbol for each symbol of a die, int64 (N, 7). Dragons and unrolled dice do not change."""
+    """Append 5 (dragon) and 6 (unrolled die) to the permutations, int64 (N, 7), because both keep their numbers."""
     return np.concatenate([moved_to, np.broadcast_to([DRAGON, UNROLLED], (len(moved_to), 2))], 1)
 
 
 def _renamed(names: NDArray[Any], moved_to: NDArray[np.int64]) -> NDArray[np.int64]:
-    """Return the new numbers of paths, colors or symbols in permuted games. `names`, (N, k), has the old numbers."""
+    """Return the new numbers of paths, colors or faces, int64 (N, k): entry (g, i) is `moved_to[g, names[g, i]]`."""
     return np.take_along_axis(moved_to, names.astype(np.int64), 1)
 
 
 def _permuted_actions(rules: Rules, states: States, moved_to: NDArray[np.int64]) -> NDArray[np.int64]:
     """Return the new number of every action in the permuted games, int64 (N, A)."""
-    # If several holds keep the same faces, only the hold with the smallest number is legal. A stable sort does not
-    # change the order of equal dice, so the legal hold also has the smallest number in the permuted games.
+    # If several holds keep the same faces, only the hold with the smallest number is legal. A stable sort keeps the
+    # order of equal dice, so the legal hold also gets the smallest number in the permuted games.
     new_index = np.argsort(np.argsort(_renamed(states["dice"], _symbols(moved_to)), 1, kind="stable"), 1)
     kept = np.arange(NUM_HOLDS)[:, None] >> np.arange(DICE) & 1
     holds = (kept << new_index[:, None]).sum(2)

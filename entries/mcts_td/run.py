@@ -1,4 +1,4 @@
-"""The benchmark entry of the tree search `mcts` with the learned value of `td`. This reference trains nothing."""
+"""The benchmark entry of the tree search `mcts` with the learned value of `td`. The entry itself trains nothing."""
 
 from wotd_env.policies.mcts import Mcts
 

@@ -1,4 +1,4 @@
-"""The benchmark entry of the value learner of examples/td0.py, which plans its turns exactly."""
+"""The benchmark entry of examples/td0.py, a value learner with exactly planned turns."""
 
 from pathlib import Path
 
@@ -22,7 +22,7 @@ class Agent:
         self.network = network
 
     def check_rules(self, rules: Rules) -> None:
-        """Raise ValueError unless the rules are those of the training."""
+        """Raise ValueError if the agent was trained with other rules."""
         check_made_for("the agent", example.game.rules, rules)
 
     def act(self, game: Game, state: States, rng: np.random.Generator) -> NDArray[np.int64]:

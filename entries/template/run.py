@@ -20,7 +20,7 @@ class Agent:
         self.network = network
 
     def check_rules(self, rules: Rules) -> None:
-        """Raise ValueError unless the rules are those of the training."""
+        """Raise ValueError if the agent was trained with other rules."""
         check_made_for("the agent", example.game.rules, rules)
 
     def act(self, game: Game, state: States, rng: np.random.Generator) -> NDArray[np.int64]:

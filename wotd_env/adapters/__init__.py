@@ -1,1 +1,1 @@
-"""Adapters to other libraries. The docstring of a module names the extra that it needs."""
+"""Adapters to other libraries. The docstring of each module names the extra to install."""

@@ -1,12 +1,12 @@
-"""Write recorded games as a Minari dataset (extra `minari`). The dataset has the decisions of one policy, the learner.
+"""Conversion of recorded games to a Minari dataset with the decisions of one policy (extra `minari`).
 
     record(["planner", "greedy"], "games.parquet", games=1000)  # from wotd_env.recording
     write("games.parquet", "wotd/planner-v0", "planner")
     minari.load_dataset("wotd/planner-v0")
 
-An episode is one game, seen from one seat that the learner played. It contains the actions and rewards of this seat.
-It also contains the observations and masks of this seat, at each of its decisions and at the end of the game. All these
-arrays have the format of the environment `gymnasium.make("wotd_env:wotd_env/WayOfTheDragon-v0")`.
+An episode contains the actions and rewards of one seat in one game. It also contains the seat's observations and masks:
+one for each decision and one for the end of the game. All arrays have the same format as in the environment
+`gymnasium.make("wotd_env:wotd_env/WayOfTheDragon-v0")`.
 """
 
 from __future__ import annotations
@@ -50,12 +50,12 @@ def check(
 
 
 def write(file: str | Path, dataset_id: str, policy: str, encoding: str = "one_hot") -> int:
-    """Write all games of a file as a Minari dataset in which one policy is the learner; return the number of episodes.
+    """Write one policy's decisions from a file of recorded games to a Minari dataset. Return the number of episodes.
 
     Args:
         file: a file written by `wotd_env.recording.record`.
         dataset_id: name of a new dataset, such as `"wotd/planner-v0"`.
-        policy: name of the policy that is the learner.
+        policy: name of the policy whose decisions are written.
         encoding: the encoding of the observations.
 
     Raises:
@@ -71,11 +71,11 @@ def write(file: str | Path, dataset_id: str, policy: str, encoding: str = "one_h
     path = Path(get_dataset_path(dataset_id))
     try:
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore", UserWarning)  # Minari warns of missing metadata
+            warnings.simplefilter("ignore", UserWarning)  # Minari warns about missing metadata
             every = (episodes(part, policy, encoding) for part in itertools.chain([first], parts))
             dataset = minari.create_dataset_from_buffers(
                 dataset_id,
-                itertools.chain.from_iterable(every),  # a generator, because a list may exceed the memory
+                itertools.chain.from_iterable(every),  # lazy, because a list may exceed the memory
                 env=_environment(first.rules, first.policies, policy, encoding),
                 algorithm_name=policy,
                 description=f"Way of the Dragon: the decisions of {policy}",
@@ -87,12 +87,12 @@ def write(file: str | Path, dataset_id: str, policy: str, encoding: str = "one_h
 
 
 def episodes(decisions: Decisions, policy: str, encoding: str = "one_hot") -> Iterator[EpisodeBuffer]:
-    """Yield the episodes of a policy: one for each seat that the policy plays in each game.
+    """Yield one episode for each game and each seat that the policy plays in the game.
 
-    `decisions` must contain all decisions of each game, as the blocks of `wotd_env.recording.blocks` do.
+    `decisions` must contain whole games, such as a block from `wotd_env.recording.blocks`.
     """
     game = Game(decisions.rules, encoding=encoding)
-    last = np.flatnonzero(np.diff(decisions.game, append=-1))  # the row of each game's last decision
+    last = np.flatnonzero(np.diff(decisions.game, append=-1))  # row of the last decision of each game
     final = decisions.state[last].copy()
     game.step(final, decisions.action[last])
     seat = decisions.state["player"].astype(np.int64)
@@ -121,7 +121,7 @@ def episodes(decisions: Decisions, policy: str, encoding: str = "one_hot") -> It
 
 
 def _environment(rules: Rules, policies: Sequence[str], policy: str, encoding: str) -> Any:
-    """Return the Gymnasium environment of a dataset."""
+    """Return the environment in which a learner replaces `policy` and the opponents are the other policies."""
     if policy not in policies:
         raise ValueError(f"policy must be one of {', '.join(policies)}, got {policy!r}")
     at = policies.index(policy)

@@ -38,9 +38,9 @@ with needed_for("the game in OpenSpiel", "openspiel"):
 __all__ = ["NAME", "WayOfTheDragonGame", "WayOfTheDragonState", "position"]
 
 NAME = "way_of_the_dragon"  # name of the game in pyspiel
-ROLLED_OFF = -1  # value of the parameter `start` that means a roll-off (R1): the dice decide who starts
+ROLLED_OFF = -1  # value of the parameter `start`: a roll-off draws the starting player (R1)
 COLORS, START = "colors", "start"
-"""Names of chance events before the first turn. The draw of the dead pieces on a path has the name of the path."""
+"""Names of two chance events before the first turn. The events that draw dead pieces have the names of the paths."""
 TO_PARAMETER = str.maketrans("=,", ":-")
 FROM_PARAMETER = str.maketrans(":-", "=,")
 """OpenSpiel splits parameters at `=` and commas, so a position in a parameter uses `:` and `-` instead."""
@@ -48,11 +48,11 @@ FROM_PARAMETER = str.maketrans(":-", "=,")
 _FIELDS: Any = STATE.fields
 PHASE_AT, PLAYER_AT = (_FIELDS[name][1] for name in ("phase", "player"))
 DICE_AT = slice(_FIELDS["dice"][1], _FIELDS["dice"][1] + DICE)
-"""Byte offsets of `phase`, `player` and `dice` in a record. Every node reads these fields; bytes are fast to read."""
+"""Byte offsets of `phase`, `player` and `dice` in a record. Bytes are faster to read than fields."""
 
 CHANCE, TERMINAL = int(pyspiel.PlayerId.CHANCE), int(pyspiel.PlayerId.TERMINAL)
 NOBODY = {int(Phase.CHANCE): CHANCE, int(Phase.OVER): TERMINAL}
-"""For each phase in which no seat acts, the number that OpenSpiel uses instead of a player."""
+"""OpenSpiel's special player number for each phase in which no seat acts."""
 
 DEFAULTS = {field.name: field.default for field in fields(Rules)}
 PARAMETERS = {**DEFAULTS, "colors": "", "start": ROLLED_OFF, "position": "", "encoding": ENCODINGS[0]}
@@ -77,7 +77,7 @@ TYPE = pyspiel.GameType(
 class Outcomes(NamedTuple):
     """The outcomes of a chance node."""
 
-    listed: list[tuple[int, float]]  # (outcome, probability) pairs, ascending; a cached list: never change it
+    listed: list[tuple[int, float]]  # ascending (outcome, probability) pairs; cached: never change it
     numbers: frozenset[int]  # the outcomes without their probabilities
 
 
@@ -97,7 +97,7 @@ class WayOfTheDragonGame(pyspiel.Game):  # type: ignore[misc]  # pyspiel is unty
             params["position"] = params["position"].translate(TO_PARAMETER)
             given = rules
             rules, start = notation.parse_position(params["position"].translate(FROM_PARAMETER))
-            for name, default in DEFAULTS.items():  # OpenSpiel adds the defaults of omitted parameters
+            for name, default in DEFAULTS.items():  # an omitted parameter has its default here
                 own, got = getattr(rules, name), getattr(given, name)
                 if got not in (default, own):
                     cure = "as in the position, or be omitted"
@@ -109,13 +109,13 @@ class WayOfTheDragonGame(pyspiel.Game):  # type: ignore[misc]  # pyspiel is unty
                 self.draws += ELEMENTS
             if rules.start == "dragons":
                 self.draws += (START,)
-            # Colors, dead pieces and the starting player remain open until chance nodes draw them.
+            # Chance nodes draw random colors, dead pieces and a random starting player later.
             bare = replace(rules, colors=None if rules.colors == "random" else rules.colors, dead_pieces=0)
             start = Game(bare).new(1, roll=False)
             if rules.start == "dragons":
                 start["player"] = 0
         self.game = Game(rules, encoding=params.get("encoding", ENCODINGS[0]))
-        start["rng"] = 0  # the random stream is unused; it is 0, so that equal positions have equal bytes
+        start["rng"] = 0  # the random stream is unused; with 0, equal positions have equal bytes
         self._start = start.view(np.uint8)
         spec = self.game.spec
         info = pyspiel.GameInfo(
@@ -130,10 +130,10 @@ class WayOfTheDragonGame(pyspiel.Game):  # type: ignore[misc]  # pyspiel is unty
         super().__init__(TYPE, info, params)
 
     def new_initial_state(self, saved: Mapping[str, Any] | str | None = None) -> WayOfTheDragonState:
-        """Return a new game at its first chance node, or the position that the parameter `position` describes.
+        """Return the first chance node of a game, or the position from the game's parameter `position`.
 
-        If `saved` is given, return the saved state instead. `saved` is a result of `WayOfTheDragonState.to_dict`, as a
-        dict or as JSON text. Raise ValueError if `saved` is malformed or belongs to other rules.
+        `saved` is a result of `WayOfTheDragonState.to_dict` or `to_json`. If it is given, return the saved state
+        instead. Raise ValueError if `saved` is malformed or belongs to other rules.
         """
         state = WayOfTheDragonState(self)
         if saved is not None:
@@ -141,11 +141,8 @@ class WayOfTheDragonGame(pyspiel.Game):  # type: ignore[misc]  # pyspiel is unty
         return state
 
     def max_chance_nodes_in_history(self) -> int:
-        """Return an upper bound for the number of chance nodes in a game.
-
-        The bound is the number of draws before the first turn, plus the largest possible number of decisions. It is an
-        upper bound because no turn has more rolls than the longest turn has decisions.
-        """
+        """Return an upper bound for the number of chance nodes in a game."""
+        # `max_decisions` also limits the number of rolls: no turn has more rolls than the longest turn has decisions.
         return len(self.draws) + self.game.spec.max_decisions
 
     def make_py_observer(
@@ -158,14 +155,14 @@ class WayOfTheDragonGame(pyspiel.Game):  # type: ignore[misc]  # pyspiel is unty
 
 
 class WayOfTheDragonState(pyspiel.State):  # type: ignore[misc]  # pyspiel is untyped
-    """A state of a game, made by `new_initial_state`.
+    """A state of a game, made by `WayOfTheDragonGame.new_initial_state`.
 
-    An outcome of a chance node is a number. Its meaning depends on the random event:
+    The outcomes of a chance node are integers. Their meaning depends on the random event:
 
-    - a roll: the index of all five dice after the roll (`wotd_env.core.dice`), including the kept dice;
-    - colors: the index of an assignment of colors to the seats;
-    - dead pieces of a path: an integer whose bit t - 1 is 1 if space t has a dead piece;
-    - the starting player: a seat.
+    - roll: index of the five dice after the roll, kept dice included (see `wotd_env.core.dice`);
+    - colors: index of the tuple of seat colors in lexicographic order, e.g. 0 for the colors (0, 1) of two players;
+    - dead pieces of a path: bit t - 1 is 1 if space t has a dead piece;
+    - starting player: its seat.
     """
 
     # OpenSpiel copies, pickles and restores each attribute separately, so the attributes are few and small.
@@ -184,7 +181,7 @@ class WayOfTheDragonState(pyspiel.State):  # type: ignore[misc]  # pyspiel is un
 
     @property
     def record(self) -> States:
-        """The position, STATE (1,), as a view of this state's memory. Its field `rng` has no meaning."""
+        """The position, STATE (1,), as a view of this state's memory. The field `rng` has no meaning."""
         return np.frombuffer(self._bytes, STATE)  # faster than `self._bytes.view(STATE)`
 
     def current_player(self) -> int:
@@ -196,11 +193,11 @@ class WayOfTheDragonState(pyspiel.State):  # type: ignore[misc]  # pyspiel is un
         return self._player == TERMINAL
 
     def returns(self) -> list[float]:
-        """Return the rewards of all seats: 0 before the end, the results of R10 after it."""
+        """Return the rewards of all seats (R10), 0 before the end of the game."""
         return final_rewards(self.game, self.record)[0].tolist()  # type: ignore[no-any-return]
 
     def chance_outcomes(self) -> list[tuple[int, float]]:
-        """Return the outcomes of this chance node with probabilities; raise ValueError if it is not a chance node."""
+        """Return the (outcome, probability) pairs of this chance node. Raise ValueError in any other state."""
         return self._outcomes().listed.copy()
 
     def _legal_actions(self, player: int) -> list[int]:
@@ -218,7 +215,7 @@ class WayOfTheDragonState(pyspiel.State):  # type: ignore[misc]  # pyspiel is un
         elif self._player == TERMINAL:
             raise ValueError(f"the game is over, so action {action} is illegal")
         elif batch.step(record, game.config, np.array([action]), True, False) >= 0:
-            game.check(record, [action])  # raises an error that explains why the action is illegal
+            game.check(record, [action])  # raises IllegalActionError with the reason
         self._player = self._to_act()
 
     def _action_to_string(self, player: int, action: int) -> str:
@@ -233,8 +230,8 @@ class WayOfTheDragonState(pyspiel.State):  # type: ignore[misc]  # pyspiel is un
     def to_dict(self) -> dict[str, Any]:
         """Return the state as a dict for JSON with the keys `current_player`, `position` (in the notation) and `draws`.
 
-        `draws` are the names of the remaining chance events before the first turn. `new_initial_state` of a game with
-        the same parameters converts the dict back.
+        `draws` are the names of the remaining chance events before the first turn. To load the dict, pass it to
+        `new_initial_state` of a game with the same parameters.
         """
         position = self._position(self.record)
         return {"current_player": self._player, "position": position, "draws": list(self._draws)}
@@ -244,7 +241,7 @@ class WayOfTheDragonState(pyspiel.State):  # type: ignore[misc]  # pyspiel is un
         return json.dumps(self.to_dict())
 
     def restore(self, saved: Mapping[str, Any]) -> None:
-        """Continue from a state that `to_dict` returned; raise ValueError if it is malformed or has other rules."""
+        """Replace this state by a result of `to_dict`. Raise ValueError if `saved` is malformed or has other rules."""
         try:
             line, draws = saved["position"], tuple(saved["draws"])
             rules, record = notation.parse_position(line)
@@ -267,7 +264,7 @@ class WayOfTheDragonState(pyspiel.State):  # type: ignore[misc]  # pyspiel is un
         """Return the position in the notation. States that players cannot distinguish have the same text."""
         record = self.record.copy()
         if self.game.rules.max_turns - record["turn"][0] >= DEADLINE:
-            record["turn"] = 0  # observations hide the number of the turn until it is near the limit of R16
+            record["turn"] = 0  # observations hide the turn number until the turn limit (R16) is near
         line = self._position(record)
         return f"{line}\nbefore the first turn: {self._draws[0]}" if self._draws else line
 
@@ -325,7 +322,7 @@ class _Observer:
 
 
 def position(rules: Rules, state: States) -> str:
-    """Return the parameter `position` of a game, STATE (1,): notation with `:` and `-` instead of `=` and commas."""
+    """Return the parameter `position` for a game, STATE (1,): the notation, but `:` and `-` replace `=` and commas."""
     return notation.position(rules, state).translate(TO_PARAMETER)
 
 
@@ -351,13 +348,13 @@ def _rolls(faces: bytes) -> Outcomes:
 def _dead_pieces(spaces: int, path: int, left: int) -> Outcomes:
     """Return the layouts of dead pieces on a path, with their probabilities.
 
-    This path and the later paths together get `left` pieces (R15). All layouts of the whole board are equally probable.
-    So the probability of a layout of this path is proportional to the number of layouts of the later paths that use all
-    remaining pieces.
+    `left` is the number of dead pieces for this path and all later paths. All layouts of the board are equally probable
+    (R15). A layout of this path is therefore weighted with the number of ways to place the remaining pieces on the
+    later paths.
     """
     layouts = [bits for bits in range(1 << spaces) if not engine.impassable(np.uint16(bits << 1))]
     sizes = np.bincount([bits.bit_count() for bits in layouts])
-    beyond = np.ones(1, np.int64)  # beyond[n]: number of layouts of the later paths with n pieces in total
+    beyond = np.ones(1, np.int64)  # beyond[n]: number of ways to place n pieces on the later paths
     for _ in range(path + 1, PATHS):
         beyond = np.convolve(beyond, sizes)
     rest = {bits: left - bits.bit_count() for bits in layouts}
@@ -365,7 +362,7 @@ def _dead_pieces(spaces: int, path: int, left: int) -> Outcomes:
 
 
 def _listed(ways: dict[int, int]) -> Outcomes:
-    """Return the outcomes in `ways`, a dict from outcome to weight, with probabilities proportional to the weights."""
+    """Return outcomes with probabilities proportional to their weights. `ways` maps each outcome to its weight."""
     every = sum(ways.values())
     return Outcomes([(outcome, number / every) for outcome, number in ways.items()], frozenset(ways))
 

@@ -1,10 +1,10 @@
-"""Play tournaments on a Ray cluster (extra `ray`). The nodes of the cluster play the blocks of games.
+"""Tournaments on a Ray cluster (extra `ray`). Each node of the cluster plays blocks of games.
 
     from wotd_env.adapters.ray import Cluster
     run(tournament, "games.sqlite", pool=Cluster(tournament, address="auto"))
 
 The results are the same as on one machine. If a node dies, another node plays its block again. Each node creates the
-policies from their names, so the files and modules of the policies must have the same names on every node.
+policies from their names. The files and modules of the policies must therefore have the same names on all nodes.
 """
 
 from __future__ import annotations
@@ -24,18 +24,18 @@ with needed_for("work on a cluster", "ray"):
 
 __all__ = ["Cluster", "connect", "num_cpus"]
 
-_CONNECT = 30.0  # seconds to wait for the answer of a cluster
+_CONNECT = 30.0  # time limit for the answer of a cluster, in seconds
 
 
 class Cluster:
     """A pool for `wotd_env.arena.run` that plays blocks of games on all CPUs of a Ray cluster.
 
     Args:
-        time_limit: seconds that a policy may take for one call.
+        time_limit: maximum duration of one call of a policy, in seconds.
         address: address of the cluster; `"auto"` means the running cluster on this machine. None starts a cluster on
             this machine and stops it after the tournament. If this process is already connected to a cluster, that
             cluster is used.
-        trust: consent to read policy files that can run code, see `make_policy`.
+        trust: True allows policy files that can run code, see `make_policy`.
 
     Raises:
         ConnectionError: if there is no cluster at the address.
@@ -62,13 +62,13 @@ class Cluster:
         return self
 
     def __exit__(self, *error: Any) -> None:
-        for reference in list(self._pending.values()):  # a copy: finished blocks are removed from the dict
+        for reference in list(self._pending.values()):  # a copy, because the callback `finish` removes items
             ray.cancel(reference, force=True)
         if self._ours:
             ray.shutdown()
 
     def submit(self, block: Block, untried: frozenset[str]) -> Future[PlayedBlock]:
-        """Play a block on the cluster."""
+        """Queue a block on the cluster and return its future."""
         reference = self._task.remote(*self._options, block, untried)
         future: Future[PlayedBlock] = Future()
         self._pending[future] = reference
@@ -86,7 +86,7 @@ class Cluster:
 
 
 def connect(address: str | None) -> bool:
-    """Connect to a Ray cluster unless this process is already connected. Return whether this call connected it.
+    """Connect this process to a Ray cluster. Return False if it was already connected.
 
     `address` is the address of the cluster. `"auto"` means the running cluster on this machine; None or `"local"`
     starts a cluster on this machine. Raise ConnectionError if there is no cluster at the address.
@@ -109,7 +109,7 @@ def num_cpus() -> int:
 def _find(address: str) -> None:
     """Raise ConnectionError if no cluster answers at the address.
 
-    Without an answer, Ray retries until the calling process ends. So a separate process tries to connect.
+    A separate process tries to connect, because `ray.init` has no time limit.
     """
     code = "import sys, ray; ray.init(address=sys.argv[1], log_to_driver=False)"
     command = [sys.executable, "-c", code, address]

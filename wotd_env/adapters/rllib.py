@@ -33,7 +33,7 @@ ID = "wotd_env:wotd_env/WayOfTheDragon-v0"
 
 
 def multi_agent_env(env_config: Mapping[str, Any]) -> PettingZooEnv:
-    """Return a game in which all seats are agents, `"player_0"` and so on.
+    """Return an environment in which all seats are agents: `"player_0"`, `"player_1"` and so on.
 
     `env_config` contains arguments of `wotd_env.way_of_the_dragon_v0.env`, such as the fields of `wotd_env.Rules`.
     """
@@ -45,8 +45,8 @@ def single_agent_env(env_config: Mapping[str, Any]) -> Any:
 
     Args:
         env_config: the arguments of the Gymnasium environment, such as `opponents`, `seat` and the fields of
-            `wotd_env.Rules`. If they include `num_envs`, the vector environment is returned. RLlib adds `num_envs` if
-            the configuration calls `env_runners(gym_env_vectorize_mode=gymnasium.VectorizeMode.VECTOR_ENTRY_POINT)`.
+            `wotd_env.Rules`. With `num_envs`, the result is the vector environment. RLlib adds `num_envs` if the
+            configuration calls `env_runners(gym_env_vectorize_mode=gymnasium.VectorizeMode.VECTOR_ENTRY_POINT)`.
     """
     arguments = {**env_config, "mask_in": "obs", "observation_dtype": "float32"}
     if "num_envs" not in env_config:

@@ -37,7 +37,7 @@ __all__ = ["Learner", "SB3VecEnv"]
 
 
 class SharedVecEnv(VecEnv):
-    """A `VecEnv` in which one object, `env`, runs all environments."""
+    """A `VecEnv` whose environments are all part of one vector environment, the attribute `env`."""
 
     env: Any
 
@@ -45,7 +45,7 @@ class SharedVecEnv(VecEnv):
         """Do nothing: there is no window."""
 
     def get_attr(self, attr_name: str, indices: VecEnvIndices = None) -> list[Any]:
-        """Return a list that contains an attribute of `env` once for each environment."""
+        """Return the value of an attribute of `env`, repeated for each environment."""
         return [getattr(self.env, attr_name) for _ in self._get_indices(indices)]
 
     def set_attr(self, attr_name: str, value: Any, indices: VecEnvIndices = None) -> None:
@@ -65,15 +65,15 @@ class SharedVecEnv(VecEnv):
 
 
 class SB3VecEnv(SharedVecEnv):
-    """N games as a `VecEnv`. Each step is one compiled call and has the same results as a step of a `DummyVecEnv`.
+    """N games as a `VecEnv`: faster than SB3's `DummyVecEnv`, with the same results.
 
     The info of a game that ends contains `"episode"`, as with SB3's `Monitor`: `"r"` is the return, `"l"` is the number
-    of the learner's decisions, and `"t"` is the time in seconds since the environment was made. The infos do not
-    contain the masks: MaskablePPO calls `action_masks()`, which returns int8 (N, A).
+    of the learner's decisions, and `"t"` is the time in seconds since the environment was made. The infos contain no
+    masks, because MaskablePPO gets the masks from the method `action_masks`.
 
     Args:
         num_envs: the number of games, N.
-        **options: the arguments of `wotd_env.envs.vector.WayOfTheDragonVectorEnv` without `autoreset_mode`.
+        **options: arguments of `wotd_env.envs.vector.WayOfTheDragonVectorEnv` except `autoreset_mode`.
 
     Attributes:
         env: the vector environment.
@@ -85,10 +85,10 @@ class SB3VecEnv(SharedVecEnv):
         self.env = WayOfTheDragonVectorEnv(num_envs, autoreset_mode=AutoresetMode.SAME_STEP, **options)
         super().__init__(self.env.num_envs, self.env.single_observation_space, self.env.single_action_space)
         self._made = time.perf_counter()
-        self._lengths = np.zeros(self.num_envs, np.int64)  # number of decisions in each running game
+        self._lengths = np.zeros(self.num_envs, np.int64)  # the learner's decisions in each running game
 
     def reset(self) -> VecEnvObs:
-        """Start new games with the seeds and options that `seed` and `set_options` have stored.
+        """Start new games with the stored seeds and options, see the methods `seed` and `set_options`.
 
         Raises:
             ValueError: if the options of the environments differ.
@@ -141,7 +141,7 @@ class Learner:
         encoding: the encoding of the model's observations.
 
     Attributes:
-        model: the model. Without a model the opponent plays at random.
+        model: the model, or None for random play.
     """
 
     model: MaskablePPO | None = None

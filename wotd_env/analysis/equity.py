@@ -1,4 +1,4 @@
-"""Compute the equity of states and actions from the best available source, and classify decisions by their regret."""
+"""Equities of states and actions, kinds of decisions, and errors and blunders."""
 
 from __future__ import annotations
 
@@ -21,26 +21,26 @@ from wotd_env.solver import Table, TableError, cache_file, load
 from wotd_env.solver.table import check_solvable, check_table, describe_missing
 
 KINDS = ("first hold", "second hold", "move", "swap", "extra turn", "tiger hold")
-"""Kinds of decisions. A `"swap"` is a move decision in which calling the dragon is legal. A `"tiger hold"` is the hold
-after the second re-roll, in which the power of the tiger may be used."""
-ERROR = 0.01  #: smallest regret of an error; with two players, it costs 0.5 percentage points of win rate
-BLUNDER = 0.05  #: smallest regret of a blunder; with two players, it costs 2.5 percentage points of win rate
+"""Kinds of decisions. In a `"swap"` decision, a swap is legal. A `"tiger hold"` follows the second re-roll; only the
+power of the tiger allows a third re-roll."""
+ERROR = 0.01  #: smallest regret of an error (0.5 percentage points of win rate with two players)
+BLUNDER = 0.05  #: smallest regret of a blunder (2.5 percentage points of win rate with two players)
 
 
 class Analysis(NamedTuple):
     """Equities of N states and of A actions in each state, for the seat to act."""
 
-    equity: NDArray[np.float32]  #: (N,): equity of the best action; the reward if the game is over
+    equity: NDArray[np.float32]  #: (N,): equity of the best action; in a finished game, the reward
     actions: NDArray[np.float32]  #: (N, A): equity of every action, -inf if it is illegal
-    best: NDArray[np.int64]  #: (N,): best action, in a tie the lowest number; 0 if there is no decision
+    best: NDArray[np.int64]  #: (N,): best action (in a tie the lowest number), 0 if no decision is due
 
 
 def analyze(game: Game, state: States, table: Table) -> Analysis:
-    """Return the exact equities of states, STATE (N,), of a solved game; the states may be in any phase.
+    """Return the exact equities of positions in a solved game. `state`, STATE (N,), may be in any phase.
 
-    With a table of three players, an equity is the guarantee of the seat to act: the expected reward that this seat can
-    force even if the other two seats cooperate against it. The solution ignores the turn limit, so equities are inexact
-    if `max_turns` may end the game soon.
+    With three players, guarantees replace the equities. The *guarantee* of a seat is the expected reward that it can
+    force even if the other two seats cooperate against it. A solution ignores the turn limit, so its equities are
+    inexact if `max_turns` may end the game soon.
 
     Raises:
         TypeError: if the table is not a Table.
@@ -54,7 +54,7 @@ def analyze(game: Game, state: States, table: Table) -> Analysis:
 def regret(game: Game, state: States, actions: ArrayLike, table: Table) -> NDArray[np.float32]:
     """Return the regret of one action in each of N states, float32 (N,); the best action has regret 0.
 
-    With a table of three players the regret is the best guarantee minus the guarantee after the action.
+    With three players, the regret is a difference of guarantees, see `analyze`.
 
     Raises:
         IllegalActionError: if an action is illegal.
@@ -98,31 +98,34 @@ def kinds(game: Game, state: States) -> NDArray[np.int64]:
     """Return the kind of each decision, as an index into KINDS, int64 (N,)."""
     hold, left, move = state["phase"] == Phase.KEEP, state["rolls_left"], state["phase"] == Phase.MOVE
     swap = game.legal_actions(state)[:, Action.FIRST_SWAP :].any(1)
-    # The conditions are in the order of KINDS; argmax returns the first true one.
+    # In the order of KINDS. A decision may meet several conditions; `argmax` returns the first.
     conditions = [hold & (left == REROLLS), hold & (left > 0), move & ~swap, move, ~hold, hold]
     kind: NDArray[np.int64] = np.array(conditions).argmax(0)
     return kind
 
 
 class Advisor:
-    """An object that computes equities for the seat to act, with the best source that is available for the rules.
+    """An object that computes equities for the seat to act from the best available source.
 
-    The best source is the exact solution, if its table is in the cache folder (`wotd solve` creates the table).
-    Otherwise the planner searches the current turn exactly, and a value function estimates the position after the
-    turn. The value function is the bundled learned one for these rules or, if no learned one is bundled, the hand-made
-    one. If the table turns out to be damaged, the advisor uses the next best source. Several threads may share an
-    advisor.
+    The possible sources, best first:
+
+    - the table of the exact solution, if `wotd solve` has saved one in the cache folder;
+    - the turn planner with the learned value function that is bundled for these rules;
+    - the turn planner with the hand-made value function.
+
+    The turn planner searches the current turn exactly; the value function estimates the position after the turn. If a
+    table turns out to be damaged, the advisor uses the next source. Several threads may share an advisor.
 
     Args:
         game: the rules.
-        table: the only source to use; by default the advisor looks for the best source.
+        table: the only source; by default, the advisor selects a source.
 
     Attributes:
         source: the source of the equities in words.
-        exact: True if the source is the exact solution and `max_turns` is at least the default. With a `table` of three
-            players `exact` is False, because the equities are only lower bounds of the expected reward.
-        skipped: for each source that would be better than `source`, the reason why the advisor does not use it. The
-            reasons may contain paths of files on this machine.
+        exact: True if the source is the exact solution and `max_turns` is at least the default. For a table of three
+            players, `exact` is False: a guarantee is only a lower bound of the expected reward.
+        skipped: the reasons why the advisor does not use better sources. They may contain paths of files on this
+            machine.
 
     Raises:
         TypeError: if the table is not a Table.
@@ -152,9 +155,9 @@ class Advisor:
             try:
                 actions, equity = plan(self.game, state, value)
                 return Analysis(equity, actions, actions.argmax(1))
-            except TableError as error:  # a block of a table is checked only when it is first used
+            except TableError as error:  # a table checks each of its blocks at the first use
                 with self._opening:
-                    if self._value is value:  # if not, another thread has already replaced the source
+                    if self._value is value:  # otherwise another thread has already replaced the source
                         self.skipped += (str(error),)
                         if (other := next(self._sources, None)) is None:
                             raise
@@ -182,7 +185,7 @@ def _solution(game: Game) -> Source:
 
 
 def _from_table(game: Game, table: Table) -> Source:
-    exact = game.rules.max_turns >= Rules.max_turns  # the solution has no turn limit
+    exact = game.rules.max_turns >= Rules.max_turns  # the solution ignores the turn limit
     unlimited = "" if exact else " of the game without a turn limit"
     if game.rules.players == 3:
         return f"the guarantee of each seat{unlimited}, {table.file.name}", False, table.for_seats

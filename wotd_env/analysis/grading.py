@@ -1,4 +1,4 @@
-"""Grade a policy: play games and compare each of its decisions with the best action. Also draw pictures of grades."""
+"""Grades of a policy, from games in which each of its decisions is compared with the best action."""
 
 from __future__ import annotations
 
@@ -25,10 +25,10 @@ from wotd_env.policy import Policy, check_plays, play_policies
 from wotd_env.solver import Table
 from wotd_env.solver.table import check_solvable, check_table
 
-STAGES = 10  #: number of stages of a game; they divide the largest possible progress of all pieces equally
-WORST = 20  #: largest number of blunders in `Grades.worst`
+STAGES = 10  #: number of stages of a game, equal intervals of the total progress of all pieces
+WORST = 20  #: maximum number of blunders in `Grades.worst`
 
-BLOCK = 4096  # games played side by side
+BLOCK = 4096  # number of games in a batch
 
 
 class Grade(NamedTuple):
@@ -38,7 +38,7 @@ class Grade(NamedTuple):
     decisions: int
     regret: float  #: mean regret of a decision
     regret_error: float
-    per_game: float  #: mean total regret of one graded seat in one game
+    per_game: float  #: mean total regret per game and graded seat
     per_game_error: float
     errors: float  #: share of decisions with a regret of at least ERROR, including blunders
     blunders: float  #: share of decisions with a regret of at least BLUNDER
@@ -58,10 +58,10 @@ class Grade(NamedTuple):
 
 
 class Blunder(NamedTuple):
-    """A decision with a large regret."""
+    """A decision with a regret of at least BLUNDER."""
 
     regret: float
-    state: States  #: STATE (1,), the position
+    state: States  #: STATE (1,): the position before the decision
     action: int
     best: int
     rules: Rules  #: rules of the game
@@ -108,7 +108,7 @@ class Grades:
 
 
 def _known(value: Any) -> Any:
-    """Return a value for JSON. JSON has no nan and no infinity, so both become None."""
+    """Return `value`, or None for nan and infinity, which JSON does not have."""
     return None if isinstance(value, float) and not np.isfinite(value) else value
 
 
@@ -125,11 +125,11 @@ def grade(
 
     Args:
         policy: the policy to grade, or its name, see `make_policy`.
-        table: the solution of the board to play on.
+        table: the solution of the game.
         games: number of games to play, at most 10,000,000; the policy starts in every second game.
         seed: game i has the seed `seed + i`.
         opponent: the opponent; by default the policy plays itself, and the decisions of both seats are graded.
-        progress: called after each block of games with the number of finished games and the number of all games.
+        progress: function of the number of finished games and the number of all games, called after each batch.
 
     Raises:
         TypeError: if the table is not a Table.
@@ -169,14 +169,14 @@ class _Tally:
         self.worst: list[Blunder] = []
 
     def play(self, block: range) -> None:
-        """Play a block of games side by side, and add up the regrets of `players[0]`. Seat 0 starts every game."""
+        """Play games as one batch and add the regrets of `players[0]`. Seat 0 starts every game."""
         game = self.game
         state = game.reset(len(block), seed=self.seed + block.start)
         rng = np.random.default_rng([self.seed, block.start])
         rows, kinds_count = np.arange(len(block)), len(self.kinds)
         seat = np.array(block) % len(self.players)
         seats = (np.arange(2) + seat[:, None]) % len(self.players)
-        most = PATHS * (2 * (game.rules.spaces + NUMBERED) - 1)  # - 1: two pieces cannot share the last space
+        most = PATHS * (2 * (game.rules.spaces + NUMBERED) - 1)  # - 1: the last space holds only one piece
         history: list[NDArray[np.int16]] = []
         for actions in play_policies(game, state, seats, self.players, rng):
             judged = np.flatnonzero((actions >= 0) & (seats[rows, state["player"]] == 0))
@@ -219,7 +219,7 @@ class _Tally:
 
     def _grade(self, name: str, columns: slice) -> Grade:
         decisions, regret = self.decisions[:, columns].sum(1), self.regret[:, columns].sum(1)
-        count, seats = decisions.sum(), 3 - len(self.players)  # seats: number of graded seats in a game
+        count, seats = decisions.sum(), 3 - len(self.players)  # `seats`: number of graded seats per game
         each = max(count, 1)
         return Grade(
             kind=name,
@@ -234,7 +234,7 @@ class _Tally:
 
 
 def picture(grades: dict[str, Grades], file: str | Path) -> None:
-    """Draw the regret of policies per kind of decision and per stage of the game. Equal grades give identical files.
+    """Draw the regrets of policies for each kind of decision and each stage. Equal grades give identical files.
 
     Args:
         grades: a dict from the name of each policy to its grades.

@@ -1,4 +1,4 @@
-"""Review recorded games: grade the decisions and measure the luck of the dice."""
+"""Reviews of recorded games: grades of the decisions and the luck of the dice."""
 
 from __future__ import annotations
 
@@ -41,34 +41,33 @@ class Note(NamedTuple):
 class SeatReview(NamedTuple):
     """The errors and the luck of a seat."""
 
-    decisions: int  #: decisions with more than one legal action
+    decisions: int  #: number of decisions with more than one legal action
     regret: float  #: sum of the regrets of all decisions
-    errors: int  #: decisions with a regret of at least ERROR, including blunders
-    blunders: int  #: decisions with a regret of at least BLUNDER
-    luck: float  #: total change that the rolls of all seats caused in this seat's expected reward
+    errors: int  #: number of decisions with a regret of at least ERROR, including blunders
+    blunders: int  #: number of decisions with a regret of at least BLUNDER
+    luck: float  #: total change in this seat's expected reward caused by the rolls of all seats
     result: float  #: the reward of the seat; 0 in an unfinished game
 
 
 class Review(NamedTuple):
     """The review of a recorded game of T decisions: notes, luck, and totals for each seat.
 
-    The luck of a roll is the equity after the roll minus the mean equity over all outcomes of the roll. In `luck`,
-    positions that do not follow a roll have the value 0.
+    For the seat to act, the luck of a roll is the equity after the roll minus the mean equity over all outcomes.
     """
 
     source: str  #: the source of the equities in words
     exact: bool  #: whether the source is the exact solution
     notes: list[Note]  #: a note for every decision with more than one legal action
-    luck: NDArray[np.float32]  #: (T + 1,): luck of the roll before each position, for the seat to act
+    luck: NDArray[np.float32]  #: (T + 1,): luck of the roll just before each position, 0 if there was no roll
     seats: list[SeatReview]
 
 
 def review(recorded: RecordedGame, advisor: Advisor | None = None) -> Review:
-    """Grade every unforced decision of a recorded game, and measure the luck of every roll.
+    """Review a recorded game: grade decisions with more than one legal action, and measure the luck of every roll.
 
     Args:
         recorded: the game, which may be unfinished.
-        advisor: the source of equities for the rules of the game; by default a new one.
+        advisor: the advisor that computes the equities, for the same rules; by default a new one.
 
     Raises:
         IllegalActionError: if an action of the game is illegal.
@@ -110,7 +109,7 @@ def review(recorded: RecordedGame, advisor: Advisor | None = None) -> Review:
     players, seats = recorded.rules.players, []
     for seat, result in enumerate(game.rewards(recorded.states[-1:])[0].tolist()):
         own = [note for note in notes if note.seat == seat]
-        mine = after["player"] == seat  # zero-sum: the other seats lose equal shares of this luck
+        mine = after["player"] == seat  # zero-sum: the others lose what the seat to act gains
         seats.append(
             SeatReview(
                 decisions=len(own),

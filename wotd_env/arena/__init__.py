@@ -4,7 +4,7 @@
     results = run(Tournament(("greedy", "random"), games=10_000))
 
 Each policy plays every seat with the same dice, and every estimate has a 95 % interval. The same seed gives the same
-results with any number of processes. The command `wotd arena` also runs tournaments.
+results with any number of processes.
 """
 
 from wotd_env.arena.asking import BrokenPolicyError

@@ -1,4 +1,4 @@
-"""Ask policies for actions: `Blamed` raises errors that name the policy, and `Asker` turns errors into forfeits."""
+"""Wrappers of policies: `Blamed` raises errors that name the policy, and `Asker` turns errors into forfeits."""
 
 from __future__ import annotations
 
@@ -20,21 +20,21 @@ FORFEITED = -1  # placeholder for the action in a game that is forfeited or over
 
 
 class BrokenPolicyError(RuntimeError):
-    """Raised if a policy fails. The message names the policy, with the traceback if the policy raised an exception."""
+    """Raised if a policy fails. The message contains the policy's name and the traceback, if any."""
 
 
 class Blamed:
-    """Wraps a policy, so that the messages of all errors in its actions name the policy."""
+    """Wraps a policy, so that error messages contain the policy's name."""
 
     def __init__(self, name: str, policy: Policy) -> None:
         self.name, self._policy = name, policy
 
     def check_rules(self, rules: Rules) -> None:
-        """Raise ValueError if the policy cannot play games with these rules, see `wotd_env.policy.check_plays`."""
+        """Raise ValueError if the policy cannot play games with these rules."""
         check_plays(self._policy, rules)
 
     def act(self, game: Game, state: States, rng: np.random.Generator) -> NDArray[np.int64]:
-        """Return the actions; raise IllegalActionError if one is illegal, and BrokenPolicyError for other errors."""
+        """Return the actions; raise IllegalActionError for illegal actions, and BrokenPolicyError for other errors."""
         before = state.copy()  # the policy may change `state`
         failed = f"policy {self.name!r} failed"
         try:
@@ -60,19 +60,19 @@ class Failure(NamedTuple):
 
 @dataclass
 class Asker:
-    """Asks policies for actions, and checks the actions. The calls of `Policy.act` are numbered, starting with 1."""
+    """Asks policies for actions and checks the actions. Calls of `Policy.act` have the numbers 1, 2 and so on."""
 
     game: Game
     policies: Sequence[Policy]
     generators: Sequence[np.random.Generator]
-    fatal_calls: Mapping[int, str]  # number of a call that did not return in an earlier attempt -> reason
-    on_call: Callable[[int], None]  # is given the number of each call before it, and 0 after it
+    fatal_calls: Mapping[int, str]  # number of a call that is not made -> reason to forfeit its games
+    on_call: Callable[[int], None]  # gets the number of a call before the call, and 0 after the call
     calls: int = 0
 
     def __call__(self, policy: int, state: States) -> tuple[NDArray[np.int64], dict[int, Failure]]:
-        """Ask the policy with index `policy` for its actions in the N games of `state`, STATE (N,).
+        """Ask a policy, given by its index, for its actions in N games, STATE (N,).
 
-        If the policy raises, it is asked again for each game separately.
+        If the policy raises an exception, it is asked again for each game separately.
 
         Returns:
             The actions, int64 (N,), each legal or FORFEITED, and a dict: index of a forfeited game -> failure.
@@ -106,7 +106,7 @@ class Asker:
 
 
 def own_traceback(error: Exception | None) -> str:
-    """Return the part of an error's traceback that is inside the policy, or "" if the policy did not raise it."""
+    """Return the traceback from the first frame inside the policy, or "" if the policy did not raise the error."""
     callers = __file__, ask.__code__.co_filename  # files whose stack frames are outside the policy
     frame = error.__traceback__ if error else None
     while frame is not None and frame.tb_frame.f_code.co_filename in callers:

@@ -34,7 +34,7 @@ _log = logging.getLogger("wotd_env")
 def digests(
     tournament: Tournament, made: Mapping[str, Policy], given: Container[str] = (), trust: bool = False
 ) -> dict[str, str]:
-    """Return a dict, policy -> digest (see `policy_digest`). The dict includes the policy that measures luck."""
+    """Return the digest of each policy by name, including the policy that measures luck."""
     found = {name: policy_digest(name, made.get(name), name in given) for name in tournament.policies}
     if tournament.luck and tournament.luck not in found:
         found[tournament.luck] = policy_digest(tournament.luck, make_policy(tournament.luck, trust=trust))
@@ -42,7 +42,7 @@ def digests(
 
 
 def policy_digest(name: str, policy: Policy | None = None, given: bool = False) -> str:
-    """Return the digest of the policy with this name. `given` is false if `policy` was made from `name`.
+    """Return the digest of the policy with this name. `given` is true if the policy was not made from its name.
 
     If `policy` is None and the name refers to a module outside this package, the digest omits the state of the policy.
     """
@@ -57,8 +57,8 @@ def policy_digest(name: str, policy: Policy | None = None, given: bool = False) 
             planned_with = policy.policy if isinstance(policy, Deep) else None
             digest.update(policy_digest(base_name(argument or "td"), planned_with).encode())
         elif argument:
-            without_encoding = argument.partition(":")[2] or argument  # the part FILE of sb3:ENCODING:FILE
-            weights = f"{argument}.data"  # an ONNX network may have a second file
+            without_encoding = argument.partition(":")[2] or argument  # e.g. FILE in sb3:ENCODING:FILE
+            weights = f"{argument}.data"  # the second file that an ONNX network can have
             _add_files(digest, map(Path, (argument, weights, f"{argument}/value.npz", without_encoding)))
         else:
             _add_files(digest, models.FOLDER.glob(f"{kind}-*"))

@@ -1,7 +1,7 @@
 """Results of a tournament: ratings, and estimates with 95 % intervals for each policy, matchup and seat.
 
-The games of a duplicate (see `wotd_env.arena.tournament`) have the same dice, so a duplicate counts as one observation.
-Different matchups have different dice, so their results are independent.
+The games of a duplicate (see `wotd_env.arena.tournament`) have the same dice, so the statistics treat a duplicate as
+one data point. Different matchups have different dice, so their results are independent.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ def percent(share: Estimate | None, digits: int = 1) -> str:
 
 
 def signed(estimate: Estimate, digits: int, unit: float = 1) -> str:
-    """Format an estimate with its sign, followed by its error. Both numbers are first multiplied by `unit`."""
+    """Format an estimate and its error, e.g. "+0.25 ±0.03". `unit` is a factor for both numbers."""
     return f"{unit * estimate.value:+.{digits}f} ±{unit * estimate.error:.{digits}f}"
 
 
@@ -68,7 +68,7 @@ class Mean(NamedTuple):
 
 
 def mean_of(x: Floats, low: float = 0.0, high: float = 1.0) -> Mean:
-    """Return the mean of independent observations between two bounds.
+    """Return the mean of independent observations between the bounds `low` and `high`.
 
     The variance includes one extra observation at each finite bound, as in the Agresti-Coull interval. So the interval
     has a positive width even if all observations are equal.
@@ -78,7 +78,7 @@ def mean_of(x: Floats, low: float = 0.0, high: float = 1.0) -> Mean:
 
 
 def adjusted_mean(x: Floats, luck: Floats) -> Mean:
-    """Return the mean of the shares `x`, with `luck` as a control variate whose expected value is 0."""
+    """Return the luck-adjusted mean of the shares `x`. `luck` is a control variate with expected value 0."""
     spread = float(luck.var())
     slope = float(np.mean((x - x.mean()) * (luck - luck.mean()))) / spread if spread else 0.0
     return mean_of(x - slope * luck)
@@ -98,15 +98,16 @@ def pool(means: Sequence[Mean]) -> Mean:
 def fit_ratings(
     policies: Sequence[str], counts: Iterable[Mapping[tuple[str, str], Floats]]
 ) -> dict[str, Estimate]:
-    """Fit Bradley-Terry strengths to paired comparisons. The strengths are Elo points, and their mean is 0.
+    """Fit Bradley-Terry strengths to paired comparisons. Strengths are in Elo points, with mean 0.
 
     With more than two players, each finishing order is split into pairs, and the fit estimates Plackett-Luce strengths.
     One drawn game is added for each pair of policies, so that the strength of an unbeaten policy is finite. The
     intervals come from the sandwich estimator, with duplicates as clusters.
 
-    `counts` contains one dict for each matchup. In a matchup with D duplicates, the dict maps (policy, other policy) to
-    a float64 array (D, 2). Row d counts how often the first policy finished ahead of the other policy in duplicate d,
-    and how often behind it. The returned dict maps each policy to its rating, best policy first.
+    `counts` contains one dict for each matchup: (policy A, policy B) -> float64 (D, 2), for D duplicates. Row d counts
+    how often A finished ahead of B in duplicate d, and how often behind B.
+
+    Return a dict: policy -> rating, best policy first.
     """
     k = len(policies)
     if k == 1:
@@ -125,7 +126,7 @@ def fit_ratings(
     weight = (wins + wins.T) * expected * (1 - expected)
     information = np.diag(weight.sum(1)) - weight
     drawn = (0.5 - expected) ** 2
-    # `spread` is the covariance of the score. It starts with the added drawn games; the loop adds the played games.
+    # covariance of the score, here of the added drawn games only
     spread = np.diag(drawn.sum(1)) - drawn
     for pairs in matchups:
         score = np.zeros((len(pairs[0][2]), k))
@@ -136,14 +137,14 @@ def fit_ratings(
         spread += score.T @ score
     inverse = np.linalg.pinv(information)
     error = Z * np.sqrt(np.diag(inverse @ spread @ inverse))
-    elo = 400 / math.log(10)  # rating points per unit of the log odds of finishing ahead
+    elo = 400 / math.log(10)  # Elo points per unit of log odds
     bounds = elo * np.stack([strength, strength - error, strength + error], 1)
     return {policies[i]: Estimate(*bounds[i].tolist()) for i in np.argsort(-strength, kind="stable")}
 
 
 @dataclass(frozen=True)
 class Row:
-    """The estimates for a policy, in one matchup or in all its matchups, and in one seat or in all seats."""
+    """The estimates for a policy, in one or all of its matchups, and in one or all seats."""
 
     policy: str
     matchup: Matchup | None
@@ -165,7 +166,7 @@ class Row:
 
 
 class _Part(NamedTuple):
-    """A summary of some games of a policy: the numbers of games and forfeits, and the mean of each measure."""
+    """A summary of some games of a policy. `means` maps each measure, such as "share", to its mean."""
 
     games: int
     forfeits: int
@@ -206,9 +207,9 @@ class _MatchupGames:
         return _Part(int(here.any(2).sum()), int((self.forfeits & here).sum()), means)
 
     def ahead(self, one: str, other: str) -> Floats:
-        """Return how often `one` finished ahead of `other` and how often behind in each of D duplicates, (D, 2).
+        """Return two counts per duplicate, (D, 2): how often `one` finished ahead of `other`, and how often behind.
 
-        A tie adds 1/2 to both numbers.
+        A tie adds 1/2 to each count.
         """
         first = np.where(self.sits == self.names.index(one), self.rank, np.nan)[:, :, :, None]
         second = np.where(self.sits == self.names.index(other), self.rank, np.nan)[:, :, None, :]
@@ -222,14 +223,14 @@ _Parts = dict[Matchup, dict[tuple[str, int | None], _Part]]  # matchup -> (polic
 
 
 def share_error(matchup: Matchup, games: GameResults, luck: bool) -> float:
-    """Return the largest error of the policies' win shares in a matchup; `luck` selects luck-adjusted shares."""
+    """Return the largest `Estimate.error` of a win share in a matchup; `luck` selects luck-adjusted shares."""
     played = _MatchupGames(matchup, games, luck)
     measure = "adjusted" if luck else "share"
     return max(played.part(policy, None).means[measure].estimate().error for policy in played.names)
 
 
 def span(dates: Iterable[str]) -> str:
-    """Return the first and the last date as a text "FIRST to LAST"; if they are equal, return only one."""
+    """Return the first and the last date as "FIRST to LAST", or a single date if all dates are equal."""
     ordered = sorted(set(dates))
     return " to ".join(ordered[:1] + ordered[1:][-1:])
 
@@ -239,15 +240,15 @@ class Results:
 
     Args:
         tournament: the tournament.
-        games: matchup -> the results of its games, an array of `results_dtype`, in order of duplicates.
+        games: matchup -> results of the games, an array of `results_dtype`, sorted by duplicate.
         forfeits: all forfeits.
-        earlier: date -> number of reused games that earlier runs saved on this day.
+        earlier: date -> number of reused games that were saved on this date.
 
     Attributes:
-        rows: the rows for all matchups together, then the rows of each matchup. Each of these groups starts with a row
-            for each policy over all seats, best policy first, and continues with a row for each policy and seat.
-        ahead: (policy, other policy) -> estimate of how often the first policy finishes ahead, as a share of the games
-            that both play; ties count half.
+        rows: the rows over all matchups, then the rows of each matchup. Each group begins with the rows over all seats,
+            best policy first. The rows of each policy and seat follow.
+        ahead: (policy A, policy B) -> estimate of the share of their common games in which A finishes ahead of B. Ties
+            count half.
         ratings: policy -> rating, best first.
     """
 
@@ -296,7 +297,7 @@ class Results:
         )
 
     def to_dict(self) -> dict[str, Any]:
-        """Return everything except the games as plain Python types, for example for JSON."""
+        """Return the results without the games, as plain Python types, for example for JSON."""
         return {
             "tournament": asdict(self.tournament),
             "games": sum(map(len, self.games.values())),

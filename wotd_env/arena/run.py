@@ -1,4 +1,4 @@
-"""Run a tournament: play the blocks that the file does not contain, until every matchup has enough games."""
+"""The function `run`, which plays a tournament."""
 
 from __future__ import annotations
 
@@ -34,24 +34,24 @@ def run(
     pool: Pool | None = None,
     progress: Callable[[int, int], None] = lambda done, total: None,
 ) -> Results:
-    """Play a tournament; games that are already in the file are not played again.
+    """Play a tournament. Games that are already in the file are reused.
 
-    The results depend only on the tournament. The number of workers does not change them, and neither do interruptions.
-    If games in the file are reused, a warning at the start shows their dates. `Results.earlier` counts them by date.
+    The results depend only on the tournament, not on the number of workers or on interruptions. A warning at the start
+    shows the dates of reused games. `Results.earlier` counts the reused games by date.
 
     Args:
         tournament: the tournament.
         file: the file in which finished games are saved, see `wotd_env.arena.store`; None keeps the games in memory.
         fresh: play all games again, and replace the games of this tournament in the file.
-        workers: number of worker processes. A script with workers must call `run` under `if __name__ == "__main__":`.
-            With 0, the games are played in this process, and a policy that hangs cannot be stopped.
-        time_limit: seconds that a policy may take for one call in a worker. A call asks for up to 256 n decisions
-            if the games have n players. A policy that takes longer forfeits the games of the call.
-        policies: name -> policy, for policies that are not made from their names. The file stores only the names.
-        trust: read the files of policies even if they can run code, see `make_policy`.
-        pool: a pool that plays the games instead of worker processes, such as `wotd_env.adapters.ray.Cluster`.
-        progress: called once for the stored games and then after every block. The arguments are the number of
-            finished games and the largest possible number of games.
+        workers: number of worker processes. A script that uses workers must call `run` under
+            `if __name__ == "__main__":`. With 0 workers, this process plays the games and cannot stop a hanging policy.
+        time_limit: seconds that a policy may take for one call in a worker. In a game of n players, a call asks for up
+            to 256 n decisions. A policy that takes longer forfeits the games of the call.
+        policies: name -> policy object, for policies that are not made from their names.
+        trust: allow policy files that can run code, see `make_policy`.
+        pool: a pool that replaces the worker processes, such as `wotd_env.adapters.ray.Cluster`.
+        progress: function f(done, total): the number of finished games and the largest possible number. It is called
+            once for the stored games and then after every block.
 
     Raises:
         ValueError: for an unknown or unsuitable policy, a wrong option, or a file that is damaged or is not a

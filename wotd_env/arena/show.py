@@ -1,4 +1,4 @@
-"""Show results as tables in the terminal, as JSON or CSV files, or as a picture."""
+"""Output of results: tables in the terminal, JSON and CSV files, and a picture."""
 
 from __future__ import annotations
 
@@ -90,7 +90,7 @@ FORMATS = (".json", ".csv")  # the file suffixes that `write` supports
 
 
 def write(results: Results, file: str | Path) -> None:
-    """Write results to a file. A .json file contains everything except the games, and a .csv file only the rows."""
+    """Write results to a file: `to_dict()` to a .json file, `to_rows()` to a .csv file."""
     file, rows = Path(file), results.to_rows()
     if file.suffix == ".json":
         file.write_text(json.dumps(results.to_dict(), indent=1) + "\n")
@@ -104,7 +104,7 @@ def write(results: Results, file: str | Path) -> None:
 
 
 def draw(results: Results, file: str | Path, title: str = "") -> None:
-    """Draw ratings with their intervals beside a heat map of the pairings; the file's suffix selects the format."""
+    """Draw the ratings with intervals, and a heat map of the pairings. The file's suffix selects the format."""
     from matplotlib.figure import Figure
 
     names = list(results.ratings)

@@ -8,9 +8,9 @@ The tournament's seed, the matchup and the block determine all random numbers. T
 the number of workers, the order of work, or interruptions.
 
 The luck of a roll is the equity after the roll minus the mean equity over all outcomes of the roll. The luck of a game
-is the sum over its rolls. Its mean is zero for every policy, even if the estimates of equity are rough; with better
-estimates, luck explains more of the result. Luck is used as a control variate: it narrows intervals without bias. Any
-policy with a method `equity` can measure luck, see `wotd_env.policy.HasEquity`.
+is the sum of the luck of its rolls. Expected luck is zero, even if equities are rough estimates. With better estimates,
+luck explains more of the result. As a control variate, luck narrows intervals without bias. Any policy with a method
+`equity` can measure luck, see `wotd_env.policy.HasEquity`.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ from wotd_env.policies import make_policy
 from wotd_env.policy import HasEquity, Policy, play_out
 
 BLOCK = 256
-"""Number of duplicates in each block but the last. It is fixed, because it affects the random numbers of policies."""
+"""Number of duplicates in each block but the last. Another number would change the random numbers of policies."""
 
 Matchup = tuple[str, ...]  # the policies that meet, sorted by name
 
@@ -149,7 +149,7 @@ def seatings(duplicates: Sequence[int] | NDArray[np.int64], seats: int) -> NDArr
 
 
 class Forfeit(NamedTuple):
-    """A game that a policy forfeited. `replay(rules, game_seed, moves)` returns its final position."""
+    """A game that a policy forfeited. `replay(rules, game_seed, moves)` returns the final position."""
 
     policy: str
     seats: tuple[str, ...]
@@ -189,7 +189,7 @@ def results_dtype(players: int) -> np.dtype[np.void]:
             ("turns", "u2"),
             ("truncated", "u1"),
             ("forfeit", "i1"),  # the seat that forfeited, or -1
-            ("place", "i1", (players,)),  # [seat], index in the matchup of the policy in this seat
+            ("place", "i1", (players,)),  # [seat], the seat's policy, as its index in the matchup
             ("points", "i1", (players,)),  # [seat]
             ("rank", "f4", (players,)),  # [seat], 1 is best; tied seats share the mean of their ranks
             ("share", "f4", (players,)),  # [seat], share of the win: 1/w for each of w winners, 0 for losers
@@ -199,7 +199,7 @@ def results_dtype(players: int) -> np.dtype[np.void]:
 
 
 def replay(rules: Rules, game_seed: int, moves: tuple[int, ...]) -> States:
-    """Start a game with `game_seed`, play the actions `moves` of all seats, and return the position, STATE (1,)."""
+    """Return the position, STATE (1,), after the actions `moves` of all seats in the game with this seed."""
     game = Game(rules)
     state = game.reset(1, seed=game_seed)
     for action in moves:
@@ -217,12 +217,14 @@ def play_block(
     on_call: Callable[[int], None] = lambda call: None,
     untried: frozenset[str] = frozenset(),
 ) -> PlayedBlock:
-    """Play all games of a block side by side. Without `equity`, no luck is measured.
+    """Play all games of a block as one batch. Without `equity`, no luck is measured.
 
-    If a policy raises, it is asked again for each game separately. A policy forfeits a game if it raises again, or if
-    it returns an illegal action. A forfeited game ends at once: the forfeiting seat is last, and all other seats share
-    the win. `fatal_calls` contains calls whose games are all forfeited, see `Asker`. Policies in `untried` make their
-    first decision in this block. If such a policy fails in every game of its first call, BrokenPolicyError is raised.
+    A policy that raises an exception is asked again for each game separately. It forfeits a game if it raises again, or
+    if it returns an illegal action. A forfeited game ends at once: the forfeiting seat is last, and all other seats
+    share the win. For `fatal_calls` and `on_call` see `Asker`.
+
+    Policies in `untried` make their first decision in this block. If such a policy fails in every game of its first
+    call, BrokenPolicyError is raised.
     """
     rules, matchup, n = tournament.rules, block.matchup, tournament.rules.players
     game = Game(rules)
@@ -314,16 +316,16 @@ def make_equity(policy: str, trust: bool = False) -> Equity:
 def luck(
     rules: Rules, equity: Equity, seed: int, shape: tuple[int, ...], moves: NDArray[np.int16]
 ) -> NDArray[np.float64]:
-    """Play the games of a block again. Return each seat's luck in shares of the win, float64 [game, seat].
+    """Replay the games of a block; return the luck of each seat in shares of the win, float64 [game, seat].
 
     The luck of one seat is subtracted from the other seats in equal parts. `seed` is the seed of the first duplicate.
-    `shape` is (games, seats). `moves`, int16 [game, step], contains the actions. An entry is -1
-    if the game had no decision at this step.
+    `shape` is (games, seats). `moves`, int16 [game, step], contains the actions. An entry is -1 if the game had no
+    decision at this step.
     """
     games, seats = shape
     game = Game(rules, skip_forced=False)  # so that every roll is visible
     state = np.repeat(game.reset(games // seats, seed=seed, roll=False), seats)
-    order = np.argsort(moves == -1, axis=1, kind="stable")  # moves the entries -1 of each game to its end
+    order = np.argsort(moves == -1, axis=1, kind="stable")  # moves the entries -1 to the end of each row
     actions = np.pad(np.take_along_axis(moves, order, 1), ((0, 0), (0, 1)), constant_values=-1)
     taken = np.zeros(games, np.int64)
     total = np.zeros(shape)

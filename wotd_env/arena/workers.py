@@ -1,4 +1,4 @@
-"""Pools play blocks in this process or in worker processes. Only a worker can be stopped if a policy hangs."""
+"""Pools that play blocks in this process or in worker processes. If a policy hangs, only a worker can be stopped."""
 
 from __future__ import annotations
 
@@ -96,14 +96,13 @@ class Processes(AbstractContextManager["Processes"]):
 class Worker:
     """A process that plays one block at a time. If a policy hangs or ends the process, a new process starts.
 
-    The process records the number of each policy call before it makes the call. A call is fatal if it takes too long
-    or ends the process twice. The block is then played again without this call, and the policy forfeits the games of
-    the call.
+    A call of a policy is fatal if it exceeds the time limit, or if it ends the process in two attempts. The block is
+    then played again without this call, and the policy forfeits the games of the call.
 
     Args:
         time_limit: seconds that a policy may take for one call.
-        policies: name -> policy, for policies that are not made from their names. These policies must be picklable.
-        trust: read policy files even if they can run code, see `make_policy`.
+        policies: name -> policy object, for policies that are not made from their names. The objects must be picklable.
+        trust: allow policy files that can run code, see `make_policy`.
     """
 
     def __init__(
@@ -127,7 +126,7 @@ class Worker:
         self._closed = False
 
     def play_block(self, block: Block, untried: frozenset[str] = frozenset()) -> PlayedBlock:
-        """Play a block, see `wotd_env.arena.tournament.play_block`. Exceptions in the process are raised again here."""
+        """Play a block; raise the exceptions of the process. See `wotd_env.arena.tournament.play_block`."""
         fatal_calls: dict[int, str] = {}
         deaths: list[int] = []
         while True:

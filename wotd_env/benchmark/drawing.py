@@ -1,10 +1,10 @@
 """Draw positions from games between players of many strengths.
 
-Each game gives at most one position for each kind of decision and each stage. Every game has its own seed, and draws
-its random numbers as integers from SplitMix64, as the engine does. So a game does not depend on the other games of its
-batch, and equal arguments give equal files. If the source of the equities is a table, the files are equal on all
-processors with fused multiply-add, such as x86-64-v3. If the source is a learned value, the files are equal only on
-processors of the same kind, because other kinds round sums differently.
+Each game gives at most one position for each pair of decision kind and stage. Every game has its own seed, and draws
+its random numbers as integers from SplitMix64, as the engine does. So a game does not depend on the other games, and
+equal arguments give equal files. If the source of the equities is a table, the files are equal on all processors with
+fused multiply-add, such as x86-64-v3. If the source is a learned value, the files are equal only on processors of the
+same kind, because other kinds round sums differently.
 
 If the source is a learned value, rollouts estimate the equity of every action. In a rollout, every seat plans each of
 its turns exactly with the learned value, as the policy `td` does. The estimate is the mean of the luck-adjusted results
@@ -13,8 +13,9 @@ the action, the luck-adjusted result is
 
     plan(action) + sum over the later turns of (plan before the turn - value of the position before the turn).
 
-Here, a plan is the exact expectation of the learned value after the planned turn. Therefore the luck-adjusted result
-has the same expected value as the plain result. All terms are known at the end of the game.
+Here, a plan is the exact expectation of the learned value after the planned turn. The plain result also contains the
+luck of every turn: the value of the position after the turn minus the plan. The mean luck is 0, so the luck-adjusted
+result has the same expected value as the plain result.
 """
 
 from __future__ import annotations
@@ -54,7 +55,7 @@ ROSTER = tuple((name, mistakes) for name, each in _MISTAKES.items() for mistakes
 Each seat draws its player uniformly. "strongest" is the planner whose value function is the `source` of `draw`, a table
 or a learned value."""
 SIZE = 800  # default number of positions for each pair of kind and stage
-GAMES = 200  # `draw` plays at most GAMES * size games, so rare kinds may have fewer positions
+GAMES = 200  # `draw` plays at most GAMES * size games
 ERROR = 0.002  #: an equity is accurate enough if its standard error is at most this number
 SHARE = 0.1  #: an equity is also accurate enough if its standard error is at most this share of the action's regret
 ROUND = 128  # games per action between two checks of the standard errors
@@ -222,7 +223,7 @@ def roll_out(
     Raises:
         ValueError: for an invalid record, or a game that is over or waits for a roll.
     """
-    game = Game(value.rules, skip_forced=False)  # else `roll` could enter the next turn
+    game = Game(value.rules, skip_forced=False)  # a forced move in `game.roll` could end the turn
     game.check(state)
     equity = plan(game, state, value)[0]
     if not (decides := np.isfinite(equity).any(1)).all():
@@ -253,9 +254,9 @@ def _later_turns(
 ) -> NDArray[np.float64]:
     """Play ROUND games after each action, and sum (plan - value) over the later turns of each game.
 
-    Return the sums, (actions, ROUND). The games after one action are independent of each other. Two games after
-    different actions have the same later turns if the current turn ends in the same position in both games. Shared
-    turns save time and reduce the noise of differences between actions.
+    Return the sums, (actions, ROUND). The games after one action are independent of each other. Games after different
+    actions share their later turns if the current turn ends in the same position. Shared turns save time and reduce the
+    noise of differences between actions.
     """
     seat = state["player"][0]
     ends = take(state, np.zeros(len(actions) * ROUND, np.int64))
@@ -292,7 +293,7 @@ def _finish_turn(game: Game, state: States, turn: Any, planner: Planner) -> None
 
 
 def _occurrences(values: NDArray[np.uint64]) -> NDArray[np.uint64]:
-    """Count the equal values before each value."""
+    """Count the equal values before each value, e.g. [5, 7, 5] -> [0, 0, 1]."""
     order = np.argsort(values, kind="stable")
     new = np.diff(values[order], prepend=~values[order[:1]]) != 0
     place = np.arange(len(values))
@@ -302,7 +303,7 @@ def _occurrences(values: NDArray[np.uint64]) -> NDArray[np.uint64]:
 
 
 def _sum_of_turns(game: Game, state: States, seat: Any, value: LearnedValue) -> NDArray[np.float64]:
-    """Play games to the end. Return for each game the sum of (plan - value) over its turns, as seen by `seat`."""
+    """Play games to the end. Return for each game the sum of (plan - value) over its turns, for the seat `seat`."""
     total = np.zeros(len(state))
     games = np.flatnonzero(state["phase"] != Phase.OVER)
     state = take(state, games)
@@ -317,5 +318,5 @@ def _sum_of_turns(game: Game, state: States, seat: Any, value: LearnedValue) -> 
 
 @kernel
 def numbers(keys: Any, n: Any) -> Any:
-    """Return number `n` of each of N random streams, uint64 (N,). `keys`, uint64 (N,), are the seeds of the streams."""
+    """Return the number with index `n` of each of N random streams, uint64 (N,). `keys`, uint64 (N,), are the seeds."""
     return mix(keys + STEP * np.uint64(n))

@@ -1,4 +1,4 @@
-"""Read and write Parquet files of positions. A position is a decision, with the equity of every action."""
+"""Read and write Parquet files of positions. In each position a seat must decide; every legal action has an equity."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ with needed_for("a file of positions", "arena"):
     import pyarrow as pa
     from pyarrow import parquet
 
-SPLITS = ("train", "validation", "test")  #: the sets of positions; no game is in two sets
+SPLITS = ("train", "validation", "test")  #: names of the sets; the positions of a game are all in one set
 STAGES = ("opening", "middle", "endgame")  #: thirds of a game, see `stages`
 
 FORMAT = 1
@@ -34,9 +34,9 @@ _UNREADABLE = "must be a file written by wotd positions, got: {!r}"
 
 
 class Positions(NamedTuple):
-    """M decisions, sorted by game, with the equity of every action. A is the size of the action space.
+    """M positions, sorted by game, with the equities of their legal actions. A is the size of the action space.
 
-    A game has at most one decision for each pair of kind and stage. The field `rng` of every state is 0, so `state`
+    A game has at most one position for each pair of kind and stage. The field `rng` of every state is 0, so `state`
     does not reveal future dice.
     """
 
@@ -44,14 +44,14 @@ class Positions(NamedTuple):
     split: str
     state: States  #: STATE (M,): the seat in the field "player" decides
     mask: NDArray[np.int8]  #: (M, A): 1 for legal actions; each row has at least two legal actions
-    equity: NDArray[np.float32]  #: (M, A): expected reward, nan for illegal actions; exact with two players
-    error: NDArray[np.float32]  #: (M, A): standard error of the equity, 0 if exact, nan for illegal actions
+    equity: NDArray[np.float32]  #: (M, A): expected reward, nan for illegal actions
+    error: NDArray[np.float32]  #: (M, A): standard error of the equity, 0 with two players, nan if illegal
     kind: NDArray[np.int64]  #: (M,): index into `wotd_env.analysis.KINDS`
     stage: NDArray[np.int64]  #: (M,): index into STAGES
     game: NDArray[np.int64]  #: (M,): number of the game, which is also its seed
 
     def regret(self, actions: NDArray[np.integer]) -> NDArray[np.float64]:
-        """Return the regrets, (M,): the best equity in position i minus the equity of `actions[i]`, a legal action."""
+        """Return the regret of one legal action per position, (M,): the best equity minus the equity of the action."""
         chosen = self.equity[np.arange(len(actions)), actions].astype(np.float64)
         return np.asarray(np.nanmax(self.equity, 1) - chosen)
 
@@ -67,7 +67,7 @@ class Positions(NamedTuple):
         return self.take(np.sort(np.concatenate(rows)))
 
     def digest(self) -> str:
-        """Return the SHA-256 of the rules, the split and all values. It does not depend on the version of pyarrow."""
+        """Return the SHA-256 of the rules, the split and all values, independent of the version of pyarrow."""
         digest = hashlib.sha256(json.dumps([asdict(self.rules), self.split]).encode())
         legal = self.mask == 1
         values = [self.state, self.mask, self.equity[legal], self.kind, self.stage, self.game]
@@ -84,8 +84,9 @@ def has_errors(rules: Rules) -> bool:
 def stages(rules: Rules, state: States) -> NDArray[np.int64]:
     """Return the stage of each state as an index into STAGES, int64 (N,). `state` is STATE (N,).
 
-    The progress of a seat is the number of spaces that its pieces have moved. Spaces beyond the first numbered space of
-    a path do not count. The game ends when one seat has the maximal progress, so the leading seat determines the stage.
+    The progress of a seat is the sum of the spaces of its pieces. A piece beyond the first numbered space of a path
+    counts as if it were on this space. The leading seat determines the stage: the first, second or last third of the
+    maximal progress. The game ends when a seat reaches the maximal progress.
     """
     progress = np.minimum(state["pieces"], rules.spaces + 1).sum(2, dtype=np.int64).max(1)
     whole = state["pieces"].shape[2] * (rules.spaces + 1)
@@ -100,7 +101,7 @@ def bundled() -> tuple[Rules, ...]:
 
 
 def describe_board(rules: Rules) -> str:
-    """Describe the rules of positions in words, such as "3 players, 7 plain spaces with any powers"."""
+    """Describe rules in words, such as "3 players, 7 plain spaces with any powers"."""
     players = "" if rules.players == 2 else f"{rules.players} players, "
     powers = "" if rules.powers == "none" else f" with {rules.powers} powers"
     colors = " and random colors" if powers and rules.colors == "random" else ""
@@ -112,14 +113,14 @@ def load(split: str = "test", rules: Rules | None = None, *, file: str | Path | 
 
     Args:
         split: `"train"`, `"validation"` or `"test"`.
-        rules: the rules of the positions. By default, they are the rules of `file` or, without a file, the basic game
-            of two players on the full board.
+        rules: the rules of the positions; by default the rules of `file`. If `file` is not given either, the default
+            is `Rules()`, the basic game of two players.
         file: a file written by `wotd positions`; by default the bundled file for `rules`. Only test positions are
             bundled.
 
     Raises:
         FileNotFoundError: if there is no such file.
-        ValueError: if no such positions are bundled, if the file is damaged, or if its split or rules are different.
+        ValueError: if no such positions are bundled, the file is damaged, or the file has another split or other rules.
     """
     check_choice("split", split, SPLITS)
     wanted = Rules() if rules is None else rules
@@ -151,7 +152,7 @@ def load(split: str = "test", rules: Rules | None = None, *, file: str | Path | 
 
 
 def write(positions: Positions, file: Path, drawn: dict[str, Any]) -> None:
-    """Write positions to a file. Add `drawn` to the file's metadata. Raise OSError if the file cannot be written."""
+    """Write positions to a file, with `drawn` as additional metadata. Raise OSError if the file cannot be written."""
     rules, mask = positions.rules, positions.mask
     about = {"format": FORMAT, "version": wotd_env.__version__, "rules": asdict(rules)}
     about |= {"split": positions.split, "digest": positions.digest(), **drawn}
@@ -219,7 +220,7 @@ def croissant(files: Sequence[str | Path], url: str, published: str) -> dict[str
     """Return the Croissant 1.1 metadata of files of positions, as a dict that `json.dumps` accepts.
 
     Args:
-        files: files that `draw` wrote and that are published beside the metadata.
+        files: files written by `wotd positions`, to be published in the folder of the metadata.
         url: page of the data set.
         published: date of publication, such as `"2026-11-25"`.
 

@@ -1,4 +1,4 @@
-"""The `wotd` command. Each subcommand has its own module; several subcommands share `common` and `options`.
+"""The `wotd` command. Each subcommand has its own module.
 
 Slow imports are inside functions, so that the command starts fast.
 """
@@ -75,5 +75,5 @@ def _options(
 
 def main() -> None:
     """Run the `wotd` command."""
-    sys.path.append(os.getcwd())  # lets MODULE:OBJECT import from the current folder
+    sys.path.append(os.getcwd())  # finds the module of MODULE:OBJECT in the current folder
     app()

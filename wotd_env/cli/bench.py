@@ -1,7 +1,6 @@
 """`wotd bench`: measure the speed of every interface with uniformly random decisions.
 
-Each interface has a function that returns a `Chunk`. A chunk is a function that plays for some milliseconds, and
-reads the observation and the action mask at every decision.
+Each interface has a function that returns a `Chunk`.
 """
 
 from __future__ import annotations
@@ -24,10 +23,13 @@ from wotd_env.core.arguments import check_integer
 from wotd_env.core.rules import Rules
 
 Chunk = Callable[[], tuple[int, float]]
-"""A function that plays, and returns the number of its decisions and the wall-clock seconds inside the environment."""
+"""A function that plays for some milliseconds, and reads the observation and the action mask at every decision.
+
+It returns the number of decisions and the wall-clock seconds inside the environment.
+"""
 
 Choose = Callable[[NDArray[Any]], int]  # action mask -> a legal action
-CHUNK = 1 << 16  # approximate number of decisions in a chunk that `repeated` returns
+CHUNK = 1 << 16  # the chunks of `repeated` have about this many decisions
 SEED = 0
 
 
@@ -62,7 +64,7 @@ def command(
 
 
 def rate(chunk: Chunk, seconds: float) -> tuple[float, float]:
-    """Call `chunk` for `seconds`. Return two rates: decisions / total time, and decisions / time in the environment."""
+    """Return two rates, measured for `seconds`: decisions / total time, and decisions / time in the environment."""
     chunk()
     decisions, inside = 0, 0.0
     start = perf_counter()
@@ -117,7 +119,7 @@ def repeated(step: Callable[[], float], batch: int) -> Chunk:
 
 
 def one_game(batch: int, players: int, threads: int, powers: str = "none") -> Chunk:
-    """Return a chunk that steps a single game with `Game.step_autoreset`, as a search or a simple script does."""
+    """Return a chunk that steps a single game with `Game.step_autoreset`."""
     from wotd_env import Game, Rules
 
     game = Game(Rules(players=players, powers=powers))
@@ -183,7 +185,7 @@ def single(batch: int, players: int, threads: int, powers: str = "none") -> Chun
 
 
 def agent_loop(env: Any, games: int) -> Chunk:
-    """Return a chunk that plays games in any AEC environment, and reads each acting agent's observation and mask."""
+    """Return a chunk that plays games in any AEC environment."""
 
     def play(seed: int, choose: Choose) -> None:
         env.reset(seed=seed)
@@ -218,7 +220,7 @@ def _games(play: Callable[[int, Choose], None], games: int) -> Chunk:
 
 
 def chooser(seed: int) -> Callable[[NDArray[Any]], NDArray[np.int64]]:
-    """Return a function that chooses uniformly random legal actions in NumPy, using one random number per game."""
+    """Return a function: action masks of N games -> uniformly random legal actions, int64 (N,)."""
     rng = np.random.default_rng(seed)
 
     def choose(mask: NDArray[Any]) -> NDArray[np.int64]:

@@ -26,7 +26,7 @@ def command() -> None:
     with (
         explained(),
         progress_bar("parts") as progress,
-        # The workers hide the messages about compiling.
+        # The initializer hides the workers' messages about compiling.
         ProcessPoolExecutor(CORES, get_context("spawn"), logging.disable, (logging.WARNING,)) as pool,
     ):
         progress(0, len(_PARTS))

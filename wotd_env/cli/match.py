@@ -76,7 +76,7 @@ class Choice(NamedTuple):
 class Decision:
     """A decision of a person in the game `state`, STATE (1,).
 
-    `choices` are the legal actions in ascending order. `kept` contains the dice that the person keeps so far.
+    `choices` are the legal actions in ascending order.
     """
 
     def __init__(self, game: Game, state: States) -> None:
@@ -124,7 +124,8 @@ class Decision:
     def _read_move(self, line: str) -> int:
         """Return the action whose short word, description or number is `line`.
 
-        If there is no such action, but exactly one description matches all words of `line`, return the action with it.
+        If there is none, return the only action whose description contains all words of `line`. Raise
+        ValueError if several actions match, or none.
         """
         if (spelled := self._spelled(line)) is not None:
             return spelled
@@ -177,7 +178,7 @@ class Decision:
         return self._hold_of[faces]
 
     def _change(self, numbers: str, *, keep: bool) -> None:
-        """Add the dice with these numbers to the hold, or remove the dice from the hold if `keep` is False."""
+        """Add the dice with these numbers to the kept dice, or remove them if `keep` is False."""
         if not set(numbers) <= set("12345"):
             raise ValueError(f"the number of a die must be from 1 to 5, got {', '.join(numbers[:20])}")
         dice = frozenset(int(number) - 1 for number in numbers)
@@ -210,7 +211,7 @@ def _quoted(text: str) -> str:
 
 
 def question(decision: Decision) -> str:
-    """Return the question that the decision asks."""
+    """Return the question to the person about a decision."""
     state = decision.state[0]
     if state["phase"] == Phase.EXTRA:
         return "an extra turn?"
@@ -281,7 +282,7 @@ class Match:
         game, state = self._game, self._recorded.states[-1:].copy()
         if not state["rng"][0]:  # a game written by hand has no random stream
             state["rng"] = secrets.randbits(64)
-        game.roll(state)  # a game written by hand can end where the dice are still to be rolled
+        game.roll(state)  # a game written by hand can end before a roll
         self._save(self._recorded._replace(states=np.concatenate([self._recorded.states[:-1], state])))
         say(f"{', '.join(self._names)} play. The game is saved in {self._file}. Type help for help.")
         if self._recorded.seed is not None and not len(self._recorded.actions):
@@ -300,7 +301,7 @@ class Match:
         self._review()
 
     def _save(self, recorded: RecordedGame) -> None:
-        """Save the game, unless another program has changed the file."""
+        """Save the game; raise OSError if another program has changed the file."""
         if self._file.exists() and self._file.read_text("utf-8", "replace") != self._on_disk:
             raise OSError(
                 f"another program has changed {self._file}, so this game stops; continue the game in the file with: "
@@ -378,7 +379,7 @@ class Match:
         typer.echo(f"\n{board}\n")
 
     def _show(self, decision: Decision) -> None:
-        """Print the question of a decision. Below it, print the dice for a hold, or the list of choices otherwise."""
+        """Print the question of a decision, then the dice (for a hold) or the list of choices."""
         state = decision.state[0]
         say(f"Turn {state['turn'] + 1}, {self._names[state['player']]}: {question(decision)}")
         if decision.is_hold:

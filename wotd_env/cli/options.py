@@ -1,4 +1,4 @@
-"""Options that several subcommands share, mainly the options of the rules."""
+"""Options that several subcommands share."""
 
 from __future__ import annotations
 
@@ -48,11 +48,13 @@ _RULES: dict[str, tuple[Any, str]] = {
 
 
 def rules_options(*names: str, **settled: str) -> Callable[[Callable[..., None]], Callable[..., None]]:
-    """Replace the parameter `rules` of a command with options for fields of `Rules`.
+    """Return a decorator that replaces the parameter `rules` of a command with options for fields of `Rules`.
 
     `names` are the fields that get options, by default all. The command is called with a dict `rules`: field ->
-    unchecked value. If the command itself computes the default of a field, `settled` maps the field to a description of
-    this default for the help. `rules` contains such a field only if its option is given.
+    unchecked value.
+
+    `settled` is for fields whose default the command computes: field -> description of the default for the help.
+    `rules` contains such a field only if its option is given.
     """
     options = {
         field.name: _option(field, settled.get(field.name))
@@ -88,7 +90,7 @@ def refuse(context: typer.Context, names: Iterable[str], why: str) -> None:
 def start_of(
     context: typer.Context, rules: dict[str, Any], position: str | None, seats: Sequence[str], seed: int
 ) -> tuple[Rules, States | None]:
-    """Return the rules of a game and its first position, STATE (1,). Without --position, the position is None."""
+    """Return the rules of a game and the position given with --position, STATE (1,), or None without --position."""
     if position is None:
         rules.setdefault("players", max(2, len(seats)))
         return Rules(**rules), None

@@ -63,7 +63,7 @@ def command(
 
 
 def _resumed(file: Path, seats: list[str] | None, trust: bool) -> RecordedGame:
-    """Return the game in a file. If `seats` is given, its names replace the players of the game.
+    """Return the game in a file. `seats`, if given, replace the players of the game.
 
     Without `trust`, each player named in the file must be a person or a policy of this package, because a policy from
     elsewhere can run code.
@@ -87,10 +87,9 @@ def _resumed(file: Path, seats: list[str] | None, trust: bool) -> RecordedGame:
 
 
 def _seated(seats: list[str] | None, players: int) -> tuple[str, ...]:
-    """Return the player of each seat.
+    """Return the player of each seat. One name fills all seats: `td` becomes `me td`, and `me` becomes `me planner`.
 
-    If at most one name is given, a person gets the first seat, and one policy gets all other seats. The default policy
-    is `planner`.
+    No names are equivalent to `me`. With more than two players, the policy gets all seats but the first.
     """
     names = seats or [PERSON]
     if len(names) == 1:
@@ -107,7 +106,7 @@ def _seated(seats: list[str] | None, players: int) -> tuple[str, ...]:
 
 
 def _free(file: Path | None) -> Path:
-    """Create an empty file for a new game and return its name. Existing files are not overwritten."""
+    """Create an empty file for a new game and return its name; raise FileExistsError if `file` exists."""
     names = (Path("game.txt" if number == 1 else f"game-{number}.txt") for number in count(1))
     for name in names if file is None else [file]:
         check_writable(name, ".txt")

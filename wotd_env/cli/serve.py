@@ -14,7 +14,7 @@ from wotd_env.cli.common import check_writable, explained, ready_policies
 from wotd_env.cli.options import TRUST, option
 from wotd_env.extras import needed_for
 
-_HOST = r"[\w-]+(\.[\w-]+)*"  # a host name as browsers send it, but without scheme and port
+_HOST = r"[\w-]+(\.[\w-]+)*"  # a host name without scheme and port
 
 
 @explained()
@@ -78,7 +78,7 @@ def command(
             "on the open internet, put a proxy with TLS in front of it."
         )
     set_up_log()
-    # With --name, a proxy on this machine is expected to add the clients' addresses to requests.
+    # With --name, a proxy on this machine is expected. It adds the clients' addresses to the requests.
     server = uvicorn.Server(config_of(app, limits, proxy_headers=bool(name)))
     try:
         with contextlib.suppress(KeyboardInterrupt):

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from wotd_env.core.game import Game
 
 Step = tuple[States, int | None]
-"""A position, STATE (1,), and the action chosen in this position. The action of the last position is None."""
+"""A position, STATE (1,), and the action chosen in the position, or None in the last position."""
 
 
 @explained()

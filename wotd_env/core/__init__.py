@@ -1,1 +1,1 @@
-"""The game: `rules` and `actions` define its terms, `engine` plays one record, and `game` plays batches of records."""
+"""The game. `rules` and `actions` define its terms, `engine` plays one game, and `game` plays batches of games."""

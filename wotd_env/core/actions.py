@@ -1,4 +1,4 @@
-"""The actions and their numbers. Only the swap actions depend on the number of players."""
+"""The actions and their numbers. Only the numbers of swaps depend on the number of players."""
 
 from __future__ import annotations
 
@@ -10,21 +10,21 @@ import numpy as np
 
 from wotd_env.core.rules import MAX_PLAYERS, PATHS, Power
 
-Bits = Any  # a set of actions, swaps or powers as bits, uint64: bit i is 1 if the set contains number i
+Bits = Any  # a set of numbers (actions, powers, seats, ...) as uint64: bit i is 1 if i is in the set
 
 
 class Action(IntEnum):
-    """The actions from 31 on. An action below 31 keeps die i if bit i of the action is set; it re-rolls the rest.
+    """The actions from 31 on. Lower numbers are holds: bit i is 1 if die i is kept, e.g. 0b00101 keeps dice 0 and 2.
 
-    A member whose name ends in `_ON` is the action on path 0; add p for the action on path p. The action
-    `FIRST_SWAP + path * pairs(players) + pair` swaps the pieces of the two seats `PAIRS[players, pair]` on path `path`.
+    A name that ends in `_ON` is the action on path 0; add p for path p, e.g. `MOVE_ON + 2` moves on path 2. The number
+    of a swap is `FIRST_SWAP + path * pairs(players) + pair`, and the two seats of the swap are `PAIRS[players, pair]`.
     """
 
     STOP_ROLLING = 31  #: keep all five dice
-    MOVE_ON = 32  #: move on path 0 by the number of dice that show its element (R3)
-    WOOD_ON = 37  #: move on path 0 by the number of dice that show its element or a dragon (R12, the dragon)
-    JUMP_ON = 42  #: move on path 0 to the next empty space beyond an occupied destination (R12, anxiety)
-    EQUILIBRIUM = 47  #: advance all movable own pieces by one space (R7)
+    MOVE_ON = 32  #: move on path 0, one space for each die of element 0 (R3)
+    WOOD_ON = 37  #: move on path 0, one space for each die of element 0 and each dragon (R12, the dragon)
+    JUMP_ON = 42  #: jump on path 0 to the first empty space beyond the occupied destination (R12, anxiety)
+    EQUILIBRIUM = 47  #: advance every movable piece of the player by one space (R7)
     WOOD_EQUILIBRIUM = 48  #: the same as EQUILIBRIUM, with a dragon as the missing element (R13)
     EARTH_EQUILIBRIUM = 49  #: the same as EQUILIBRIUM, but blocked pieces jump (R12, anxiety)
     PASS = 50  #: do nothing; legal if no move without a power is possible (R5)
@@ -32,7 +32,7 @@ class Action(IntEnum):
     END_TURN = 52
     PERFECTION_TURN = 53  #: take the extra turn for five dice of one element (R8)
     REBIRTH_TURN = 54  #: take an extra turn (R12, rebirth)
-    FIRST_SWAP = 55  #: swap the pieces of the first pair of seats on path 0 (R6)
+    FIRST_SWAP = 55  #: on path 0, swap the pieces of the first pair of seats (R6)
 
 
 def pairs(players: int) -> int:
@@ -49,7 +49,7 @@ MOST_ACTIONS = num_actions(MAX_PLAYERS)  # the size of the action space for five
 
 
 def power_of(action: int) -> Power | None:
-    """Return the power that an action uses (R12), or None. A hold gives None, even if it uses the tiger."""
+    """Return the power that an action uses (R12), or None. For a hold the result is None, even with the tiger."""
     if Action.WOOD_ON <= action < Action.JUMP_ON or action == Action.WOOD_EQUILIBRIUM:
         return Power.DRAGON
     if Action.JUMP_ON <= action < Action.EQUILIBRIUM or action == Action.EARTH_EQUILIBRIUM:
@@ -60,6 +60,6 @@ def power_of(action: int) -> Power | None:
 
 
 PAIRS = np.zeros((MAX_PLAYERS + 1, pairs(MAX_PLAYERS), 2), np.int8)
-"""int8 (6, 10, 2): PAIRS[players, pair] are the two seats of a swap, counted in turn order from the seat to act (0)."""
+"""int8 (6, 10, 2): PAIRS[players, pair] are the two seats of a swap. Seat 0 is the seat to act, seat 1 the next one."""
 for _players in range(2, MAX_PLAYERS + 1):
     PAIRS[_players, : pairs(_players)] = list(combinations(range(_players), 2))

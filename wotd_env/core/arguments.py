@@ -11,9 +11,9 @@ from numpy.typing import NDArray
 
 
 def check_integer(name: str, value: Any, low: int, high: float = np.inf, why: str = "") -> int:
-    """Return `value` as an int; raise ValueError unless it is an integer from `low` to `high`. Booleans are invalid.
+    """Return `value` as an int. Raise ValueError unless it is an integer from `low` to `high`; booleans are invalid.
 
-    The error message gives `why` as the reason for the limits.
+    The error message contains `why`, the reason for the limits, e.g. "for 3 players".
     """
     try:
         number = None if np.ndim(value) or isinstance(value, bool) else operator.index(value)
@@ -30,7 +30,7 @@ def check_integers(
 ) -> NDArray[np.int64]:
     """Return `value` as an int64 array.
 
-    Raise ValueError unless `value` has the given shape and contains only integers from `low` to `high`.
+    Raise ValueError unless `value` has the shape `shape` and contains only integers from `low` to `high`.
     """
     given = np.asarray(value)
     if given.shape != shape or (given.size and given.dtype.kind not in "iu"):
@@ -46,7 +46,7 @@ def _readable(limit: float) -> str:
 
 
 def kind_of(value: Any) -> str:
-    """Describe an argument for error messages: dtype and shape of an array, or the repr of any other object."""
+    """Return text for error messages: the dtype and shape of an array, the repr of any other object."""
     return f"{value.dtype} {value.shape}" if isinstance(value, np.ndarray) else repr(value)
 
 

@@ -1,4 +1,4 @@
-"""Kernels that apply the rules or encode observations in a loop over all records of a batch.
+"""Kernels that loop over the records of a batch, to apply the rules or to write observations.
 
 All array arguments except `config` have one row per game, so that each thread can work on a slice of the batch. The
 argument `config`, CONFIG (1,), has one row for all games.
@@ -29,7 +29,7 @@ def seed(states: Records, where: Any, first: Any) -> None:
 
 @kernel
 def reset(states: Records, config: Configs, starters: Any, where: Any, to_decision: Any) -> None:
-    """Start the games marked in `where`. Stop at the first decision if `to_decision` is true, else before the roll."""
+    """Start the games marked in `where`. If `to_decision` is true, also play to the first decision."""
     rules = config[0]
     for i in range(states.shape[0]):
         if where[i]:
@@ -40,7 +40,7 @@ def reset(states: Records, config: Configs, starters: Any, where: Any, to_decisi
 
 @kernel
 def roll_off_round(states: Records, config: Configs, candidates: Any) -> None:
-    """Roll once for the seats in `candidates`, bits (N,). Then keep only those with the most dragons (R1)."""
+    """Play one round of the roll-off (R1). Remove the losers of the round from `candidates`, bits (N,)."""
     for i in range(states.shape[0]):
         candidates[i] = engine.roll_off_round(states[i], candidates[i])
 
@@ -49,8 +49,8 @@ def roll_off_round(states: Records, config: Configs, candidates: Any) -> None:
 def first_wrong(states: Records, config: Configs, actions: Any, shown: Any) -> Any:
     """Return the index of the first game with an invalid record or an illegal action, or -1 if there is no such game.
 
-    In a finished game every action is legal. Write to `shown`, uint16 (N,), the result of `engine.shown` for each
-    game. Games after the returned index get no entry.
+    In a finished game every action is legal. Write the result of `engine.shown` for each game to `shown`, uint16 (N,).
+    Entries after the returned index stay unset.
     """
     rules = config[0]
     for i in range(states.shape[0]):
@@ -75,7 +75,7 @@ def is_legal(s: Record, rules: Config, action: Any) -> Any:
 
 @kernel
 def step(states: Records, config: Configs, actions: Any, validate: Any, chance: Any) -> Any:
-    """Take each game's action and play to the game's next decision. If `chance` is false, stop before any roll.
+    """Take each game's action and play to the game's next decision. If `chance` is false, stop before the next roll.
 
     If `validate` is true and `first_wrong` finds a game, return the index of this game and change no game. Otherwise
     return -1.
@@ -101,7 +101,7 @@ def roll(states: Records, config: Configs) -> None:
 
 @kernel
 def roll_given(states: Records, config: Configs, rolls: Any) -> None:
-    """Apply the roll with index `rolls[i]` in each game i in which a roll is due. Play to the next decision or roll."""
+    """Apply roll `rolls[i]` to each game i in which a roll is due. Then play to the next decision or roll."""
     for i in range(states.shape[0]):
         if states[i].phase == Phase.CHANCE:
             engine.rolled(states[i], config[0], rolls[i])
@@ -120,7 +120,7 @@ def legal_actions(states: Records, config: Configs, mask: Any) -> None:
 def observe(states: Records, config: Configs, observers: Any, observation: Any) -> None:
     """Write the observation of each game, int8 (N, D).
 
-    Seat `observers[i]` observes game i. If `observers` is empty, the seat to act observes each game.
+    Seat `observers[i]` observes game i. If `observers` is empty, the seat to act is the observer.
     """
     if config[0].encoding != ONE_HOT:
         observe_integers(states, config, observers, observation)
@@ -135,7 +135,8 @@ def observe(states: Records, config: Configs, observers: Any, observation: Any) 
 def observe_integers(states: Records, config: Configs, observers: Any, observation: Any) -> None:
     """Write the observations in an encoding other than one-hot.
 
-    This loop is not part of `observe`: calls of the other encoders there would slow down the one-hot loop by a third.
+    The loop is not part of `observe`, because a call of `encode_integers` in `observe` would slow down the one-hot
+    loop by a third.
     """
     for i in range(states.shape[0]):
         s = states[i]
@@ -160,7 +161,7 @@ def rewards(states: Records, config: Configs, out: Any) -> None:
 
 @kernel
 def restart(s: Record, rules: Config) -> Any:
-    """Start a new game in a record, play to its first decision, and return the result of `engine.run`."""
+    """Start a new game in a record, play to the first decision, and return the result of `engine.run`."""
     engine.new_game(s, rules, rules.start)
     return engine.run(s, rules, engine.NOTHING_KEPT, True)
 
@@ -224,7 +225,7 @@ def step_autoreset(
 
 @kernel
 def step_one(states: Records, config: Configs, action: Any) -> Any:
-    """If an action is legal in the first game, take the action and play to the next decision.
+    """Take an action in the first game, if legal, and play to the next decision.
 
     Return the next seat to act, the number of players if the game is over, or -1 if the action is illegal.
     """
@@ -251,10 +252,10 @@ def view_one(
 
 @kernel
 def view(s: Record, rules: Config, observer: Any, ended: Any, observation: Any, mask: Any) -> None:
-    """Write the observation, int8 (D,), and the action mask, int8 (A,), of a seat. Skip an empty `observation`.
+    """Write the observation, int8 (D,), and action mask, int8 (A,), of seat `observer`. Skip an empty `observation`.
 
-    If another seat is to act, the mask is all zeros. If the game is over, or has ended for this seat (`ended` is true),
-    the mask is all ones.
+    The mask is all ones if the game is over, or if `ended` is true: the game has ended for this seat. Otherwise, the
+    mask is all zeros if another seat is to act.
     """
     keep = engine.shown(s)
     if observation.size:

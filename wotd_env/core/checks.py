@@ -34,14 +34,17 @@ CHECKS = (
     ("truncated", "0 or, in a game that is over, 1"),
     ("_reserved", "0"),
 )
-"""The checks: pairs of a field of STATE and the condition on the field's value, as text for the error message."""
+"""One pair for each check: a field of STATE, and the condition on its values, as text for the error message."""
 (
     PHASE, PLAYER, TURN, FACES, ROLLS_LEFT, TIGER, RANGE, DEAD, ALONE, COLOR, USED, PERFECTION, TRUNCATED, RESERVED,
 ) = range(len(CHECKS))  # fmt: skip
 
 
 def contiguous(state: States) -> States:
-    """Return `state`, or a copy if its memory is read-only or not contiguous. Raise ValueError if it is not a batch."""
+    """Return the batch `state`, or a copy if the array is read-only or not contiguous.
+
+    Raise ValueError if `state` is not a one-dimensional array of STATE.
+    """
     # Compare with `!=`, not `is not`: the dtype of a batch from a file equals STATE but is another object.
     if not isinstance(state, np.ndarray) or state.dtype != STATE or state.ndim != 1:
         raise ValueError(f"state must be a one-dimensional array of wotd_env.STATE, got {kind_of(state)}")
@@ -55,14 +58,14 @@ def check_one(state: States) -> None:
 
 
 def check_states(rules: Rules, states: States) -> None:
-    """Raise ValueError if a record is not a game of these rules. The error names the first such record and field."""
+    """Raise ValueError if a record is invalid under `rules`. The error names the first invalid record and field."""
     work = contiguous(states)
     if (game := first_fault(work, config(rules, True))) >= 0:
         raise describe_fault(rules, work, game)
 
 
 def describe_fault(rules: Rules, states: NDArray[np.void], game: int) -> ValueError:
-    """Return the error for an invalid record."""
+    """Return the error for the invalid record `states[game]`."""
     one = states[game : game + 1].copy()
     failed = int(faults(one[0], config(rules, True)[0]))
     field, words = CHECKS[(failed & -failed).bit_length() - 1]
@@ -93,8 +96,8 @@ BYTE = np.uint64(8)
 def faults(s: Record, rules: Config) -> Any:
     """Return the checks that a record fails, as bits: bit i is set if the record fails CHECKS[i].
 
-    The code compares five bytes at once (see wotd_env.core.lanes). Conditions that differ between the games of a batch
-    are computed with arithmetic instead of branches, because a processor would mispredict the branches.
+    The code compares five bytes at once (see wotd_env.core.lanes). Arithmetic replaces branches that depend on the
+    record, because a processor would mispredict them.
     """
     n = rules.players
     phase = np.int64(s.phase)
@@ -148,10 +151,9 @@ def faults(s: Record, rules: Config) -> Any:
 def approves(s: Record, rules: Config, roll: Roll, action: Any) -> Any:
     """Return whether a quick check shows that a record passes all CHECKS and that the action is legal.
 
-    `roll` is the result of `engine.shown`. This check is much faster than `faults` and `engine.legal`, and accepts
-    nearly all valid decisions. But it may return False for a valid record in which a roll is due, or for a valid
-    decision that involves dead pieces, random colors, the tiger, extra turns, swaps or powers. If it returns False,
-    `faults` and `engine.legal` must decide.
+    `roll` is the result of `engine.shown`. The quick check is much faster than `faults` and `engine.legal`. If it
+    returns False, `faults` and `engine.legal` must decide: the result is False for some valid records and legal
+    actions. Examples are decisions with dead pieces, random colors, the tiger, extra turns, swaps or powers.
     """
     wrong = word_at(s, DICE_AT) & FIVE ^ DICE_WORDS[roll]
     wrong |= (word_at(s, COLOR_AT) ^ word_at(rules, COLORS_AT)) & FIVE
@@ -174,19 +176,18 @@ def approves(s: Record, rules: Config, roll: Roll, action: Any) -> Any:
         | (action > 63)
     ):
         return False
-    # The check above returns False for a move in phase KEEP and for a hold in phase MOVE. Holds and moves use different
-    # bits, so the action is legal if its bit is in the union of the legal holds and moves. A branch on the phase would
-    # be mispredicted, and add 2 to 29 ns to a checked step. The compiler can also turn a multiplication by the phase
-    # into such a branch.
+    # The condition above has checked that the action fits the phase. So one test of the union of all legal holds and
+    # moves suffices. A branch on the phase would be mispredicted, and add 2 to 29 ns to a checked step. A product with
+    # the phase is no alternative, because the compiler can turn it into such a branch.
     moves = engine.free_moves(engine.open_paths(s, rules, roll), roll)
     return (LEGAL_HOLDS[roll] | moves) >> np.uint64(action) & BIT != 0
 
 
 @kernel
 def _unrolled_as_dragons(s: Record, dice: Any, over: Any) -> Any:
-    """Return the five dice, each unrolled die replaced by a dragon. Also return whether the unrolled dice are valid.
+    """Return the dice, with a dragon for each unrolled die, and return whether the unrolled dice are valid.
 
-    Valid unrolled dice come last. If a roll is due, at least one die must be unrolled.
+    Unrolled dice must come after the rolled dice. At least one die must be unrolled unless the game is over.
     """
     kept = 0
     while kept < DICE and s.dice[kept] != -1:
@@ -198,7 +199,7 @@ def _unrolled_as_dragons(s: Record, dice: Any, over: Any) -> Any:
 
 @kernel
 def _dead_pieces(s: Record, rules: Config) -> Any:
-    """Return the checks that the dead pieces fail (R15), as bits: bit i is set if they fail CHECKS[i]."""
+    """Return the checks that the dead pieces fail (R15), as bits (see `faults`)."""
     plain = (np.int64(2) << rules.spaces) - 2
     failed = np.int64(0)
     for path in range(PATHS):

@@ -1,16 +1,16 @@
-"""The decorators of all compiled functions, `kernel` and `inlined`: numba's `njit` with a safer cache.
+"""The decorators `kernel` and `inlined` of all compiled functions: numba's `njit` with a safer cache.
 
-- Kernels release the GIL and start no threads, because numba's threading layers break forked workers. A fork waits
-  until no thread compiles, because otherwise the child would inherit a locked compiler.
-- Kernels are cached on disk. numba itself would notice changes only in the file that defines a kernel. This cache also
-  notices changes in the files of this package that the kernel's file imports. Functions and tables of these files are
-  compiled into the kernel.
-- A damaged cache file is detected by its checksum and replaced. Without a writable cache folder, or with a full disk,
-  every process compiles again.
+- Kernels release the GIL. They start no threads, because numba's threading layers break forked workers.
+- A fork waits until all running compilations are finished. Otherwise the child would inherit a locked compiler.
+- Kernels are cached on disk. A kernel is compiled again if its source file has changed, or a file of this package that
+  is imported there. Functions and tables of imported files are compiled into the kernel, but numba's own cache ignores
+  changes in them.
+- A damaged cache file is detected by its checksum and replaced. If the cache folder is not writable or the disk is
+  full, every process compiles again.
 - Compiling takes seconds, so each process logs one warning before its first compilation. `wotd compile` compiles all
   kernels in advance.
 
-Importing numba is slow. Therefore import this module and modules with kernels only when a kernel is needed.
+Importing numba is slow, so import this module and modules with kernels only where a kernel is needed.
 """
 
 import ast
@@ -37,7 +37,7 @@ _Function = TypeVar("_Function", bound=Callable[..., Any])
 _PACKAGE = Path(__file__).parents[1]  # the folder of the package wotd_env
 
 KERNELS: list[Any] = []
-"""All compiled functions of the modules imported so far."""
+"""The compiled functions of all modules that have been imported."""
 
 
 def kernel(function: _Function) -> _Function:
@@ -51,15 +51,15 @@ def kernel(function: _Function) -> _Function:
 def inlined(function: _Function) -> _Function:
     """Compile `function` into every kernel that calls it.
 
-    Use this decorator for short functions. Inlining avoids the atomic reference counting of a call that passes arrays,
-    but compiling every copy of the function takes time.
+    Use this decorator for short functions. An inlined call with array arguments needs no atomic reference counting, but
+    every copy of the function costs compilation time.
     """
     return _compiled(function, forceinline=True)
 
 
 def _compiled(function: _Function, forceinline: bool) -> _Function:
-    # Kernels need no C wrapper, because no C code calls them. Without the wrapper they compile 3 % faster.
-    # `options` needs its type annotation, because numba's type stubs lack the option `no_cfunc_wrapper`.
+    # Only C code would need the C wrappers of kernels. Kernels without wrappers compile 3 % faster.
+    # `options` has a type annotation, because numba's type stubs lack the option `no_cfunc_wrapper`.
     options: dict[str, Any] = {"nogil": True, "forceinline": forceinline, "no_cfunc_wrapper": True}
     dispatcher: Any = numba.njit(**options)(function)
     try:
@@ -71,7 +71,7 @@ def _compiled(function: _Function, forceinline: bool) -> _Function:
 
 
 class _Cache(FunctionCache):
-    """The numba cache of one kernel. It reads and writes its files with `_Files`."""
+    """The numba cache of one kernel."""
 
     def __init__(self, function: Callable[..., Any]) -> None:
         super().__init__(function)  # type: ignore[no-untyped-call]
@@ -102,7 +102,8 @@ class _Cache(FunctionCache):
 class _Files:
     """The cache files of a kernel, one for each signature. File names contain a digest of the kernel's source files.
 
-    numba's own file format lacks checksums, and parallel processes overwrite each other's entries in its index file.
+    This class replaces numba's own cache files, which lack checksums. Parallel processes would also overwrite each
+    other's entries in numba's index file.
     """
 
     def __init__(self, folder: Path, kernel: str, stamp: str) -> None:
@@ -123,9 +124,9 @@ class _Files:
         return pickle.loads(data)
 
     def save(self, key: Any, data: Any) -> None:
-        """Save the data of a key. Remove cache files of other versions of numba or of the kernel's source."""
+        """Save the data of a key. Remove the kernel's files from other versions of numba or of the source."""
         file, content = self._file(key), dumps(data)  # type: ignore[no-untyped-call]
-        # The file is not flushed to the disk: if it is lost, the kernel is compiled again.
+        # `sync` is not needed: if a power failure destroys the file, the kernel is compiled again.
         files.write(file, hashlib.sha256(content).digest() + content, sync=False)
         for other in self._folder.glob(f"{self._kernel}.*.nbc*"):
             if not other.name.startswith(f"{self._kernel}.{self._stamp}."):
@@ -152,7 +153,7 @@ def _announce(how_often: str, in_package: bool = True) -> None:
 
 @functools.cache  # log each message once per process
 def _warn(message: str) -> None:
-    # The level is WARNING, because Python shows no lower level by default, and a silent pause looks like a hang.
+    # Python hides levels below WARNING by default, and without a message a long compilation looks like a hang.
     logging.getLogger("wotd_env").warning(message)
 
 

@@ -1,4 +1,4 @@
-"""The rules in the form that compiled code reads: a record of CONFIG."""
+"""The rules for compiled code, as a record of dtype CONFIG."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from wotd_env.core.rules import DRAGON, ELEMENTS, MAX_PLAYERS, NUMBERED, POWER_MODES, REROLLS, Phase, Rules
 from wotd_env.core.state import STATE
 
-DRAGONS, LOSER = -1, -2  # values of the field `start` if it is not a seat
+DRAGONS, LOSER = -1, -2  # values of `start` that stand for "dragons" and "loser" (R1)
 
 CONFIG = np.dtype(
     [
@@ -23,11 +23,11 @@ CONFIG = np.dtype(
         ("random_colors", "i8"),
         ("start", "i8"),  # a seat, DRAGONS or LOSER
         ("max_turns", "i8"),
-        ("skip_forced", "i8"),  # 1 if a move is taken at once when no other action is legal, else 0
-        ("limits", "u1", (STATE.itemsize,)),  # highest value of each byte of a record, see `_limits`
-        ("encoding", "i8"),  # encoding of observations, an index into wotd_env.core.observation.ENCODINGS
+        ("skip_forced", "i8"),  # 1: take a move at once if it is the only legal action
+        ("limits", "u1", (STATE.itemsize,)),  # see `_limits`
+        ("encoding", "i8"),  # index into wotd_env.core.observation.ENCODINGS
     ],
-    align=True,  # so that the engine can be compiled for other targets
+    align=True,  # some compilation targets require aligned fields
 )
 
 _FIELDS: Any = CONFIG.fields
@@ -74,7 +74,7 @@ def config(rules: Rules, skip_forced: bool, encoding: int = 0) -> NDArray[np.voi
 
 
 def _limits(rules: Rules) -> NDArray[np.uint8]:
-    """Return the highest valid value of each byte, uint8 (64,), of a record without dead pieces, at a decision."""
+    """Return the highest valid value of each byte of a record, uint8 (64,), at a decision without dead pieces."""
     limits = np.zeros(1, STATE)
     limits["rng"] = ~np.uint64(0)
     limits["turn"] = ~np.uint16(0)

@@ -1,8 +1,8 @@
 """Tables with one entry for each of the 252 rolls, or for each of the 462 keeps, of five dice.
 
-A *keep* describes the five dice on the table, of which some may still be unrolled. A keep is a multiset of size five.
-Each member is one of the six faces, or "unrolled", which comes last in the order. The index of a keep in the tables is
-its rank in the combinatorial number system. The keeps without an unrolled die are the rolls, with the indices 0 to 251.
+A *keep* is a multiset of five symbols, one for each die on the table: a face (0 to 5), or 6 for an unrolled die. The
+index of a keep in the tables is its rank in the combinatorial number system. A *roll* is a keep without an unrolled
+die; rolls have the indices 0 to 251.
 """
 
 from __future__ import annotations
@@ -28,22 +28,22 @@ NUM_HOLDS = 1 << DICE
 
 _SYMBOLS = (*range(FACES), UNROLLED, UNROLLED)
 INDEX_PARTS = np.array([[comb(symbol + i, i + 1) for symbol in _SYMBOLS] for i in range(DICE)], np.uint16)
-"""uint16 (5, 8): the index of a keep is the sum of INDEX_PARTS[i, face of die i] for i from 0 to 4.
+"""uint16 (5, 8): the index of the keep with the ascending symbols s is the sum of INDEX_PARTS[i, s[i]].
 
-Columns 6 and 7 are equal: an unrolled die has the symbol 6 in a keep, and the value -1 (the last column) in the state.
+The last column equals column 6, because an unrolled die has the value -1 in the field `dice` of STATE.
 """
 
 
 def keep_index(symbols: list[int] | tuple[int, ...]) -> int:
-    """Return the index of a keep from its symbols in ascending order; 6 or -1 is an unrolled die."""
+    """Return the index of a keep, given its five symbols in ascending order. -1 may stand for the symbol 6."""
     return int(sum(INDEX_PARTS[i, symbol] for i, symbol in enumerate(symbols)))
 
 
 KEEPS = np.array(sorted(combinations_with_replacement(range(FACES + 1), DICE), key=keep_index), np.int8)
-"""int8 (462, 5): the symbols of every keep, ascending, 6 = unrolled."""
+"""int8 (462, 5): the symbols of every keep, ascending."""
 
 KEEP_DICE = np.where(KEEPS == UNROLLED, -1, KEEPS).astype(np.int8)
-"""int8 (462, 5): the dice of every keep as in the field `dice` of the state, -1 = unrolled."""
+"""int8 (462, 5): KEEPS with -1 for unrolled dice, the format of the field `dice` of STATE."""
 
 COUNTS = (KEEPS[:, :, None] == np.arange(FACES)).sum(1).astype(np.uint8)
 """uint8 (462, 6): for every keep, the number of dice that show each face."""
@@ -54,12 +54,12 @@ def _words(rows: NDArray[Any]) -> NDArray[np.uint64]:
     return np.pad(rows.view(np.uint8), ((0, 0), (0, 3))).view("<u8")[:, 0].astype(np.uint64)
 
 
-DICE_WORDS = _words(KEEP_DICE)  # uint64 (462,): each row of KEEP_DICE as the bytes of one integer
+DICE_WORDS = _words(KEEP_DICE)  # uint64 (462,): the rows of KEEP_DICE, each as one integer
 COUNT_WORDS = _words(np.ascontiguousarray(COUNTS[:, :DRAGON]))
-"""uint64 (462,): for every keep, the number of dice of each of the five elements, as the bytes of one integer."""
+"""uint64 (462,): one integer for each keep. Byte e of the integer is the number of dice of element e."""
 
-UNROLLED_DICE = (KEEPS == UNROLLED).sum(1).astype(np.uint8)  # uint8 (462,): the number of unrolled dice
-EQUILIBRIUM = keep_index((0, 1, 2, 3, 4))  # the roll with five different elements
+UNROLLED_DICE = (KEEPS == UNROLLED).sum(1).astype(np.uint8)  # uint8 (462,): number of unrolled dice
+EQUILIBRIUM = keep_index((0, 1, 2, 3, 4))  # the index of the roll with five different elements
 
 MISSING = np.full(NUM_KEEPS, DRAGON, np.uint8)
 """uint8 (462,): the missing element of a roll with one dragon and four different elements; 5 for all other keeps."""
@@ -107,7 +107,7 @@ def rolls_after(keep: int) -> NDArray[np.uint8]:
 
 
 def chance_outcomes(dice: int) -> tuple[NDArray[np.int8], NDArray[np.float64]]:
-    """Return the M outcomes of a roll of 0 to 5 dice: sorted faces, int8 (M, dice); probabilities, float64 (M,)."""
+    """Return the M outcomes of rolling 0 to 5 dice: sorted faces, int8 (M, dice), and probabilities, float64 (M,)."""
     dice = check_integer("dice", dice, 0, DICE)
     outcomes = list(combinations_with_replacement(range(FACES), dice))
     ways = [factorial(dice) / np.prod([factorial(roll.count(f)) for f in range(FACES)]) for roll in outcomes]

@@ -1,4 +1,4 @@
-"""The rules of Way of the Dragon: compiled functions on one record of `wotd_env.STATE`.
+"""The rules of Way of the Dragon, as compiled functions. They work on one game, a record of `wotd_env.STATE`.
 
 The phases of a game, and the functions that lead to them:
 
@@ -8,17 +8,17 @@ The rulings, with the functions that implement them (docs/reference/rulings.md h
 
     R1   who starts: most dragons in a roll-off, the loser of the last game, or a given seat    new_game, roll_off
     R2   five dice, then up to two re-rolls of any of them; keeping all stops the rolling       rolled, hold
-    R3   one piece moves by the dice of its element; only the destination must be free          destination
-    R4   dice never overshoot the end of a path                                                 destination
+    R3   one piece moves a space per die of its element; only the destination must be free      destination
+    R4   no move goes beyond the end of a path                                                  destination
     R5   a player who can move must move, swap or use a power; otherwise passing is allowed     legal_moves
     R6   four or five dragons: swap two pieces on one path instead of moving                    legal_swaps, swap
-    R7   five different elements: every piece that can advances one space                       legal_moves, advance_all
+    R7   five different elements: every movable piece of the player advances one space          legal_moves, advance_all
     R8   a move by five dice of one element earns one extra turn                                move, extra
     R9   the game ends when a player has five pieces on numbered spaces                         finished
     R10  most points win, then most pieces on numbered spaces; remaining ties are shared        standing, rewards
     R11  each power can be used once a game                                                     powers_of, use_power
     R12  the powers: fear, rebirth, eye of the tiger, the dragon, anxiety                       power_moves, jump, extra
-    R13  the dragon's power counts dragons as one element, also for R7 and R8                   power_moves, move
+    R13  the power of the dragon: dragons count as one element, also for R7 and R8              power_moves, move
     R14  immunity: a piece on the path of its own color cannot be swapped                       legal_swaps
     R15  dead pieces block plain spaces, never five in a row                                    place_dead_pieces
     R16  a game is truncated after max_turns turns                                              end_turn, rewards
@@ -28,8 +28,10 @@ functions trust that records are valid and actions are legal; `wotd_env.core.gam
 come from outside.
 
 Two sets of bits represent the legal actions: bit a of the first set is action a < FIRST_SWAP, and bit k of the second
-set is the swap FIRST_SWAP + k. Functions pass the dice on the table to each other as the index of a roll or keep (see
-`shown` and wotd_env.core.dice), so that the index is computed only once.
+set is the swap FIRST_SWAP + k.
+
+The index of the dice is the index of the roll or keep on the table (see wotd_env.core.dice). `shown` computes it from
+the record. Functions take and return this index, so that it is computed only once.
 """
 
 from __future__ import annotations
@@ -71,7 +73,7 @@ ALL_POWERS = (1 << len(Power)) - 1
 
 @inlined
 def shown(s: Record) -> Keep:
-    """Return the index of the roll or keep that the dice of the record show."""
+    """Return the index of the dice in the record."""
     return np.uint64(
         INDEX_PARTS[0, s.dice[0] & 7]
         + INDEX_PARTS[1, s.dice[1] & 7]
@@ -83,7 +85,7 @@ def shown(s: Record) -> Keep:
 
 @inlined
 def powers_of(s: Record, rules: Config, seat: Any) -> Bits:
-    """Return the powers that a seat still holds, as bits (R11)."""
+    """Return the powers that a seat can still use, as bits (R11)."""
     if rules.powers == NO_POWERS:
         return 0
     held = 1 << s.color[seat] if rules.powers == OWN_POWERS else ALL_POWERS
@@ -92,7 +94,7 @@ def powers_of(s: Record, rules: Config, seat: Any) -> Bits:
 
 @kernel
 def occupied(s: Record, rules: Config, path: Any) -> Bits:
-    """Return the spaces of a path that hold a piece or a dead piece, as bits; bit 0 has no meaning."""
+    """Return the spaces of a path with a piece or dead piece, as bits; bit 0 has no meaning."""
     spaces = np.uint32(s.dead[path])
     for seat in range(MAX_PLAYERS):  # unused seats only set bit 0
         spaces |= np.uint32(1) << np.uint32(s.pieces[seat, path])
@@ -105,7 +107,7 @@ def destination(s: Record, rules: Config, path: Any, count: Any) -> Any:
     space = np.int64(s.pieces[s.player, path])
     goal = space + np.int64(count)
     blocked = occupied(s, rules, path) >> np.uint64(goal) & BIT
-    # arithmetic instead of branches, which a processor mispredicts for random dice
+    # no branches, because a processor would mispredict them for random dice
     return goal * ((count > 0) & (space <= rules.spaces) & (blocked == 0))
 
 
@@ -144,7 +146,7 @@ def legal(s: Record, rules: Config, keep: Keep) -> tuple[Bits, Bits]:
 
 @kernel
 def contains(actions: Bits, swaps: Bits, action: Any) -> Any:
-    """Return whether one of the two sets of legal actions contains an action (any integer)."""
+    """Return whether an action (any integer) is in one of the two sets that `legal` returns."""
     if action < 0:
         return False
     if action < Action.FIRST_SWAP:
@@ -170,9 +172,9 @@ def legal_moves(s: Record, rules: Config, roll: Roll) -> tuple[Bits, Bits]:
 
 @inlined
 def open_paths(s: Record, rules: Config, roll: Roll) -> Bits:
-    """Return the paths on which the dice can move the acting seat's piece, as bits.
+    """Return the paths on which the acting seat's piece can move, as bits.
 
-    These are the paths for which `destination` is not 0. The function computes all five paths at once.
+    The result agrees with `destination`, but all five paths are computed at once.
     """
     counts = COUNT_WORDS[roll]
     pieces = word_at(s, PIECES_AT + PATHS * np.int64(s.player)) & FIVE
@@ -192,7 +194,7 @@ def open_paths(s: Record, rules: Config, roll: Roll) -> Bits:
 
 @inlined
 def has_dead_pieces(s: Record) -> Any:
-    """Return whether dead pieces lie on the board; most games do not use them (R15)."""
+    """Return whether dead pieces are on the board (R15)."""
     return word_at(s, DEAD_AT) != 0 or s.dead[PATHS - 1] != 0
 
 
@@ -279,7 +281,7 @@ def numbered(s: Record, rules: Config, seat: Any) -> Any:
 
 @kernel
 def standing(s: Record, rules: Config, seat: Any) -> Any:
-    """Return a number that orders seats first by points, then by pieces on numbered spaces (R10)."""
+    """Return a number that ranks seats by points, and equal points by pieces on numbered spaces (R10)."""
     return score(s, rules, seat) * (PATHS + 1) + numbered(s, rules, seat)
 
 
@@ -317,9 +319,9 @@ def rewards(s: Record, rules: Config, out: Any) -> None:
 def new_game(s: Record, rules: Config, starter: Any) -> None:
     """Start a new game in a record, and stop before the first roll; the random stream continues (R1, R15).
 
-    `starter` is a seat, DRAGONS or LOSER. For LOSER, the record must contain the previous game, with the pieces of each
-    player in the new seat of that player (see `move_seats`). In a new record all fields but the stream are 0. So all
-    players tie for the last place and take part in the roll-off.
+    `starter` is a seat, DRAGONS or LOSER. For LOSER, the record must contain the previous game. If players have changed
+    seats since then, call `move_seats` first. Without a previous game, all pieces in the record must be at 0, so
+    that all players tie for last place and take part in the roll-off.
     """
     n = rules.players
     candidates = (1 << n) - 1
@@ -352,7 +354,7 @@ def new_game(s: Record, rules: Config, starter: Any) -> None:
 
 @kernel
 def move_seats(s: Record, rules: Config, by: Any) -> None:
-    """Move the pieces of every player from seat k to seat k + `by`, modulo the number of players (R1).
+    """Move the pieces of every seat k to seat (k + by) % players (R1).
 
     Call this function if the players change seats between games, so that `new_game` finds the loser in the new seat.
     """
@@ -402,7 +404,7 @@ def roll_off(s: Record, candidates: Any) -> Any:
 
 @kernel
 def roll_off_round(s: Record, candidates: Any) -> Bits:
-    """Roll five dice for each of the `candidates` (bits), in order; return the seats with the most dragons, as bits."""
+    """Roll five dice for each seat in `candidates` (bits). Return the seats with the most dragons, as bits."""
     most = np.int64(-1)
     leaders = 0
     for seat in range(MAX_PLAYERS):
@@ -434,7 +436,7 @@ def show(s: Record, keep: Keep) -> None:
 
 @inlined
 def throw(s: Record, keep: Keep) -> Roll:
-    """Roll the unrolled dice of a keep from the game's own stream; return the index of the roll."""
+    """Roll the unrolled dice of a keep with the game's random stream. Return the index of the roll."""
     return np.uint64(THROW_ROLL[THROW_START[keep] + below(s, np.int64(THROW_SIZE[keep]))])
 
 
@@ -448,7 +450,7 @@ def rolled(s: Record, rules: Config, roll: Roll) -> None:
 
 @inlined
 def decide(s: Record, rules: Config, keep: Keep, action: Any) -> Keep:
-    """Take a legal action without rolling. `keep` is the index of the roll or keep; return the new index."""
+    """Take a legal action without rolling. `keep` is the index of the dice; return the new index."""
     if s.phase == Phase.KEEP:
         return hold(s, rules, keep, action)
     if s.phase == Phase.MOVE:
@@ -460,7 +462,7 @@ def decide(s: Record, rules: Config, keep: Keep, action: Any) -> Keep:
 
 @inlined
 def left(s: Record, keep: Keep) -> Keep:
-    """Return the index of the roll or keep after phase MOVE or EXTRA; a new turn begins with unrolled dice (R2)."""
+    """Return the index of the dice after phase MOVE or EXTRA. A new turn begins with unrolled dice (R2)."""
     return NOTHING_KEPT if s.phase == Phase.CHANCE else keep
 
 
@@ -468,7 +470,7 @@ def left(s: Record, keep: Keep) -> Keep:
 def hold(s: Record, rules: Config, roll: Roll, action: Any) -> Keep:
     """Take a legal action of phase KEEP; return the index of the resulting keep (R2, R12).
 
-    The dice in the record change later, when `run` rolls or stops before the roll.
+    The field `dice` does not change before `run`.
     """
     keep = np.uint64(HOLD_KEEP[roll, action])
     if action == Action.STOP_ROLLING:
@@ -500,7 +502,7 @@ def use_power(s: Record) -> None:
 @inlined
 def move(s: Record, rules: Config, roll: Roll, action: Any) -> None:
     """Take a legal action of phase MOVE (R3..R9, R12, R13)."""
-    dice = np.int64(0)  # number of dice by which a single piece moves
+    dice = np.int64(0)  # number of dice that move a single piece
     if action >= Action.FIRST_SWAP:
         swap(s, rules, action - Action.FIRST_SWAP)
     elif action < Action.WOOD_ON:
@@ -557,7 +559,7 @@ def advance_all(s: Record, rules: Config, jumps: Any) -> None:
 
 @inlined
 def end_turn(s: Record, rules: Config, again: Any) -> None:
-    """Finish the turn. Begin the next turn, with the same seat if `again` is true (R8), or truncate the game (R16)."""
+    """Finish the turn. Truncate the game (R16) or begin the next turn, an extra turn if `again` is true (R8)."""
     s.turn += np.uint16(1)
     if s.turn >= rules.max_turns:
         s.phase = Phase.OVER
@@ -583,11 +585,11 @@ def roll_if_due(s: Record, rules: Config, keep: Keep) -> Keep:
 
 @inlined
 def run(s: Record, rules: Config, keep: Keep, chance: Any) -> tuple[Bits, Bits, Keep]:
-    """Play to the next decision. If `chance` is false, stop before a roll.
+    """Play to the next decision. If `chance` is false, stop before the next roll.
 
-    `keep` is the index of the roll or keep before this call. With `rules.skip_forced`, an action of phase MOVE is taken
-    at once if no other action is legal. The phases KEEP and EXTRA always offer several legal actions. Return the legal
-    actions, the legal swaps, and the new index of the roll or keep.
+    `keep` is the index of the dice. Return the legal actions, the legal swaps, and the new index of the dice. With
+    `rules.skip_forced`, take every forced move at once: the only legal action in phase MOVE. The phases KEEP and EXTRA
+    always offer several legal actions.
     """
     while True:
         if s.phase == Phase.CHANCE and not chance:

@@ -1,4 +1,4 @@
-"""The class `Game`: the interface to batches of games. Its methods check records and arguments (see `checks`)."""
+"""The class `Game`: the interface to batches of games. The methods of `Game` check records and arguments."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ class IllegalActionError(ValueError):
     Attributes:
         game: index of the game in its batch.
         action: the illegal action.
-        legal: the legal actions in this game, ascending.
+        legal: the legal actions in the game, ascending.
     """
 
     def __init__(self, game: int, action: int, legal: list[int], message: str) -> None:
@@ -69,7 +69,7 @@ class Game:
 
     Args:
         rules: the rules of all games.
-        skip_forced: take a move at once if it is the only legal action, so that players only face real choices.
+        skip_forced: whether the game takes a move at once if this move is the only legal action.
         num_threads: number of threads that share a batch. The number does not change the results.
         encoding: format of the observations: `"one_hot"`, `"compact"`, `"tokens"` or `"features"`
             (docs/reference/observation.md).
@@ -99,7 +99,7 @@ class Game:
         self.observation_layout = layout(rules, encoding)
         self.observation_size: int = max(part.stop for part in self.observation_layout.values())
         self.config = config(rules, self.skip_forced, ENCODINGS.index(encoding))
-        # A turn has at most two holds (three with the tiger), one move, and one choice of an extra turn.
+        # A turn has at most two holds (three with the tiger), one move, and one decision about an extra turn.
         most = REROLLS + (rules.powers != "none") + 2
         turns = rules.max_turns
         self.spec = GameSpec(rules.players, -1 / (rules.players - 1), turns, turns * most, most)
@@ -151,7 +151,7 @@ class Game:
         return state
 
     def starters(self, starting_player: ArrayLike | None, games: int) -> NDArray[np.int64]:
-        """Return the argument `starter` of `engine.new_game` for every game, int64 (N,)."""
+        """Return the starting player of each game, int64 (N,): a seat, DRAGONS or LOSER (see wotd_env.core.config)."""
         if starting_player is None:
             return np.full(games, self.config["start"][0])
         return self._seats("starting_player", starting_player, games)
@@ -163,14 +163,14 @@ class Game:
         return self.reset(batch_size, seed, starting_player=starting_player, roll=roll)
 
     def roll_off(self, seed: int) -> NDArray[np.int8]:
-        """Return the dice of the roll-off, with which `reset(1, seed=seed)` chooses the starting player (R1).
+        """Return the dice of the roll-off that decides the starting player in `reset(1, seed=seed)` (R1).
 
         Returns:
-            Faces, int8 (rounds, n, 5): the dice of each seat in each round, ascending, or -1 if the seat does not roll.
-            The seats with the most dragons roll again, until one seat is left. If `rules.start` is a seat, there is no
-            roll-off, and the array has no rounds.
+            Faces, int8 (rounds, n, 5), ascending. The faces are -1 for a seat that does not roll in a round. The seats
+            with the most dragons roll again in the next round, until one seat is left. If `rules.start` is a seat, the
+            array has no rounds.
         """
-        state = self.reset(1, seed=seed, starting_player=0, roll=False)  # the game before its roll-off
+        state = self.reset(1, seed=seed, starting_player=0, roll=False)  # the same game without the roll-off
         rolling = np.array([(1 << self.rules.players) - 1])
         rounds = np.empty((0, self.rules.players, DICE), np.int8)
         while not isinstance(self.rules.start, int):
@@ -190,7 +190,7 @@ class Game:
     # ------------------------------------------------------------------------------------------------ questions
 
     def is_over(self, state: States) -> NDArray[np.bool_]:
-        """Return whether games have ended (R9) or were truncated (R16), bool (N,)."""
+        """Return whether each game has ended (R9) or was truncated (R16), bool (N,)."""
         over: NDArray[np.bool_] = state["phase"] == Phase.OVER
         return over
 
@@ -207,7 +207,7 @@ class Game:
         return describe_decision(self.rules, state[0], after[0], action)
 
     def explain_illegal(self, state: States, action: int) -> str:
-        """Explain why an action is illegal in the game `state`, STATE (1,). Add the legal actions and the position."""
+        """Explain why an action is illegal, and list the legal actions. `state` is one game, STATE (1,)."""
         record = state[0]
         if record["phase"] == Phase.CHANCE:
             return "a roll is due; call roll() first"
@@ -237,7 +237,10 @@ class Game:
         out: NDArray[np.int8] | None = None,
         validate: bool = True,
     ) -> NDArray[np.int8]:
-        """Return the observations, int8 (N, D). `seat` is one seat or one per game; the default is the seat to act."""
+        """Return the observation of the seat to act in each game, int8 (N, D).
+
+        `seat` selects other observers: one seat for all games, or a seat for each game (N,).
+        """
         seats = _NO_SEATS if seat is None else self._seats("seat", seat, len(checks.contiguous(state)))
         return self._fill(batch.observe, state, out, self.observation_size, _INT8, validate, seats)
 
@@ -268,7 +271,10 @@ class Game:
         self._act(batch.step, state, actions, validate, True)
 
     def decide(self, state: States, actions: ArrayLike, validate: bool = True) -> None:
-        """Take the actions, integers (N,), but do not roll: the first half of `step`, for search with chance nodes."""
+        """Take the actions, integers (N,), but do not roll.
+
+        `decide` and `roll` are the two halves of `step`, for searches with chance nodes.
+        """
         self._act(batch.step, state, actions, validate, False)
 
     def roll(self, state: States, dice: ArrayLike | None = None, validate: bool = True) -> None:
@@ -276,9 +282,9 @@ class Game:
 
         Args:
             state: STATE (N,), changed in place.
-            dice: the faces after the roll, integers (N, 5), in any order, including the kept dice. If faces are given,
-                each game continues to its next decision or, after a forced move, stops before its next roll. By
-                default, each game rolls from its own random stream until its next decision.
+            dice: the five faces after the roll, integers (N, 5), in any order, including the kept dice. With `dice`,
+                each game rolls once; after a forced move, it stops before the next roll. By default, each game rolls
+                with its random stream until the next decision.
             validate: check all records first.
 
         Raises:
@@ -370,7 +376,7 @@ class Game:
                 raise self.error_in(state, part.start + first, actions)
 
     def error_in(self, state: States, game: int, actions: ArrayLike | None) -> Exception:
-        """Return the error for a game with an invalid record or an illegal action."""
+        """Return the error for the game with index `game`, which has an invalid record or an illegal action."""
         one = state[game : game + 1]
         if actions is None or checks.first_fault(one, self.config) >= 0:
             return checks.describe_fault(self.rules, state, game)
@@ -385,13 +391,14 @@ class Game:
     ) -> list[Any]:
         """Call `kernel(states, config, *arguments)` for the whole batch or, with threads, for one part in each thread.
 
-        The kernel receives `states`, STATE (M,), and `config`, which is `self.config`. It can pass `states[i]` and
-        `config[0]` to the functions of `wotd_env.core.engine`. An argument that is an array or a NamedTuple of arrays
-        must have a row for every game, and is sliced like the batch. A callable argument, such as
-        `wotd_env.core.state.scratch`, is called in each thread, and the result is passed to the kernel.
+        Return a list with the result of each call of the kernel. The records are checked first unless `validate` is
+        False. The kernel may be any function, such as one compiled with `numba.njit`, and may change the records. It
+        receives `states`, the M games of its part, and `config`, which is `self.config`. It can pass `states[i]` and
+        `config[0]` to the functions of `wotd_env.core.engine`.
 
-        The kernel may change the records. It need not be compiled by `wotd_env.core.compilation.kernel`. The records
-        are checked first unless `validate` is False. Return a list with the result of each call of the kernel.
+        An argument that is an array or a NamedTuple of arrays must have a row for every game, and is sliced like the
+        batch. A callable argument, such as `wotd_env.core.state.scratch`, is called in each thread. The kernel gets the
+        result of this call.
         """
         work = checks.contiguous(state)
         if validate:
@@ -430,9 +437,9 @@ class Game:
         return np.full(games, check_integer(name, seats, 0, last), np.int64)
 
     def as_actions(self, state: States, actions: ArrayLike) -> NDArray[np.int64]:
-        """Return actions as kernels need them, int64 (N,); raise ValueError unless each game has one integer.
+        """Return `actions` for kernels, int64 (N,) and contiguous. Raise ValueError unless each game has one integer.
 
-        An integer beyond 64 bits is replaced by an illegal action that fits into 64 bits.
+        An integer that does not fit into int64 becomes an illegal action that fits.
         """
         chosen = _as_array(actions)
         if chosen.dtype is _INT64 and chosen.shape == state.shape and chosen.flags.carray:
@@ -472,12 +479,12 @@ def _as_array(actions: ArrayLike) -> NDArray[Any]:
 
 
 def check_seed(seed: Any) -> np.uint64:
-    """Return a seed as kernels need it, uint64; raise ValueError for an invalid seed."""
+    """Return a seed as uint64. Raise ValueError unless the seed is an integer from 0 to 2^64 - 1."""
     return np.uint64(check_integer("seed", seed, 0, 2**64 - 1))
 
 
 def final_rewards(game: Game, state: States) -> NDArray[np.float64]:
-    """Return every seat's reward as `Game.rewards` does, but in double precision, float64 (N, n)."""
+    """Return the same rewards as `Game.rewards`, but in double precision, float64 (N, n)."""
     rewards = np.empty((len(state), game.rules.players))
     batch.rewards(state, game.config, rewards)
     return rewards

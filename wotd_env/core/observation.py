@@ -30,25 +30,25 @@ DICE_BLOCK = FACES * (DICE + 1)
 ONE_HOT_DICE = (COUNTS[:, :, None] == np.arange(DICE + 1)).reshape(NUM_KEEPS, DICE_BLOCK) @ (
     np.uint64(1) << np.arange(DICE_BLOCK, dtype=np.uint64)
 )
-"""uint64 (462,): for every keep, the number of dice of each face, one-hot, as 36 bits in the order [face, count]."""
+"""uint64 (462,): the one-hot block `dice` of every keep. Bit 6 * face + count is 1 if `count` dice show the face."""
 
 SPACES = np.eye(16, dtype=np.int8)
-"""int8 (16, 16): for each space, the one-hot block of a piece on this space, padded with zeros."""
+"""int8 (16, 16): SPACES[s] is the one-hot block of a piece on space s, padded with zeros."""
 
 GAME_TOKEN, DIE_TOKEN, PATH_TOKEN, PIECE_TOKEN = range(4)
-TOKEN_WIDTH = 6  # a token has this number of entries, or 2 + spaces if that is more
+TOKEN_WIDTH = 6  # a token has max(TOKEN_WIDTH, 2 + spaces) entries
 
 
 class Part(NamedTuple):
     """A part of an observation: an array that is flattened into the observation vector."""
 
-    highest: NDArray[np.int8]  # highest value of each entry, flattened, int8 (k,)
-    axes: dict[str, int]  # length of each axis by name; index 0 of the axis "seat" is the observer
-    names: dict[int, str]  # index on the last axis -> kind of the number there: "path", "face" or "color"
+    highest: NDArray[np.int8]  # int8 (k,): highest value of each of the k entries
+    axes: dict[str, int]  # lengths of the axes, by name; on the axis "seat", index 0 is the observer
+    names: dict[int, str]  # {1: "face"} if the entries [..., 1] are faces; other values: "path", "color"
 
 
 def parts(rules: Rules, encoding: str) -> dict[str, Part]:
-    """Return a dict from the name of each part of an observation to the part, in the order of the vector."""
+    """Return the parts of an observation by name, in the order of the vector."""
     n, last, colors = rules.players, rules.spaces + NUMBERED, MAX_PLAYERS
     if encoding in ("one_hot", "compact"):
         both = {  # each part in two encodings: one_hot, compact
@@ -98,14 +98,14 @@ def _part(highest: int, names: dict[int, str] | None = None, **axes: int) -> Par
 
 
 def _tokens(rules: Rules, highest: tuple[int, ...], names: dict[int, str], **axes: int) -> Part:
-    """Return a part that consists of tokens of one kind; zeros pad every token to the common width."""
+    """Return a part that consists of tokens of one kind, with zeros at the end of every token."""
     width = max(TOKEN_WIDTH, 2 + rules.spaces)
     token = np.array([*highest, *[0] * (width - len(highest))], np.int8)
     return Part(np.tile(token, math.prod(axes.values())), {**axes, "number": width}, names)
 
 
 def layout(rules: Rules, encoding: str = "one_hot") -> dict[str, slice]:
-    """Return a dict from the name of each part to its slice of the observation vector, in the order of the vector."""
+    """Return the slice of each part in the observation vector, by name, in the order of the vector."""
     sizes = {name: len(part.highest) for name, part in parts(rules, encoding).items()}
     ends = np.cumsum(list(sizes.values())).tolist()
     return {name: slice(end - size, end) for (name, size), end in zip(sizes.items(), ends, strict=True)}
@@ -114,7 +114,7 @@ def layout(rules: Rules, encoding: str = "one_hot") -> dict[str, slice]:
 @inlined
 def encode_one_hot(s: Record, rules: Config, observer: Any, keep: Keep, row: Any) -> None:
     """Write the one-hot observation of a seat to `row`, int8 (D,). `keep` is the result of `engine.shown`."""
-    # Sizes that are constant in compiled code save 7 of 60 ns per step with two players, and 5 of 55 ns with five.
+    # In compiled code, constant sizes save 7 of 60 ns per step with two players, and 5 of 55 ns with five.
     if rules.players == 2 and rules.spaces == 7:
         write_one_hot(s, rules, observer, keep, row, (np.int64(2), np.int64(7)))
     elif rules.players == 5 and rules.spaces == 7:
@@ -190,7 +190,7 @@ def encode_integers(s: Record, rules: Config, observer: Any, keep: Keep, row: An
 
 @kernel
 def encode_compact(s: Record, rules: Config, observer: Any, keep: Keep, row: Any) -> None:
-    """Write an observation in the encoding "compact", with one integer for each fact."""
+    """Write an observation in the encoding "compact"."""
     n = rules.players
     dead = n * PATHS
     dice = dead + PATHS * rules.spaces
@@ -218,7 +218,7 @@ def encode_compact(s: Record, rules: Config, observer: Any, keep: Keep, row: Any
 
 @kernel
 def encode_tokens(s: Record, rules: Config, observer: Any, keep: Keep, row: Any) -> None:
-    """Write an observation in the encoding "tokens": equally wide tokens for the game, dice, paths and pieces."""
+    """Write an observation in the encoding "tokens"."""
     n = rules.players
     width = max(TOKEN_WIDTH, 2 + rules.spaces)
     row[:] = 0
@@ -254,7 +254,7 @@ def encode_tokens(s: Record, rules: Config, observer: Any, keep: Keep, row: Any)
 
 @kernel
 def encode_features(s: Record, rules: Config, observer: Any, keep: Keep, row: Any) -> None:
-    """Write an observation in the encoding "features", with facts that a human player would look at."""
+    """Write an observation in the encoding "features"."""
     n = rules.players
     row[:] = 0
     acts = observer == s.player and s.phase in (Phase.KEEP, Phase.MOVE)
@@ -312,14 +312,14 @@ def encode_features(s: Record, rules: Config, observer: Any, keep: Keep, row: An
 def next_seat(seat: Any, players: Any) -> Any:
     """Return the next seat in turn order.
 
-    The operator `%` would take longer than the rest of a loop that calls this function.
+    The operator `%` would take more time than the rest of a caller's loop.
     """
     return seat + 1 if seat + 1 < players else 0
 
 
 @inlined
 def write_mask(actions: Bits, swaps: Bits, row: Any) -> None:
-    """Write the action mask, int8 (A,), for legal actions and swaps that are given as bits."""
+    """Write the action mask, int8 (A,), from the two sets that `engine.legal` returns."""
     at, last = np.int64(0), np.int64(row.shape[0] - 32)
     while True:
         if at < Action.FIRST_SWAP:

@@ -1,7 +1,6 @@
 """Call a kernel on a batch of games, with threads if the batch is large enough.
 
-Kernels start no threads. Each thread calls the kernel for a slice of the batch; the calling thread takes the first
-slice. Results do not depend on the number of threads.
+Each thread calls the kernel for one slice of the batch. The results do not depend on the number of threads.
 """
 
 from __future__ import annotations
@@ -19,7 +18,7 @@ from numpy.typing import NDArray
 
 from wotd_env.core.state import States
 
-MIN_GAMES = 256  # smallest slice for which starting a thread pays off
+MIN_GAMES = 256  # smallest number of games for which starting a thread pays off
 
 
 class _Thread(threading.local):
@@ -32,7 +31,7 @@ _THREAD = _Thread()
 def slices(games: int, threads: int) -> list[slice]:
     """Return the slice of the batch for each thread, or the whole batch as one slice if threads do not pay off.
 
-    A call from a worker thread also gets one slice. If workers used threads, they could wait for each other forever.
+    In a worker thread the result is one slice, because workers that use threads could wait for each other forever.
     """
     count = 1 if threads == 1 or _THREAD.is_worker else max(1, min(threads, games // MIN_GAMES))
     edges = [games * i // count for i in range(count + 1)]
@@ -48,9 +47,9 @@ def call(
 ) -> list[Any]:
     """Call `kernel(states, config, *arguments)` for each slice of the batch, in threads if there are several slices.
 
-    `states` is STATE (N,) in one block of memory. An argument that is an array or a NamedTuple of arrays must have a
-    row for each game, and is sliced like the batch. A callable argument is called in each thread, and the result, such
-    as the thread's scratch memory, is passed to the kernel. Return a list with the result of each call of the kernel.
+    `states` is STATE (N,) and contiguous. An argument that is an array or a NamedTuple of arrays must have a row for
+    each game, and is sliced like the batch. A callable argument is called in each thread. The kernel gets the result,
+    such as the thread's scratch memory. Return a list with the result of each call of the kernel.
     """
     parts = slices(len(states), threads)
     if len(parts) == 1:
@@ -61,7 +60,7 @@ def call(
     try:
         for part, own in zip(parts[1:], sliced[1:], strict=True):
             calls.append(pool.submit(_call, kernel, states[part], config, own))
-        # Waking an idle core takes up to 0.2 ms, so the calling thread also takes a slice.
+        # Waking an idle core takes up to 0.2 ms, so the caller's own thread also takes a slice.
         first = _call(kernel, states[parts[0]], config, sliced[0])
         return [first, *(each.result() for each in calls)]
     except BaseException:  # a failed call or Ctrl-C: wait for the other calls, so that no game changes later
@@ -86,5 +85,5 @@ def _slice(argument: Any, part: slice) -> Any:
 
 @functools.lru_cache(maxsize=8)
 def _pool(workers: int, process: int) -> ThreadPoolExecutor:
-    """Return a pool of `workers` threads. `process` is the process ID: a forked process gets a new pool."""
+    """Return a pool of `workers` threads. `process` is the process ID, so that a forked process gets a new pool."""
     return ThreadPoolExecutor(workers, "wotd_env", initializer=setattr, initargs=(_THREAD, "is_worker", True))

@@ -12,7 +12,7 @@ from wotd_env.core.checks import check_one, check_states
 from wotd_env.core.rules import DICE, ELEMENTS, MAX_PLAYERS, MAX_SPACES, NUMBERED, PATHS, Phase, Rules
 from wotd_env.core.state import STATE, States
 
-SEATS = "ABCDE"  # the letters of the seats and of the seats' pieces
+SEATS = "ABCDE"  # the letters of the seats and of their pieces
 FACES = "wfmeod"
 """The letters of the faces of a die, and of the paths and colors: water, fire, metal, earth, wood, dragon."""
 UNROLLED = "?"
@@ -48,7 +48,8 @@ def position(rules: Rules, state: States, stream: bool = False) -> str:
     for field in fields(Rules):
         value = getattr(rules, field.name)
         usual = count_dead(record) if field.name == "dead_pieces" else field.default
-        if value != usual and field.name not in ("players", "spaces"):  # the first two words show these
+        # The board and the colors show the fields `players` and `spaces`.
+        if value != usual and field.name not in ("players", "spaces"):
             text = ",".join(value) if isinstance(value, tuple) else value
             words.append(field.name if value is True else f"{field.name}={text}")
     if stream:
@@ -97,7 +98,7 @@ def letters(faces: Any) -> str:
 
 
 def read_dice(what: str, text: str, more: str = "") -> list[int]:
-    """Return the faces of five letters, ascending, then -1 for each unrolled die (the letter `more`)."""
+    """Return the faces of five letters, e.g. "wm?f?" -> [0, 1, 2, -1, -1] if `more`, an unrolled die, is "?"."""
     if len(text) != DICE or not set(text) <= set(FACES + more):
         symbols = ", ".join(FACES + more)
         raise wrong(what, f"{DICE} letters out of {symbols}", text)
@@ -118,7 +119,7 @@ def _draw_path(rules: Rules, record: np.void, path: int) -> str:
 
 
 def _read_board(record: np.void, text: str) -> int:
-    """Write the pieces that `text` shows into the record, and return the number of plain spaces of a path."""
+    """Write the pieces on the board `text` to the record, and return the number of plain spaces of a path."""
     paths = text.split("/")
     if len(paths) != PATHS:
         raise wrong("board", f"{PATHS} paths, {', '.join(ELEMENTS)}, with / between them", text)
@@ -142,7 +143,7 @@ def _read_board(record: np.void, text: str) -> int:
 
 
 def _read_colors(record: np.void, text: str) -> int:
-    """Write the colors of the seats into the record, and return the number of players."""
+    """Write the colors of the seats to the record, and return the number of players."""
     playing, _, rest = text.partition("(")
     players = len(playing)
     unused = rest.removesuffix(")")
@@ -156,7 +157,7 @@ def _read_colors(record: np.void, text: str) -> int:
 
 
 def _read_rest(record: np.void, words: list[str], given: dict[str, Any]) -> None:
-    """Read the words after the dice. Write their values to the record and to `given`, the fields of the rules."""
+    """Write the values of the words after the dice to the record, and to `given`, the fields of the rules."""
     seen = set()
     for word in words:
         name, _, value = word.partition("=")

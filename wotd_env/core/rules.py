@@ -37,7 +37,7 @@ class Power(IntEnum):
     REBIRTH = 1  #: fire: an extra turn
     TIGER = 2  #: metal: one more re-roll
     ANXIETY = 3  #: earth: jump over the pieces in the way
-    DRAGON = 4  #: wood: dragons count as an element
+    DRAGON = 4  #: wood: dragons count as one element
 
 
 class Phase(IntEnum):
@@ -110,7 +110,7 @@ class Rules:
 
 
 def rules_for(made: type, given: Mapping[str, Any], rules: Rules | None = None) -> Rules:
-    """Return `rules` or, if it is None, the rules with the fields `given`. Errors contain the name of the class `made`.
+    """Return `rules`, or `Rules(**given)` if `rules` is None. Errors contain the name of the class `made`.
 
     Raises:
         TypeError: for an unknown field, for fields in addition to `rules`, or if `rules` is not a Rules. The error

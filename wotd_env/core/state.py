@@ -53,7 +53,7 @@ class Record(Protocol):
 Records = Any  # a batch of games in compiled code: STATE (N,)
 
 ROW = np.dtype((np.void, STATE.itemsize))
-"""A game as bytes: NumPy copies and indexes `states.view(ROW)` about twenty times faster than records."""
+"""A game as bytes: NumPy copies and indexes `states.view(ROW)` about twenty times faster than `states`."""
 
 
 def take(states: States, games: NDArray[np.integer]) -> States:

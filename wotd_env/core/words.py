@@ -49,7 +49,7 @@ def describe_action(action: int, rules: Rules | None = None) -> str:
 
 
 def describe_decision(rules: Rules, before: Any, after: Any, action: int) -> str:
-    """Return a legal action in words, with the kept dice or the destinations of the pieces.
+    """Return a legal action in words, with the kept faces or the destinations of the pieces.
 
     `before` is the record of the game at the decision; `after` is the record after the action and before any roll.
     """

@@ -1,1 +1,1 @@
-"""The standard environments: PettingZoo (`aec`), Gymnasium for one game (`single`) and for many (`vector`)."""
+"""The standard environments: PettingZoo (`aec`), Gymnasium for one game (`single`) and many games (`vector`)."""

@@ -18,8 +18,8 @@ from wotd_env.envs.common import Format, OneGame, as_integer, take_action
 from wotd_env.rendering import FPS, RENDER_MODES, Viewer
 
 
-def env(**arguments: Any) -> _OrderEnforcing:  # the return type AECEnv is untyped, so it would be Any
-    """Return `raw_env` in the same wrappers as PettingZoo's classic games.
+def env(**arguments: Any) -> _OrderEnforcing:  # AECEnv is untyped, so type checkers would see Any
+    """Return the environment `raw_env` with the wrappers that PettingZoo's classic games have.
 
     An illegal action ends the game. The agent that takes it gets -1 and the other agents get 0, so the rewards do not
     sum to 0.
@@ -33,8 +33,8 @@ def env(**arguments: Any) -> _OrderEnforcing:  # the return type AECEnv is untyp
 class raw_env(OneGame, AECEnv[str, Any, int]):  # type: ignore[misc]  # PettingZoo is untyped; the name is its convention
     """Way of the Dragon for `players` agents, `"player_0"` in seat 0, `"player_1"` in seat 1, and so on.
 
-    An agent may act several times in a row: a turn has several decisions. Decisions with one legal action
-    are taken automatically. An illegal action raises `IllegalActionError` and changes nothing.
+    An agent may act several times in a row, because a turn has several decisions. Decisions with one legal action are
+    taken automatically. An illegal action raises `IllegalActionError` and changes nothing.
 
     The game ends for all agents in the same step. The rewards of this step sum to 0 (R10); all earlier rewards are 0.
     If the game is truncated after `max_turns` (R16), all rewards are 0. Copies made with `copy.deepcopy` or `pickle`
@@ -44,8 +44,8 @@ class raw_env(OneGame, AECEnv[str, Any, int]):  # type: ignore[misc]  # PettingZ
         mask_in: the place of the action mask. With `mask_in="obs"`, observations are `{"observation": int8 (D,),
             "action_mask": int8 (A,)}`. With `mask_in="info"`, observations are int8 (D,), and `infos[agent]` contains
             the mask.
-        observation_dtype: a NumPy dtype or the name of one: `int8` or `float32`. `state()` has this dtype too.
-        mask_dtype: a NumPy dtype or the name of one: `int8` (needed by `Discrete.sample`) or `bool`.
+        observation_dtype: `int8` or `float32`, as a NumPy dtype or its name; also the dtype of `state()`.
+        mask_dtype: `int8` (needed by `Discrete.sample`) or `bool`, as a NumPy dtype or its name.
         encoding: `"one_hot"`, `"compact"`, `"tokens"` or `"features"`, see docs/reference/observation.md.
         render_mode: one of `wotd_env.rendering.RENDER_MODES`, or None. `"human"` shows every step in a window.
         **rules: the fields of `wotd_env.Rules`.
@@ -59,8 +59,8 @@ class raw_env(OneGame, AECEnv[str, Any, int]):  # type: ignore[misc]  # PettingZ
         ValueError: for an invalid value.
     """
 
-    # The names `_cumulative_rewards`, `_accumulate_rewards` and `_was_dead_step` belong to PettingZoo's interface for
-    # authors of environments, see its page "Environment Creation".
+    # Despite their underscores, `_cumulative_rewards`, `_accumulate_rewards` and `_was_dead_step` are meant for authors
+    # of environments, see PettingZoo's page "Environment Creation".
 
     metadata = {  # noqa: RUF012  # as in PettingZoo
         "name": "way_of_the_dragon_v0",
@@ -90,7 +90,7 @@ class raw_env(OneGame, AECEnv[str, Any, int]):  # type: ignore[misc]  # PettingZ
         self.state_space = self._format.flat_space()
         self._seats = {agent: seat for seat, agent in enumerate(self.possible_agents)}
         self._state: States | None = None
-        self._loser: int | None = None  # the seat that lost by an illegal action
+        self._loser: int | None = None  # the seat that lost the last game by an illegal action
 
     def observation_space(self, agent: str) -> Space[Any]:
         """Return an agent's observation space, always the same object."""
@@ -127,7 +127,7 @@ class raw_env(OneGame, AECEnv[str, Any, int]):  # type: ignore[misc]  # PettingZ
         self._select(len(self.agents) if over else int(self._state["player"][0]))
 
     def step(self, action: Any) -> None:
-        """Take the action of the agent `agent_selection`. After the end of the game the action must be None.
+        """Take an action for the selected agent (`agent_selection`). After the end of the game, `action` must be None.
 
         Raises:
             IllegalActionError: if the action is illegal; nothing has changed.
@@ -147,10 +147,11 @@ class raw_env(OneGame, AECEnv[str, Any, int]):  # type: ignore[misc]  # PettingZ
         self._select(player)
 
     def forfeit(self) -> None:
-        """End the running game because of an illegal action of `agent_selection`, as the environment from `env()` does.
+        """End the running game with a loss of the selected agent.
 
-        This agent gets -1 and all other agents get 0. All agents are terminated and truncated, as after
-        PettingZoo's `TerminateIllegalWrapper`. With `start="loser"` this agent starts the next game (R1).
+        The environment from `env()` calls this method after an illegal action. The selected agent gets -1 and all other
+        agents get 0. All agents are terminated and truncated, as after PettingZoo's `TerminateIllegalWrapper`. With
+        `start="loser"` the selected agent starts the next game (R1).
 
         Raises:
             ResetNeeded: if no game is running.
@@ -177,7 +178,7 @@ class raw_env(OneGame, AECEnv[str, Any, int]):  # type: ignore[misc]  # PettingZ
         self._render_for_human()
 
     def _end(self, terminations: dict[str, bool], rewards: dict[str, float]) -> None:
-        """End the game for all agents, and select the first agent, which takes the first step after the end."""
+        """End the game for all agents, and select the first agent for the next call of `step`."""
         self.terminations = terminations
         self.rewards = rewards
         self._accumulate_rewards()
@@ -185,7 +186,7 @@ class raw_env(OneGame, AECEnv[str, Any, int]):  # type: ignore[misc]  # PettingZ
         self.agent_selection = self.agents[0]
 
     def _info(self, legal: int) -> dict[str, Any]:
-        """Return an agent's info. If it contains a mask, all entries of the mask equal `legal`, which is 0 or 1."""
+        """Return a new info. With `mask_in="info"`, it contains a mask in which every entry is `legal`, 0 or 1."""
         if self._format.mask_in == "obs":
             return {}
         return self._format.info(np.full(self.game.num_actions, legal, np.int8))
@@ -193,7 +194,7 @@ class raw_env(OneGame, AECEnv[str, Any, int]):  # type: ignore[misc]  # PettingZ
     def observe(self, agent: str) -> Any:
         """Return an agent's observation at any time after the first reset, even if another agent is to act.
 
-        The action mask of an agent that is not to act is all zeros. After the end all masks are all ones.
+        During the game, the mask of an agent that is not to act is all zeros. After the end, every mask is all ones.
         """
         return self._format.show(*self._seen_by(agent))
 
@@ -213,11 +214,11 @@ class raw_env(OneGame, AECEnv[str, Any, int]):  # type: ignore[misc]  # PettingZ
 
 
 class _Direct(BaseWrapper[str, Any, int]):  # type: ignore[misc]  # PettingZoo is untyped
-    """Base class of the wrappers, with direct access to the attributes that every agent loop needs.
+    """Base class of the wrappers. It reads frequent attributes directly from `raw_env`, not through other wrappers.
 
-    PettingZoo's wrappers look up each attribute by name in the wrapped environment, which takes three times as long as
-    the game itself. Before the first reset the properties of this class raise AttributeError. Python then calls
-    PettingZoo's `__getattr__`, which raises the usual error.
+    PettingZoo's wrappers pass every lookup to the next wrapper, which takes three times as long as the game itself.
+    Before the first reset, the properties of this class raise AttributeError. Python then calls PettingZoo's
+    `__getattr__`, which raises the usual error.
     """
 
     def __init__(self, env: AECEnv[str, Any, int], **arguments: Any) -> None:
@@ -239,7 +240,7 @@ class _Direct(BaseWrapper[str, Any, int]):  # type: ignore[misc]  # PettingZoo i
 class _TerminateIllegal(_Direct):
     """A wrapper that ends the game at an illegal action, like PettingZoo's `TerminateIllegalWrapper`.
 
-    PettingZoo's own wrapper is unsuitable: it observes before every step and changes private attributes.
+    PettingZoo's wrapper is slower, because it observes before every step, and it changes private attributes.
     """
 
     def step(self, action: Any) -> None:

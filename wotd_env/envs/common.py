@@ -1,4 +1,4 @@
-"""Shared parts of the environments: argument checks, the format of observations, the base class of single games."""
+"""Shared parts of the environments: argument checks, format of observations, base class of single games."""
 
 from __future__ import annotations
 
@@ -36,8 +36,8 @@ class Format:
     def flat_space(self) -> Box:
         """Return a new space of observations without masks: arrays (D,) of type `observation_dtype`."""
         layout = parts(self._game.rules, self._game.encoding).values()
-        # In the encoding "tokens" some numbers are always 0. Gymnasium warns about empty ranges, so these numbers get
-        # the range 0 to 1.
+        # In the encoding "tokens" some entries are always 0. They get the range 0 to 1, because Gymnasium warns about
+        # empty ranges.
         high = np.maximum(np.concatenate([part.highest for part in layout]), 1).astype(self.dtype)
         return Box(np.zeros_like(high), high, dtype=high.dtype.type)
 
@@ -57,7 +57,7 @@ class Format:
         return {"observation": observation, "action_mask": mask.view(self.mask_dtype)}
 
     def info(self, mask: NDArray[np.int8]) -> dict[str, NDArray[Any]]:
-        """Return an info. With `mask_in="info"` it contains the masks, int8 (..., A); with `"obs"` it is empty."""
+        """Return an info that contains `mask`, int8 (..., A). With `mask_in="obs"`, return an empty info."""
         return {"action_mask": mask.view(self.mask_dtype)} if self.mask_in == "info" else {}
 
 
@@ -80,7 +80,7 @@ class OneGame:
 
     @property
     def record(self) -> States:
-        """A copy of the game, STATE (1,), including the future dice. The reset option `state` takes such a copy."""
+        """A copy of the game, STATE (1,), including the future dice. Pass it to `reset` as the option `state`."""
         return self._started("record").copy()
 
     def _started(self, what: str) -> States:
@@ -94,8 +94,8 @@ class OneGame:
     ) -> tuple[States, int]:
         """Return the next game, STATE (1,), at its first decision. Also return the learner's seat in this game.
 
-        `learner` is the learner's seat in the last game, and `lost` says whether the learner lost that game by an
-        illegal action. `seat` is the setting for the learner's seat in the next game, a result of `fixed_seat`.
+        `learner` is the learner's seat in the last game. `lost` is True if the learner lost that game by an illegal
+        action. `seat` is a result of `fixed_seat`.
         """
         learners = np.zeros(1, LEARNER)
         learners["seat"], learners["lost"] = learner, lost
@@ -105,14 +105,14 @@ class OneGame:
         return state, int(learners["seat"][0])
 
     def _view(self, seat: int, ended: bool) -> tuple[NDArray[np.int8], NDArray[np.int8]]:
-        """Return a seat's observation and action mask as new arrays. The mask is all ones if `ended` is true."""
+        """Return a seat's observation and action mask as new arrays. If `ended` is true, the mask is all ones."""
         observation = np.empty(self.game.observation_size, np.int8)
         mask = np.empty(self.game.num_actions, np.int8)
         batch.view_one(self._started("observe"), self.game.config, seat, ended, observation, mask)
         return observation, mask
 
     def render(self) -> Any:
-        """Return a picture of the position, or show it in mode `"human"`. Without a mode, warn and return None."""
+        """Return a picture of the position, or show it in mode `"human"`. Warn if there is no render mode."""
         pictures = self._viewer.render(self._started("render"))
         return None if pictures is None else pictures[0]
 
@@ -143,7 +143,7 @@ def as_integer(action: Any) -> int:
 
 
 def warn_of_illegal(explanation: object) -> None:
-    """Warn that a game is lost by an illegal action. An environment calls this once, at its first illegal action."""
+    """Warn that a game is lost by an illegal action. Each environment gives this warning at most once."""
     gymnasium.logger.warn(
         "a game is lost by an illegal action; further ones get no warning: choose actions by the action mask. %s",
         explanation,

@@ -1,7 +1,7 @@
 """The compiled part of the vector environment: one learner in each game, policies in the other seats.
 
-A game of the environment is *waiting* while other seats than the learner's are to decide. A step of the environment
-calls `advance` until no game is waiting. Between two calls, policies outside of compiled code act in the waiting games.
+A game is *waiting* while an opponent of the learner is to decide. A step of the environment calls `advance` until no
+game is waiting. Opponents outside of compiled code act between two calls of `advance`.
 """
 
 from __future__ import annotations
@@ -27,13 +27,13 @@ class Settings(NamedTuple):
     scripts: int  # the scripts of the other seats, see Opponents
     seat: int  # the learner's seat in every game, or ANY_SEAT
     step_limit: int  # maximum number of the learner's actions in a game; 0: no limit
-    same_step: bool  # whether the step that ends a game also starts the next game
+    same_step: bool  # True if the step that ends a game also starts the next game
 
 
 class Step(NamedTuple):
-    """The arrays of a step. With `same_step`, the `final_` arrays have the last observation and mask of ended games."""
+    """Arrays of a step. With `same_step`, the `final_` arrays contain the last observation and mask of ended games."""
 
-    acting: bool  # whether `advance` takes `actions` before it plays the other seats
+    acting: bool  # True in the first call of `advance` for a step: the learners act first
     actions: NDArray[np.int64]  # (N,)
     illegal: NDArray[np.bool_]  # (N,): whether the mask forbids the action
     observation: NDArray[np.int8]  # (N, D)
@@ -47,9 +47,9 @@ class Step(NamedTuple):
 
 @kernel
 def find_illegal(states: Records, learners: Any, mask: Any, actions: Any, illegal: Any) -> Any:
-    """Set `illegal[i]` to whether row i of `mask` forbids `actions[i]`. Return whether any action is forbidden.
+    """Store in `illegal[i]` whether row i of `mask` forbids `actions[i]`. Return whether any action is forbidden.
 
-    No action is forbidden in a game that is over or has ended for its learner.
+    In a game that is over or has ended for its learner, the action is ignored and therefore not forbidden.
     """
     found = False
     for i in range(states.shape[0]):
@@ -64,11 +64,10 @@ def find_illegal(states: Records, learners: Any, mask: Any, actions: Any, illega
 def advance(
     states: Records, config: Configs, learners: Any, step: Step, settings: Settings, scratch: Records
 ) -> None:
-    """Take the learners' actions and play the waiting games.
+    """Take the learners' actions. Then play every waiting game.
 
-    A game stops waiting when its learner is to decide or the game has ended. The results of the game are then
-    written to the argument `step`. If a policy outside of compiled code is to decide, the game is still waiting after
-    the call.
+    After the call, a game is waiting only if an opponent outside of compiled code is to decide. The results of all
+    other games are in `step`.
     """
     rules = config[0]
     rewards = np.empty(MAX_PLAYERS)
@@ -88,7 +87,7 @@ def advance(
         while learner.waiting and play_scripts(s, rules, learner.seat, settings.scripts, scratch[0]):
             learner.waiting = False
             if learner.steps == 0:
-                break  # if a game is over before the learner's first decision, the next step returns the result
+                break  # a game is over before the learner's first decision: the next step returns its result
             if learner.lost:
                 step.reward[i] = engine.loss(rules)
                 step.terminated[i] = True

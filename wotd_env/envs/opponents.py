@@ -1,12 +1,11 @@
 """The policies of the seats that do not learn.
 
-The policies `random` and `greedy` are scripts: compiled loops play them. The draws of `random` are derived from the
-game's random stream without advancing it. So a game has the same moves in any batch, process or interface, and its dice
-do not depend on the policies.
+The policies `random` and `greedy` are *scripts*: they run in compiled code. The draws of `random` are derived from the
+game's random stream, but do not advance it. So the dice do not depend on the policies, and a game has the same moves in
+every batch, process and interface.
 
-All other policies run outside of compiled code. They choose actions for batches of games, and draw random numbers from
-a generator that the environment passes. They see the games with replaced random streams, so they cannot know the future
-dice.
+All other policies run outside of compiled code. They draw from the random generator of the environment. They get copies
+of the games with different random streams, so they cannot foresee the dice.
 
 Relative seats are counted from the learner's seat in turn order: 1 is the seat after the learner.
 """
@@ -37,13 +36,13 @@ class Opponents:
 
     Args:
         game: the rules.
-        opponents: a policy or the name of a policy, which then plays all seats except the learner's; or a list or
-            tuple with one policy or name for each of these seats, in turn order after the learner.
+        opponents: one policy for all opponents, as an object or a name; or a list or tuple with one policy for each
+            opponent, in turn order after the learner.
 
     Attributes:
         policies: the policies of the relative seats 1 to n - 1.
-        scripts: the scripts of the policies as one integer, with SCRIPT_BITS bits for each relative seat. A tuple or a
-            record would add 2 us to each call of the kernel; a step of a single environment takes only 20 us.
+        scripts: the scripts of all relative seats as one integer, SCRIPT_BITS bits for each seat. A tuple or a record
+            would add 2 us to a step of the single environment, which takes 20 us.
         outside: whether at least one policy is not a script.
     """
 
@@ -77,7 +76,9 @@ class Opponents:
     def decide(
         self, state: States, learners: NDArray[np.int8], waiting: NDArray[np.int64], rng: np.random.Generator
     ) -> None:
-        """Take one action in each game with an index in `waiting`. These games wait for policies outside compiled code.
+        """Take one action in each game that waits for a policy outside of compiled code.
+
+        `waiting` contains the indices of these games. `learners` contains the learner's seat in every game.
 
         Raises:
             ValueError: if a policy plays an illegal action. By then, other policies may have acted in other games.
@@ -106,7 +107,7 @@ def play_in_one(states: Records, config: Configs, learner: Any, scripts: Any, sc
 def play_scripts(s: Record, rules: Config, learner: Any, scripts: Any, after: Record) -> Any:
     """Play the seats that have scripts until the learner or a seat without a script is to decide, or the game is over.
 
-    Return True if the game is over or the learner is to decide. `after` is working memory.
+    Return False if a seat without a script is to decide. `after` is working memory.
     """
     while s.phase != Phase.OVER and s.player != learner:
         relative = s.player - learner
@@ -115,7 +116,7 @@ def play_scripts(s: Record, rules: Config, learner: Any, scripts: Any, after: Re
         if script == Script.OUTSIDE:
             return False
         # Two decisions never get the same bits: every roll advances the stream, and between two rolls each phase occurs
-        # at most once. The draw in `starts.restart` uses this formula for phase 0, in which no seat decides.
+        # at most once. `starts.restart` uses this formula with phase 0, in which no seat decides.
         bits = mix(~s.rng ^ np.uint64(s.phase))
         engine.step(s, rules, choose(script, s, rules, after, bits))
     return True
@@ -125,8 +126,7 @@ def play_scripts(s: Record, rules: Config, learner: Any, scripts: Any, after: Re
 def choose(script: Any, s: Record, rules: Config, after: Record, bits: Any) -> Any:
     """Return the action of a compiled `Script` for the seat to act; `after` is working memory.
 
-    Compiled code cannot look up a function in a table, so each script has a branch here.
-    `bits` are 64 random bits, uint64.
+    Compiled code cannot look up a function in a table, so each script has a branch here. `bits` is a random uint64.
     """
     if script == Script.GREEDY:
         return greedy.choose(s, rules, after)

@@ -39,16 +39,16 @@ class WayOfTheDragonEnv(OneGame, gymnasium.Env[Any, Any]):
     ignores its action and returns the result.
 
     Args:
-        opponents: a policy or the name of a policy, which then plays all seats except the learner's; or a list with one
-            policy or name for each of these seats, in turn order after the learner. Policies other than `random` and
-            `greedy` draw from `np_random`. No policy can foresee the dice.
+        opponents: one policy for all opponents, as an object or a name; or a list with one policy for each opponent, in
+            turn order after the learner. Policies other than `random` and `greedy` draw from `np_random`. No policy can
+            foresee the dice.
         seat: the learner's seat, or `"random"` to draw it for every game.
         mask_in: the place of the action mask, `"info"` or `"obs"`.
-        observation_dtype: a NumPy dtype or the name of one: `int8` or `float32`.
-        mask_dtype: a NumPy dtype or the name of one: `int8` (needed by `Discrete.sample`) or `bool`.
+        observation_dtype: `int8` or `float32`, as a NumPy dtype or its name.
+        mask_dtype: `int8` (needed by `Discrete.sample`) or `bool`, as a NumPy dtype or its name.
         encoding: `"one_hot"`, `"compact"`, `"tokens"` or `"features"`, see docs/reference/observation.md.
         illegal: the effect of an illegal action. `"lose"`: the game ends with the reward of a loss,
-            `info["illegal_action"]` contains the action, and the first illegal action is explained in a warning.
+            `info["illegal_action"]` contains the action, and a warning explains the first illegal action.
             `"raise"`: `IllegalActionError` is raised, and the game does not change.
         render_mode: one of `wotd_env.rendering.RENDER_MODES`, or None. `"human"` shows every reset and step in a
             window.
@@ -94,7 +94,7 @@ class WayOfTheDragonEnv(OneGame, gymnasium.Env[Any, Any]):
 
     @property
     def seat(self) -> int:
-        """The learner's seat in the running game or, after its end, in the last game."""
+        """The learner's seat in the running game. If no game is running, its seat in the last game."""
         self._started("seat")
         return self._seat
 
@@ -164,7 +164,7 @@ class WayOfTheDragonEnv(OneGame, gymnasium.Env[Any, Any]):
     def _let_others_play(self, state: States) -> None:
         try:
             self.opponents.play(state, self._seat, self.np_random)
-        except BaseException:  # after an error or Ctrl-C the opponents' turns are incomplete: end the game
+        except BaseException:  # an error or Ctrl-C has interrupted the opponents' turns: end the game
             self._ended = True
             raise
 

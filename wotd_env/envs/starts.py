@@ -1,4 +1,4 @@
-"""Start the next games of environments from the seeds, the options of `reset` and the setting `seat`."""
+"""The start of games in the environments, from the seeds and options of `reset` and the setting `seat`."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ LEARNER = np.dtype(
     [
         ("seat", "i1"),
         ("steps", "i4"),  # number of the learner's actions in this game
-        ("waiting", "?"),  # within a reset or step: other seats must play before the learner decides
+        ("waiting", "?"),  # during a reset or step: an opponent of the learner is to decide
         ("ended", "?"),  # the game has ended for the learner; the next step starts another game
         ("lost", "?"),  # the learner lost the game by an illegal action
     ]
@@ -45,12 +45,15 @@ def fixed_seat(rules: Rules, seat: int | str) -> int:
 class Seeds(NamedTuple):
     """The seeds of N environments, some of which may have no seed."""
 
-    number: NDArray[np.uint64]  # (N,): 0 for an environment without a seed
+    number: NDArray[np.uint64]  # (N,), 0 for an environment without a seed
     given: NDArray[np.bool_]  # (N,): whether the environment has a seed
 
 
 def read_seeds(seed: Any, num_envs: int) -> Seeds:
-    """Return `seed + i` for environment i or, if `seed` is a list, its items. Raise ValueError for an invalid seed."""
+    """Return the seeds of environments from an integer or a list. Raise ValueError for an invalid seed.
+
+    Environment i gets `seed + i` or item i of the list.
+    """
     if seed is None:
         return Seeds(np.zeros(num_envs, np.uint64), np.zeros(num_envs, np.bool_))
     if isinstance(seed, str) or not (isinstance(seed, Sequence) or np.ndim(seed)):
@@ -65,8 +68,7 @@ def read_seeds(seed: Any, num_envs: int) -> Seeds:
 def read_options(rules: Rules, options: Mapping[str, Any] | None, *more: str) -> tuple[Any, States | None]:
     """Return the options `"starting_player"` and `"state"` of a reset. The state is a copy, STATE (1,).
 
-    A missing option is None. `more` contains the names of further options, which the caller reads. Unknown options
-    cause a warning.
+    A missing option is None. The caller reads the options named in `more`. All other options cause a warning.
 
     Raises:
         ValueError: if the state is not a running game of these rules, or if both options are given.
@@ -104,11 +106,17 @@ def next_games(
 ) -> States:
     """Return the next games of N environments at their first decisions, STATE (N,).
 
-    A game without a seed continues the random stream of the state from the options or, without such a state, of the
-    last game. If there is no last game either, the game gets a random seed. `last`, STATE (N,), contains the last games
-    and is not changed; it is None before the first games. `learners`, LEARNER (N,), contains the learners of the last
-    games and is overwritten with the learners of the next games. `options` is the result of `read_options`. An invalid
-    starting player raises ValueError and changes nothing.
+    Args:
+        game: the rules.
+        last: the last games, STATE (N,), not changed; None before the first games.
+        learners: the learners of the last games, LEARNER (N,). They are replaced by the learners of the next games.
+        seat: a result of `fixed_seat`.
+        seeds: the seeds of the games. A game without a seed continues the random stream of the option `state`. Without
+            this option, it continues the random stream of the last game. The first game gets a random seed.
+        options: a result of `read_options`.
+
+    Raises:
+        ValueError: for an invalid starting player; nothing has changed.
     """
     starter, given = options
     n = len(learners)
@@ -121,7 +129,7 @@ def next_games(
         seeds = Seeds(np.where(seeds.given, seeds.number, random), np.ones(n, np.bool_))
     else:
         state = last.view(ROW).copy().view(STATE)
-        # `engine.new_game` treats a record of zeros as the record of a first game.
+        # For `engine.new_game`, a record of zeros means that there is no last game.
         state.view(ROW)[seeds.given] = np.zeros(1, STATE).view(ROW)
     game.apply(_start, state, learners, starters, seeds, seat, validate=False)
     return state
@@ -139,11 +147,10 @@ def _start(states: Records, config: Configs, learners: Any, starters: Any, seeds
 
 @kernel
 def restart(s: Record, rules: Config, learner: Any, starter: Any, seat: Any) -> None:
-    """Start a learner's next game in the record `s` of the last game. Run the next game until any seat is to decide.
+    """Start a learner's next game in the record `s` of the last game. Run the next game up to the first decision.
 
     `starter` is an argument of `engine.new_game`, or CONTINUE. If the learner changes seats, the turn order of the
-    other players stays the same. A learner that lost the last game by an illegal action counts as the loser of that
-    game (R1).
+    other players stays the same. A learner that lost the last game by an illegal action counts as loser (R1).
     """
     # The seat is drawn from the game's random stream without advancing the stream.
     chosen = np.int64(mix(~s.rng) % np.uint64(rules.players)) if seat == ANY_SEAT else np.int64(seat)

@@ -1,7 +1,7 @@
 """The native Gymnasium vector environment: many games with one learner each, and policies in the other seats.
 
-A step calls the kernel `advance` until every game has ended or waits for a decision of its learner. Between two calls,
-policies outside of compiled code act in the games that wait for them.
+A step calls the kernel `advance` until in every game the learner is to decide or the game has ended. Opponents outside
+of compiled code act between two calls of `advance`.
 """
 
 from __future__ import annotations
@@ -32,14 +32,15 @@ class WayOfTheDragonVectorEnv(VectorEnv[Any, ArrayLike, NDArray[Any]]):
     """N games in one environment: `gymnasium.make_vec("wotd_env:wotd_env/WayOfTheDragon-v0", N)`.
 
     The environment has the same observations, rewards, flags, infos, options and seeds as Gymnasium's `SyncVectorEnv`
-    over N single environments (environment i gets seed + i). There are two differences. First, policies other than
-    `random` and `greedy` draw from one generator for all games, `np_random`. Second, a reset of only some games also
-    returns the action masks of the other games.
+    over N single environments (environment i gets seed + i). There are two differences:
 
-    Actions are integers (N,). Observations are int8 (N, D); with `mask_in="obs"` they are a dict that also contains
-    `"action_mask"`, int8 (N, A). With `mask_in="info"` the masks are in the infos. The mask of a game that has ended is
-    all ones. Rewards are float64 (N,); `terminated` and `truncated` are bool (N,). Every call returns new arrays.
-    Copies by `copy.deepcopy` or `pickle` continue the running games.
+    - Policies other than `random` and `greedy` draw from one generator for all games, `np_random`.
+    - A reset of only some games also returns the action masks of the other games.
+
+    Actions are integers (N,). Observations are int8 (N, D), and `infos["action_mask"]` is int8 (N, A). With
+    `mask_in="obs"` observations are `{"observation": int8 (N, D), "action_mask": int8 (N, A)}`. The mask of an ended
+    game is all ones. Rewards are float64 (N,); `terminated` and `truncated` are bool (N,). Every call returns new
+    arrays. Copies by `copy.deepcopy` or `pickle` continue the running games.
 
     The arguments `opponents`, `seat`, `mask_in`, `observation_dtype`, `mask_dtype`, `encoding` and `illegal` are those
     of `WayOfTheDragonEnv`.
@@ -50,8 +51,8 @@ class WayOfTheDragonVectorEnv(VectorEnv[Any, ArrayLike, NDArray[Any]]):
         num_threads: the number of threads that play the games; the results do not depend on it.
         render_mode: one of `wotd_env.rendering.RENDER_MODES`, or None. `render` returns a tuple with a picture of each
             game. `"human"` shows the first games of the batch in a window at every reset and step.
-        max_episode_steps: maximum number of the learner's actions in a game, after which the game is truncated, as with
-            Gymnasium's `TimeLimit`.
+        max_episode_steps: maximum number of the learner's actions in a game. A game that reaches this number is
+            truncated, as with Gymnasium's `TimeLimit`.
         **rules: the fields of `wotd_env.Rules`.
 
     Attributes:
@@ -125,12 +126,13 @@ class WayOfTheDragonVectorEnv(VectorEnv[Any, ArrayLike, NDArray[Any]]):
     def reset(
         self, *, seed: int | Sequence[int | None] | None = None, options: dict[str, Any] | None = None
     ) -> tuple[Any, dict[str, Any]]:
-        """Start the next games of all environments, or only of those that the option `"reset_mask"` selects.
+        """Start the next game in all environments, or only in those selected by the option `"reset_mask"`.
 
         Args:
             seed: environment i gets seed + i, or item i of a list. Without a seed, an environment continues the random
                 stream of its last game; the first game gets a random seed.
-            options: the options of the single environment, and `"reset_mask"`, bool (N,): True to reset an environment.
+            options: the options of the single environment; also `"reset_mask"`, bool (N,), True for each environment to
+                reset.
 
         Returns:
             The observations and infos of all environments.
@@ -195,7 +197,7 @@ class WayOfTheDragonVectorEnv(VectorEnv[Any, ArrayLike, NDArray[Any]]):
         return self._mask.copy().view(self._format.mask_dtype)
 
     def render(self) -> tuple[Any, ...] | None:
-        """Return a picture of each game, or show games in mode `"human"`. Without a mode, warn and return None."""
+        """Return a picture of each game, or show games in mode `"human"`. Warn if there is no render mode."""
         self._check_started()
         return self._viewer.render(self._state)
 
@@ -221,7 +223,7 @@ class WayOfTheDragonVectorEnv(VectorEnv[Any, ArrayLike, NDArray[Any]]):
         return np.flatnonzero(where)
 
     def _answer_illegal(self, given: ArrayLike, step: Step) -> dict[str, Any]:
-        """Return infos about a step's illegal actions and warn once. With `illegal="raise"` raise the error instead."""
+        """Return the infos about illegal actions, and warn at the first one. With `illegal="raise"`, raise an error."""
         if self.illegal == "raise" or not self._warned:
             error = self.game.error_in(self._state, int(step.illegal.argmax()), given)
             if self.illegal == "raise":
@@ -259,13 +261,13 @@ class WayOfTheDragonVectorEnv(VectorEnv[Any, ArrayLike, NDArray[Any]]):
                 return
             try:
                 self.opponents.decide(self._state, self._learners["seat"], waiting, self.np_random)
-            except BaseException:  # after an error or Ctrl-C some turns are incomplete: require a reset
+            except BaseException:  # an error or Ctrl-C has interrupted some turns: require a reset
                 self._started = False
                 raise
             step = step._replace(acting=False)
 
     def _show(self, step: Step) -> tuple[Any, dict[str, Any]]:
-        """Return the learners' observations and the infos with the masks. Store the masks to check the next actions."""
+        """Return the learners' observations and the infos with masks. Keep the masks for the next call of `step`."""
         self._mask = step.mask.copy()
         if self.render_mode == "human":
             self.render()
@@ -273,15 +275,15 @@ class WayOfTheDragonVectorEnv(VectorEnv[Any, ArrayLike, NDArray[Any]]):
         return self._format.show(step.observation, step.mask), info
 
     def _mask_info(self, mask: NDArray[np.int8], where: NDArray[np.bool_]) -> dict[str, Any]:
-        """Return infos that contain `mask`, int8 (N, A). If `mask_in` is `"obs"`, the infos are empty.
+        """Return infos with the masks of some games. With `mask_in="obs"`, return empty infos.
 
-        `where`, bool (N,), is True for the games whose masks the infos contain.
+        `mask` is int8 (N, A), and `where`, bool (N,), is True for these games.
         """
         info: dict[str, Any] = self._format.info(mask)
         return info | {f"_{name}": where for name in info}
 
     def _final_info(self, step: Step, info: dict[str, Any]) -> dict[str, Any]:
-        """Return the infos about games that ended in this step. Their environments already contain the next games."""
+        """Return the infos about the games that ended in this step. The next games have already started."""
         ended = step.terminated | step.truncated
         games = np.flatnonzero(ended)
         if not games.size:

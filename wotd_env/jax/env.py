@@ -1,4 +1,4 @@
-"""The environment with the interface of pgx: pure functions of a state, an action and a key."""
+"""The game as an environment with the interface of pgx."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from wotd_env.jax.rules import COLORS, Moves, State
 _THROWS = [np.bincount(dice.rolls_after(keep), minlength=dice.NUM_ROLLS) for keep in range(dice.NUM_KEEPS)]
 with np.errstate(divide="ignore"):
     CHANCE_LOGITS = np.log(np.array(_THROWS) / dice.THROW_SIZE[:, None]).astype(np.float32)
-"""float32 (462, 252): the log-probability of each roll after each keep."""
+"""Log-probabilities, float32 (462, 252). Entry [k, r] is for roll r after all dice outside keep k are rolled."""
 
 INTEGERS = ("dead", "turn", "phase", "rolls_left", "used")
 """Integer fields with the same values in a STATE record and in a `State`. In a `State` their names start with `_`."""
@@ -35,14 +35,14 @@ class WayOfTheDragon:
     If a move is the only legal action, `step` plays it at once, as `wotd_env.Game` does.
 
     Args:
-        rules: the rules; `start="loser"` is not supported, because a state does not know the previous game.
+        rules: the rules; `start="loser"` is not supported, because a state does not contain the previous loser.
         **fields: the fields of `Rules`, if `rules` is not given.
 
     Attributes:
-        num_players: n.
-        num_actions: A.
-        observation_shape: (D,).
-        observation_layout: a dict from the name of each part of an observation to its slice, in order.
+        num_players: the number n of players.
+        num_actions: the number A of actions.
+        observation_shape: the shape (D,) of an observation.
+        observation_layout: a dict with the slice of each part of an observation, by name, in order.
     """
 
     id = "way_of_the_dragon"
@@ -61,7 +61,7 @@ class WayOfTheDragon:
     def init(self, key: Array) -> State:
         """Return a new game at its first decision (R1, R15).
 
-        The starting player is the seat `start` of the rules or, with `start="dragons"`, uniformly random.
+        The starting player is the seat `rules.start`. With `start="dragons"`, the starting player is uniformly random.
         """
         return self._complete(play.new_game(self.rules, key))
 
@@ -83,10 +83,10 @@ class WayOfTheDragon:
         return self._after(state, action, *play.decide(self.rules, state, action))
 
     def throw(self, state: State, roll: Array) -> State:
-        """Set the dice of a game that waits for a roll. `roll` is the roll's index in `chance_logits`, 0 to 251.
+        """Set the dice of a game that waits for a roll. `roll` is an index of `chance_logits(state)`, 0 to 251.
 
         This method is the second half of `step`, but does not play a move that is the only legal action. If no roll is
-        due, it only sets the rewards to 0.
+        due, only the rewards change: they become 0.
         """
         rewards = jnp.zeros_like(state.rewards)
         return self._complete(play.throw(self.rules, state, roll).replace(rewards=rewards))
@@ -129,7 +129,7 @@ class WayOfTheDragon:
             terminated=jnp.asarray((records["phase"] == Phase.OVER) & ~truncated),
             truncated=jnp.asarray(truncated),
             _perfection=jnp.asarray(records["perfection"] != 0),
-            observation=jnp.zeros(len(records)),  # replaced below
+            observation=jnp.zeros(len(records)),  # `_completed` sets this and the next two fields
             legal_action_mask=jnp.zeros(len(records)),
             _legal=jnp.zeros(len(records)),
         )
@@ -158,7 +158,7 @@ class WayOfTheDragon:
         return records
 
     def _after(self, state: State, action: Array, new: State, moves: Moves) -> State:
-        """Complete `new`, the state after `action`. If `state` is over or `action` illegal, keep the old position."""
+        """Finish a step from `state` to `new`. If `state` is over or `action` is illegal, keep the old position."""
         over = state.terminated | state.truncated
         illegal = ~over & ~play.is_legal(self.rules, state._legal, action)
         refused = over | illegal
@@ -175,7 +175,7 @@ class WayOfTheDragon:
         return self._complete(new, moves)
 
     def _complete(self, state: State, moves: Moves | None = None) -> State:
-        """Return `state` with its observation and legal actions. `moves` are its moves; if None, compute them."""
+        """Fill in the observation and the legal actions. `moves` is the result of `moves_of`, computed if None."""
         legal = play.legal_actions(self.rules, state, moves or play.moves_of(self.rules, state))
         return state.replace(
             _legal=legal,
@@ -189,8 +189,8 @@ def auto_reset(
 ) -> Callable[[State, Array, Array], State]:
     """Return a step function that starts a new game when a game ends, like `auto_reset` of pgx.
 
-    The returned state then belongs to the new game, except that its `rewards`, `terminated` and `truncated` belong to
-    the finished game.
+    After the last step of a game, the returned state is the first state of the new game. Only its `rewards`,
+    `terminated` and `truncated` are from the finished game.
     """
 
     def stepped(state: State, action: Array, key: Array) -> State:

@@ -1,13 +1,11 @@
 """The rules as functions of JAX arrays. Each function handles one game; `jax.vmap` maps it over games.
 
-Under `vmap` JAX computes both sides of a branch for all games, so the functions have no branches. Every function always
-computes its change, but applies the change only if a condition is true. Pieces are stored by relative seat: row 0
-belongs to the player to act. So no function has to look up the row of this player.
+Under `vmap` JAX computes both sides of a branch for all games, so the functions have no branches. A function that
+changes a state always computes the change, but applies it only if a condition is true. Pieces are stored by relative
+seat (row 0 belongs to the seat to act), which avoids lookups.
 
-    decide: hold | move | end of an extra turn  ->  throw  ->  decide ...
-
-The action numbers and the dice tables come from `wotd_env.core`. The tests in tests/jax play the same
-games, with the same dice, in this module and in the engine. They compare all states, masks, observations and rewards.
+The tests in tests/jax play the same games in this module and in the engine (`wotd_env.core`), and compare all states,
+masks, observations and rewards.
 """
 
 from __future__ import annotations
@@ -49,7 +47,7 @@ class State:
     legal_action_mask: Array  #: whether each action is legal, bool (A,); all true after the end
     _step_count: Array
     _pieces: Array  # int32 (n, 5): [relative seat, path] -> space
-    _dead: Array  # int32 (5,): bit t means a dead piece on space t of that path
+    _dead: Array  # int32 (5,), by path: bit t is set if a dead piece is on space t
     _colors: Array  # int32: index of a row of COLORS
     _used: Array  # int32: bit k means that seat k has used its power
     _keep: Array  # int32: index of the row of dice.KEEPS that equals the dice on the table
@@ -57,7 +55,7 @@ class State:
     _phase: Array
     _perfection: Array  # bool
     _turn: Array
-    _legal: Array  # uint32 (W,): `legal_action_mask` as bits, stored so that XLA computes it only once
+    _legal: Array  # uint32 (W,): the result of `legal_actions`; stored, so XLA computes it only once
 
     def replace(self, **changes: Any) -> State:
         """Return a copy with some fields changed."""
@@ -77,7 +75,7 @@ class Moves(NamedTuple):
 
 
 def held(rules: Rules, s: State, power: Power) -> Array:
-    """Return whether the seat to act still holds a power (R11)."""
+    """Return whether the seat to act can still use `power` (R11)."""
     unused = (s._used >> s.current_player & 1) == 0
     if rules.powers == "none":
         return jnp.zeros_like(unused)
@@ -100,7 +98,7 @@ def occupied(rules: Rules, s: State) -> Array:
 
 
 def destinations(rules: Rules, s: State, counts: Array | int) -> Array:
-    """Return the destination of each piece of the seat to act for a move by `counts` spaces, 0 if illegal (R3, R4)."""
+    """Return the destinations of the pieces of the seat to act: `counts` spaces ahead, or 0 if illegal (R3, R4)."""
     mine = s._pieces[0]
     goals = mine + counts
     free = (occupied(rules, s) >> goals & 1) == 0
@@ -108,7 +106,7 @@ def destinations(rules: Rules, s: State, counts: Array | int) -> Array:
 
 
 def jump_destinations(rules: Rules, s: State, counts: Array) -> Array:
-    """Return the destination of a jump for each piece of the seat to act, or 0 if it cannot jump (R12, anxiety).
+    """Return the destinations of jumps of the pieces of the seat to act, 0 for illegal jumps (R12, anxiety).
 
     A piece can jump only if the space at distance `counts` is occupied. It then lands on the next empty space.
     """
@@ -165,7 +163,7 @@ def legal_swaps(rules: Rules, s: State, elements: Array, dragons: Array) -> Arra
 
 
 def legal_actions(rules: Rules, s: State, moves: Moves) -> Array:
-    """Return the legal actions as bits, uint32 (W,). No bit is set if a roll is due; all are set after the end."""
+    """Return the legal actions as the bits of W words, uint32 (W,): none if a roll is due, all after the end."""
     none = jnp.zeros((), jnp.uint32)
     choose = s._phase == Phase.MOVE
     extra = bits(
@@ -191,7 +189,7 @@ def mask_of(rules: Rules, legal: Array) -> Array:
 
 
 def is_legal(rules: Rules, legal: Array, action: Array) -> Array:
-    """Return whether `action`, which can be any integer, is in `legal`, a result of `legal_actions`."""
+    """Return whether an action is legal. `action` can be any integer. `legal` is the result of `legal_actions`."""
     known = (action >= 0) & (action < num_actions(rules.players))
     action = jnp.where(known, action, 0)  # JAX would silently replace an index that is out of range
     return known & (legal[action // 32] >> (action % 32).astype(jnp.uint32) & 1 != 0)
@@ -305,7 +303,7 @@ def dead_pieces(rules: Rules, key: Array) -> Array:
 def thrown(keep: Array, bits: Array) -> Array:
     """Roll the dice that are not in `keep`, and return the new roll. `bits` is a random uint32.
 
-    6 ** 5 does not divide 2 ** 32, so the probabilities of the rolls have a relative error, which is below 2e-6.
+    6 ** 5 does not divide 2 ** 32, so the probabilities of the rolls have a relative error below 2e-6.
     """
     throw = (bits % jnp.asarray(dice.THROW_SIZE)[keep]).astype(jnp.int32)
     first = jnp.asarray(dice.THROW_START, jnp.int32)[keep]
@@ -347,7 +345,7 @@ def move(rules: Rules, s: State, moves: Moves, action: Array, where: Array) -> t
     wood = action == Action.WOOD_ON + ALL_PATHS
     jump = action == Action.JUMP_ON + ALL_PATHS
     moved_by = jnp.where(plain | jump, elements, 0) + jnp.where(wood, elements + dragons, 0)
-    advance = destinations(rules, s, elements)  # also correct for an equilibrium: one die of each element
+    advance = destinations(rules, s, elements)  # in an equilibrium every element has one die
     goals = jnp.where(plain | wood, mine + moved_by, mine)
     goals = jnp.where((action == Action.EQUILIBRIUM) & (advance > 0), advance, goals)
     used = jnp.zeros((), bool)
@@ -407,7 +405,7 @@ def end_turn(rules: Rules, s: State, ended: Array, again: Array) -> State:
 def finish(rules: Rules, s: State, moves: Moves, action: Array, where: Array, extra: Array) -> State:
     """Take an action of phase MOVE if `where` is true, or of phase EXTRA if `extra` is true.
 
-    If the turn is over after this action, end the turn (R8, R12).
+    Then end the turn if it is over (R8, R12).
     """
     s = use_power(s, extra & (action == Action.REBIRTH_TURN))
     s, ended = move(rules, s, moves, action, where)
@@ -423,10 +421,10 @@ def decide(rules: Rules, s: State, action: Array) -> tuple[State, Moves]:
 
 
 def advance(rules: Rules, s: State, action: Array, bits: Array) -> tuple[State, Moves]:
-    """Take an action, roll if a roll is due, and take a forced move. Also return the moves of the new state.
+    """Take an action, roll if a roll is due, and play a forced move. Also return the moves of the new state.
 
-    The action, int32, must be legal. `bits`, uint32 (2,), contains two random numbers: one for the roll after a hold,
-    one for the first roll of the next turn.
+    The action, int32, must be legal. `bits`, uint32 (2,), are random numbers. The first is for the roll after a hold,
+    the second for the first roll of the next turn.
     """
     choosing, extra = s._phase == Phase.MOVE, s._phase == Phase.EXTRA
     s = hold(rules, s, action)

@@ -1,4 +1,4 @@
-"""Create recorded games from decisions, write them as text, and parse them. An error in a text names the line."""
+"""Recorded games: replaying decisions, writing games as text, and parsing. Parse errors name the line of the text."""
 
 from __future__ import annotations
 
@@ -22,8 +22,8 @@ from wotd_env.core.state import ROW, States
 from wotd_env.notation.words import parse_action, word
 
 NOBODY = "?"  # name of an unknown player
-MOST_TEXT = 10_000_000  # limit for a text, in characters or bytes; every possible game is shorter
-_LONGEST_TAG = 1000  # limit for a line of the header, in characters
+MOST_TEXT = 10_000_000  # maximum length of a text, in characters or bytes; every possible game is shorter
+_LONGEST_TAG = 1000  # maximum length of a line of the header, in characters
 _TAGS = ("Position", "Seed", *SEATS, "Result", "Points")
 _TAG = re.compile(r'\[([A-Za-z]+) (".*")\]\s*')
 _COMMENT = ";"
@@ -34,7 +34,7 @@ class RecordedGame(NamedTuple):
 
     rules: Rules
     states: States
-    """STATE (T + 1,), the position at every decision, including forced decisions, then the last position"""
+    """STATE (T + 1,): the positions at all decisions, including forced ones, then the last position"""
     actions: NDArray[np.int64]  #: the decisions, int64 (T,)
     players: tuple[str, ...]  #: names of the players, by seat; "?" if unknown
     seed: int | None = None  #: seed of `Game.reset(1, seed=...)`; None if unknown
@@ -108,7 +108,7 @@ def record_game(
 
     Raises:
         IllegalActionError: for an illegal action.
-        ValueError: for actions after the end of the game, or if both or neither of `seed` and `state` are given.
+        ValueError: for actions after the end of the game, or unless exactly one of `seed` and `state` is given.
     """
     if (seed is None) == (state is None):
         raise ValueError("a game is recorded from one of seed and state, got both or none")
@@ -169,7 +169,7 @@ def outcome(game: Game, state: States) -> dict[str, str]:
     if not game.is_over(state)[0]:
         return {"Result": "*", "Points": points}
     rewards = game.rewards(state)[0]
-    won = rewards == rewards.max()  # all True if the game was truncated
+    won = rewards == rewards.max()  # all True in a truncated game, because all rewards are equal
     return {"Result": "-".join(str(Fraction(int(one), int(won.sum()))) for one in won), "Points": points}
 
 
@@ -287,10 +287,7 @@ def _replay(tags: dict[str, tuple[int, str]], words: Iterator[tuple[int, str]]) 
 
 
 def _from_seed(game: Game, state: States, text: str, has_stream: bool) -> tuple[int, States, bool]:
-    """Return three values: the seed in `text`, the first position with the stream of this seed, and True.
-
-    True means that the rolls must match the stream.
-    """
+    """Return the seed in `text`, the first position with the seed's stream, and True, the new value of `follows`."""
     if not (text.isascii() and text.isdecimal() and len(text) <= len(str(2**64))):
         raise wrong("Seed", "a number from 0 to 2**64 - 1", text)
     seed = check_integer("Seed", int(text), 0, 2**64 - 1)

@@ -1,4 +1,4 @@
-"""Read and write decisions as short words, given the legal actions of a position."""
+"""Short words for the legal actions of a position, such as `mm`, `m3` or `pass`."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ FIXED_WORDS: dict[int, str] = {
     Action.PERFECTION_TURN: "perfection",
     Action.REBIRTH_TURN: "rebirth",
 }
-"""The words that do not depend on the position. The key of a word is its action."""
+"""Dict from an action to its word, for words that do not depend on the position."""
 
 
 def action_text(game: Game, state: States, action: int) -> str:
@@ -41,7 +41,7 @@ def action_text(game: Game, state: States, action: int) -> str:
 
 
 def legal_words(game: Game, state: States) -> dict[str, int]:
-    """Return a dict from words of legal actions to action numbers, sorted by number. `state` is STATE (1,).
+    """Return a dict from the word of each legal action to the action, sorted by action. `state` is STATE (1,).
 
     The result is empty if the game is over or a roll is due.
 
@@ -62,7 +62,7 @@ def legal_words(game: Game, state: States) -> dict[str, int]:
 
 
 def parse_action(game: Game, state: States, text: str) -> int:
-    """Return the number of the legal action that has the word `text`. `state` is a position, STATE (1,).
+    """Return the legal action with the word `text`. `state` is a position, STATE (1,).
 
     Raises:
         ValueError: if no legal action has this word; the message lists the legal words.
@@ -98,7 +98,7 @@ def word(rules: Rules, before: np.void, after: np.void, action: int) -> str:
 
 
 def _hold_words(record: np.void) -> list[str]:
-    """Return the words of all holds; entry a belongs to action a. Without a re-roll left, holds use the tiger (R12)."""
+    """Return the word of each hold, by action. If no re-roll is left, holds use the tiger (R12), e.g. "mm+metal"."""
     return _holds(record["dice"].tobytes(), "" if record["rolls_left"] else f"+{ELEMENTS[Power.TIGER]}")
 
 

@@ -1,4 +1,4 @@
-"""Plan a turn exactly, with any value function for the positions after the turn.
+"""Exact planning of a turn, with any value function for the positions after the turn.
 
 The package contains a hand-made value function and learned ones.
 """

@@ -1,4 +1,4 @@
-"""A value function that looks one turn further: it plans the next turn exactly, with another value function."""
+"""A value function that plans the next turn exactly, with another value function."""
 
 from __future__ import annotations
 

@@ -6,11 +6,11 @@ features of a position are:
 - for each path and each pair of players: the spaces of the two players' pieces on this path (with `immunity`, also
   whether one of the two pieces is immune);
 - for each player, its *standing*: the number of its pieces on numbered spaces, the largest number of pieces that any
-  other player has on numbered spaces, and its lead in points. In games of two players, only the standing of the seat to
-  act is a feature;
+  other player has on numbered spaces, and the player's lead in points. In games of two players, only the standing of
+  the seat to act is a feature;
 - with `powers`, for each player: the power that the player still holds;
-- with `dead_pieces`, for each path and player: the space of its piece, and which of the next five spaces have
-  dead pieces.
+- with `dead_pieces`, for each path and player: the space of the player's piece on this path, and a mask of the dead
+  pieces on the next five spaces.
 
     x = relu(sum of the rows of the position's features)                                                     (width,)
     y = relu(x @ hidden + hidden_bias)                                                                       (HIDDEN,)
@@ -48,11 +48,11 @@ from wotd_env.policy import check_made_for
 
 HIDDEN = BLOCK  # units of the second layer
 
-LEAD = 8  # the network treats a larger lead, in points, as this lead
-AHEAD = np.uint64(31)  # a mask of the next five spaces
+LEAD = 8  # points; the network treats any larger lead as this lead
+AHEAD = np.uint64(31)  # a mask for the next five spaces
 FORMAT = "wotd-env value 1"
-# Largest unpacked size of a file, enough for a width of about 5,000. Without a limit, a small file could fill the
-# memory.
+# Largest unpacked size of a file, enough for a width of about 5,000. Without a limit, a small compressed file could
+# fill the memory.
 MOST_BYTES = 256_000_000
 
 
@@ -67,7 +67,7 @@ class Features(NamedTuple):
 
     @classmethod
     def of(cls, rules: Rules) -> Features:
-        """Return the numbers of features and the first index of each kind of feature for these rules."""
+        """Return the numbers and first indices for these rules."""
         n, spaces = rules.players, rules.spaces + NUMBERED + 1
         pairs = n * (n - 1) // 2
         seats = 1 if n == 2 else n

@@ -1,9 +1,8 @@
-"""The turn planner: find the exact best holds and moves of a turn, given a value function for the positions after it.
+"""The turn planner: exact values of all actions of a turn, given a value function for the positions after the turn.
 
-`plan` computes the value of each action with the module `slots`. Policies choose actions with these values. Only the
-seat to act decides within a turn. So with any number of players, the plan maximizes the value of this seat. The plan
-includes extra turns and all powers: the tiger adds one re-roll, and the other powers add moves. A plan depends only on
-the state and the value function, and reads no random stream.
+Only the seat to act decides within a turn. So with any number of players, the plan maximizes the value of this seat.
+The plan includes all powers: the tiger adds one re-roll, and the other powers add moves. It also includes the decision
+about an extra turn. A plan depends only on the state and the value function, and reads no random stream.
 """
 
 from __future__ import annotations
@@ -54,10 +53,7 @@ def plan(game: Game, state: States, value: Value) -> tuple[NDArray[np.float32], 
 def _plan_part(
     game: Game, value: Value, states: Records, config: Configs, action_values: Any, values: Any
 ) -> None:
-    """Plan one thread's part of the batch.
-
-    The states of a group (see `slots.Group`) are planned side by side in SIMD lanes.
-    """
+    """Plan one thread's part of the batch."""
     for group in slots.group_states(states, config):
         games, batch = group.games, states[group.games]
         if group.rolls == slots.ENDED:
@@ -73,7 +69,7 @@ def _plan_part(
 
 @kernel
 def _write_plan(plan: TurnPlan, states: Records, games: Any, action_values: Any, values: Any) -> None:
-    """Write the values of the states to `values`, and of their holds to `action_values`, at the indices `games`."""
+    """Write the values of the states to `values[games]`, and the values of their holds to `action_values[games]`."""
     for first in range(0, states.shape[0], turn.LANES):
         slots.expect_rolls(plan, states, first)
         for lane in range(min(turn.LANES, states.shape[0] - first)):

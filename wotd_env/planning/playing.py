@@ -27,7 +27,7 @@ from wotd_env.planning.turn import NOTHING
 
 
 class Turns(NamedTuple):
-    """The values of N positions for n seats, before and after the turn."""
+    """The values of N games for n seats, before and after a turn."""
 
     before: NDArray[np.float32]  # (N, n): the values before the first roll, which are means over all rolls
     after: NDArray[np.float32]  # (N, n): the values after the turn; the rewards if the game is over

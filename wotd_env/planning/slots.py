@@ -1,9 +1,10 @@
 """Compute the plan of a turn for `planner` and `playing`.
 
-An *afterstate* is a state at the end of a turn: the game is over, or the next turn starts with a roll. The effect of
-an action depends on the roll only through the number of dice that show the action's element. A *slot* is an action
-together with this number of dice. Each slot leads to one afterstate, or to up to three if it can earn extra turns. So
-the 252 rolls lead to few afterstates, about 33 in the basic two-player game. The steps of a plan are:
+An *afterstate* is a state at the end of a turn: the game is over, or the first roll of the next turn is due. The
+effect of an action depends on the roll only through the number of dice that show the action's element. A *slot* is an
+action together with this number of dice, e.g. (move on path 1, 3 dice). A slot leads to one afterstate, or to at most
+three if extra turns are possible. So the 252 rolls lead to few afterstates, about 33 in the basic two-player game. The
+steps of a plan are:
 
     group_states   group states by the number of rolls left
     plan_turns     write the afterstates of all slots, and compute their values in one call
@@ -42,20 +43,21 @@ The planner ignores the values of ended games."""
 CHUNK = 128  # largest number of states whose afterstates the value function evaluates in one call
 MOST_ENDS = 3  # most afterstates of an action: no extra turn, extra turn by perfection (R8) or rebirth (R12)
 PASSING = (Action.PASS, Action.NO_MOVE_BY_FEAR)
-"""The actions of the first slots. These actions move no piece (R5, R12), so they earn no extra turn (R8)."""
+"""The actions of the first slots. Their effect does not depend on the roll: they move no piece (R5, R12),
+and so earn no extra turn (R8)."""
 
 
 class Slots(NamedTuple):
     """The K slots: first the slots of the actions in PASSING, then all other slots, grouped by `roll`."""
 
     action: NDArray[np.int64]  # (K,): the action of the slot
-    roll: NDArray[np.int64]  # (K,): the representative roll of the slot: a roll that offers it
+    roll: NDArray[np.int64]  # (K,): the representative roll of the slot, after which the slot can be legal
     offered: NDArray[np.int64]  # slots of roll 0, then of roll 1, ...; for each roll, power-free moves first
     start: NDArray[np.int64]  # (253,): the slots of roll r are offered[start[r]:start[r + 1]]
     other: NDArray[np.int64]  # (252,): the power-free moves of roll r are offered[start[r]:other[r]]
 
 
-@functools.cache  # the cache has at most eight entries
+@functools.cache  # at most eight entries
 def slots_of(players: int, powers: bool) -> Slots:
     """Return the slots of games with this number of players. `powers` says whether the game has powers."""
     actions = _offers(players, powers)
@@ -63,7 +65,7 @@ def slots_of(players: int, powers: bool) -> Slots:
     index: dict[tuple[int, int], int] = {}
     rolls = [0] * len(PASSING)
     missing = {slot for offered in offers for slot in offered}
-    # Legal moves are computed once for each representative roll, so use few rolls that offer many slots.
+    # Few representative rolls save time, because `_write_slots` computes the legal moves of each of them once.
     while missing:
         roll = max(range(NUM_ROLLS), key=lambda r: len(missing.intersection(offers[r])))
         found = sorted(missing.intersection(offers[roll]))
@@ -84,8 +86,7 @@ def _offers(players: int, powers: bool) -> list[list[int]]:
     """Return for each roll the actions of phase MOVE that are legal in some position, power-free moves first.
 
     The lists do not contain the actions in PASSING. Three positions suffice to find all other actions: one in which all
-    pieces can move, one in which all entering pieces are blocked and can jump, and one in which all pieces can be
-    swapped.
+    pieces can move, one in which no piece can move but all can jump, and one in which all pieces can be swapped.
     """
     probes = np.zeros(3, STATE)
     probes["phase"] = Phase.MOVE
@@ -104,7 +105,7 @@ def _offers(players: int, powers: bool) -> list[list[int]]:
 def _dice_of(action: int, roll: int) -> int:
     """Return the number of dice that show the action's element, plus the dragons if they count (R3, R8, R12, R13).
 
-    Return 0 if the effect does not depend on the dice (R6, R7).
+    Return 0 if the effect of the action does not depend on the dice (R6, R7).
     """
     if action >= Action.EQUILIBRIUM:
         return 0
@@ -129,7 +130,7 @@ class Group(NamedTuple):
 
 
 def group_states(states: Records, config: Configs) -> Iterator[Group]:
-    """Yield the groups of the states of a batch."""
+    """Yield the groups of a batch."""
     rolls, tiger = np.empty(len(states), np.int64), np.empty(len(states), np.bool_)
     _write_groups(states, config, rolls, tiger)
     for held in (False, True):
@@ -155,7 +156,7 @@ def _write_groups(states: Records, config: Configs, rolls: Any, tiger: Any) -> N
 
 
 class Ends(NamedTuple):
-    """The possible ends of the turns of N states, with K choices (slots or actions), M afterstates and n players.
+    """The possible ends of a turn in N states. There are K choices (slots or actions), M afterstates and n players.
 
     Several afterstates can follow a choice. For each choice, `best` has the index of the afterstate with the largest
     value for the seat to act, and `choice_values` has this value.
@@ -206,7 +207,7 @@ def value_ends(
 def _write_slots(
     states: Records, config: Configs, scratch: Records, out: _Afterstates, slots: Slots, tiger_used: Any
 ) -> Any:
-    """Write the afterstates of every legal slot; return their number."""
+    """Write the afterstates of every legal slot. Return the number of afterstates."""
     rules = config[0]
     s, moved = scratch[0], scratch[1]
     count: Any = np.int64(0)
@@ -237,7 +238,7 @@ def _write_slots(
 
 @kernel
 def write_actions(states: Records, config: Configs, scratch: Records, out: _Afterstates) -> Any:
-    """Write the afterstates of every legal action of phases MOVE and EXTRA; return their number."""
+    """Write the afterstates of every legal action of phases MOVE and EXTRA. Return the number of afterstates."""
     rules = config[0]
     after = scratch[0]
     count: Any = np.int64(0)
@@ -298,14 +299,14 @@ _PASS, _FEAR = range(_SLOTS, _SLOTS + len(PASSING))
 
 
 class TurnPlan(NamedTuple):
-    """A plan for the turns that start from the N states of a group."""
+    """A plan for the rest of the turn in each of the N states of a group."""
 
     slots: Slots
     ends: Ends
     ends_after_tiger: Ends  # the ends of turns that use the tiger; if `tiger` is False, the same as `ends`
     rolls: int
     tiger: bool
-    rows: turn.Rows  # for LANES states; the rows of the planned seats, the seat to act first
+    rows: turn.Rows  # for LANES states: rows of the seat to act, then of the other planned seats
     expected: NDArray[np.float32]  # (rolls - 1, 462, LANES) or empty: see `expect_rolls`
 
 
@@ -336,8 +337,8 @@ def stride_of(slots: Slots) -> Any:
 def expect_rolls(plan: TurnPlan, states: Records, first: Any) -> None:
     """Compute the values of all rolls and keeps for LANES states, starting with state `first`.
 
-    Afterwards `plan.rows` has the values for the next roll. `plan.expected[k]` has the value of each keep if k
-    re-rolls are left after the next roll of the other dice.
+    Afterwards `plan.rows` has the value of each keep if the seat rolls the other dice next. `plan.expected[k]` has the
+    value of each keep if the seat rolls the other dice and then has k re-rolls left.
     """
     rows, stride = plan.rows, stride_of(plan.slots)
     if plan.tiger:
@@ -415,13 +416,12 @@ def _emit_follow(builder: Any, rows: list[Any]) -> Any:
 
 
 _follow = turn.row_operation(_emit_follow)
-"""Kernel `_follow(rows, out, sources)`: copy row `sources[1]` to row `out` in lanes in which rows `sources[2]` and
-`sources[3]` are equal. Copy row `sources[0]` in the other lanes."""
+"""Kernel `_follow(rows, out, (a, b, c, d))`: set rows[out] to np.where(rows[c] == rows[d], rows[b], rows[a])."""
 
 
 @kernel
 def open_slots(slots: Slots, ends: Ends, state: Any, roll: Any, out: Any) -> Any:
-    """Write to `out`, int64 (K,), the legal slots of a state after its last roll. Return their number."""
+    """Write the legal slots of a state after its last roll to `out`, int64 (K,). Return the number of legal slots."""
     values = ends.choice_values
     count = np.int64(0)
     for k in range(slots.start[roll], slots.other[roll]):

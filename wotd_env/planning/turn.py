@@ -1,8 +1,8 @@
 """Compute the values of keeps in a turn from the values of rolls, for LANES positions side by side.
 
 `rows` is a C-contiguous float array (462 or more, LANES): one row for each keep of `core.dice`, and one column (a
-*lane*) for each position. Rows 0 to 251 are the rolls. First the caller sets the row of each roll to the value of
-stopping with this roll.
+*lane*) for each position. Rows 0 to 251 are for the rolls, which are keeps of five dice. The caller first sets these
+rows to the values of stopping with each roll.
 
 - `expect(rows)` sets the row of every keep with fewer than five dice to the mean value over the rolls of the other dice
   (W in docs/explanation/solver.md).
@@ -34,13 +34,13 @@ from wotd_env.core.rules import DICE
 
 LANES = 16  # positions side by side; 16 float32 fill an AVX-512 register, and the rows fit into the L1 cache
 NOTHING = NUM_KEEPS - 1  # the row of the keep without dice
-STOPS = NUM_KEEPS  # index of the first of 252 more rows: the values of stopping with each roll; used by `best_keep`
+STOPS = NUM_KEEPS  # for `best_keep`, row STOPS + r has the value of stopping with roll r
 
 Rows = Any  # float (462 or more, LANES), in kernels
 
 
 def _more() -> np.ndarray:
-    """Return uint16 (210, 6). Entry [i, face] is the row of partial keep 252 + i after adding a die with this face."""
+    """Return uint16 (210, 6). Entry [i, face] is the row of keep 252 + i after adding a die with this face."""
     partial = KEEPS[NUM_ROLLS:].tolist()
     rows = [[dice.keep_index(sorted([*keep[:-1], face])) for face in range(FACES)] for keep in partial]
     return np.array(rows, np.uint16)
@@ -107,9 +107,8 @@ def _emit_mean(builder: Any, rows: list[Any]) -> Any:
     sixth = 1 / FACES
     if total.type.element != ir.FloatType():
         return builder.fmul(total, ir.Constant(total.type, [sixth] * LANES))
-    # The rounding error of 1/6 in single precision would accumulate over the many means of a game. Therefore `total` is
-    # multiplied by the rounded value of 1/6 and by the rest. The second product and the sum are one fused
-    # multiply-add if the machine has this instruction.
+    # The rounding error of 1/6 in single precision would accumulate over the many means of a game. Therefore 1/6 is
+    # split into its rounded value and a rest. The flag "contract" allows a fused multiply-add.
     rounded = float(np.float32(sixth))
     rest = builder.fmul(total, ir.Constant(total.type, [float(np.float32(sixth - rounded))] * LANES))
     main = builder.fmul(total, ir.Constant(total.type, [rounded] * LANES), flags=("contract",))
@@ -132,7 +131,7 @@ largest = row_operation(emit_largest)
 @kernel
 def expect(rows: Rows) -> None:
     """Set the row of every keep with fewer than five dice to the mean value over the rolls of the other dice."""
-    # A keep with one more die has a lower index, so its row is computed first.
+    # A keep with one more die has a lower index, so its row is already set.
     for i in range(NUM_KEEPS - NUM_ROLLS):
         more = MORE[i]
         _mean(rows, NUM_ROLLS + i, (more[0], more[1], more[2], more[3], more[4], more[5]))
@@ -160,7 +159,7 @@ def best(rows: Rows) -> None:
 
 @kernel
 def reroll(rows: Rows) -> None:
-    """Replace the value of every roll with the value that it has when one more re-roll is allowed."""
+    """Add one re-roll: set the row of every roll to the value of its best choice, a re-roll or stopping."""
     expect(rows)
     best(rows)
 
@@ -169,8 +168,8 @@ def reroll(rows: Rows) -> None:
 def best_keep(rows: Rows, expected: Any, roll: Any, lane: Any) -> Any:
     """Return the best keep of a roll, or the roll itself to stop rolling. Among equal values the lowest action wins.
 
-    Starting with row STOPS, `rows` has the values of stopping with each roll. `expected`, float (462 or more, LANES),
-    has the values of the keeps after `expect`.
+    Row STOPS + r of `rows` has the value of stopping with roll r. `expected`, float (462 or more, LANES),
+    has the values of the keeps, as `expect` computes them.
     """
     best, most = np.int64(roll), -np.inf
     for hold in range(Action.STOP_ROLLING):

@@ -1,15 +1,15 @@
 """Value functions for positions: an interface, and the hand-made value function of the policy `planner`.
 
-The hand-made value function gives every seat a strength. One unit of strength is one plain space. The strength is the
-sum of these terms, where S is the number of plain spaces:
+The hand-made value function gives every seat a strength. The unit of strength is the value of one plain space.
+The strength is the sum of these terms, where S is the number of plain spaces:
 
 - *progress*: a piece on plain space t has the value t;
-- *points*: a piece on number k has the value S - 1 + NUMBER * k. So number 1 is hardly better than plain space S;
+- *points*: a piece on numbered space k has the value S - 1 + NUMBER * k;
 - *tempo*: the seat to act gets TEMPO;
 - *blocking*: a piece loses BLOCKED[c - 1] for every occupied space at distance c = 1 to 5 ahead of it;
 - *power*: an unused power has the value POWER, or ANY_POWER if the seat may choose which power it uses;
-- *lead*: a seat with four pieces on numbered spaces can soon end the game; such a seat gets CLOSING[d] if it is
-  d points behind the best other seat.
+- *lead*: a seat with at least four pieces on numbered spaces gets CLOSING[d] if it is d points behind the best other
+  seat.
 
 The strengths are multiplied by WEIGHT, which grows towards the end of the game. The softmax of the products gives the
 probabilities to win. The value of a seat is its expected reward with these probabilities.

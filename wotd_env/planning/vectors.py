@@ -15,7 +15,7 @@ from numba.core import cgutils
 from numba.extending import intrinsic
 
 BLOCK = 32
-ABREAST = 2  # `relu_of_products` handles this many vectors at a time, because the CPU overlaps the additions
+ABREAST = 2  # number of vectors that `relu_of_products` handles at a time; the CPU overlaps their additions
 
 _FLOAT = ir.FloatType()
 _VECTOR = ir.VectorType(_FLOAT, BLOCK)
@@ -112,7 +112,7 @@ def relu_of_products(typing: Any, bias: Any, vectors: Any, matrix: Any, out: Any
 
 @_compiled
 def dot(typing: Any, matrix: Any, row: Any, first: Any, vectors: Any, i: Any, at: Any) -> Any:
-    """Return the sum of matrix[row, first:first + BLOCK] * vectors[i, at:at + BLOCK]."""
+    """Return the dot product of matrix[row, first:first + BLOCK] and vectors[i, at:at + BLOCK]."""
 
     def emit(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
         table, table_row, column, factors, vector, offset = _arrays(context, builder, signature, arguments)

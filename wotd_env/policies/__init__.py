@@ -26,9 +26,9 @@ __all__ = [
 
 
 class Script(IntEnum):
-    """Numbers of the policies that compiled loops can call."""
+    """Numbers of the *scripts*: the policies that compiled loops can call."""
 
-    OUTSIDE = 0  #: any other policy: the loop stops, and Python code calls the policy
+    OUTSIDE = 0  #: all other policies; Python code calls them
     RANDOM = 1
     GREEDY = 2
 
@@ -41,7 +41,7 @@ class Named(NamedTuple):
     argument: str = ""  #: placeholder of the factory's argument; users write NAME:ARGUMENT
     needs_argument: bool = False
     needs_trust: bool = False  #: whether reading the file can run code; the factory then takes `trust`
-    script: Script = Script.OUTSIDE  #: the compiled policy that plays the same actions
+    script: Script = Script.OUTSIDE  #: the script of the policy, or OUTSIDE
 
 
 POLICIES = {
@@ -74,12 +74,12 @@ RUN_FILES = ("value.npz", "model.onnx")  # names of the policy files in a run fo
 FILES = {".npz": "td", ".onnx": "onnx", ".zip": "sb3"}  # suffix of a file -> policy that reads the file
 STRONGEST = ("oracle", "deep", "deep:planner")  # strongest first; the last one plays under any rules
 
-# Maps the import path of a policy to its script.
+# import path of a policy -> script
 _SCRIPTS = {f"{__name__}.{known.maker}": known.script for known in POLICIES.values()}
 
 
 def full_name(name: str) -> str:
-    """Return `name` or, if it is a run folder of train.py, the name of the policy in this folder.
+    """Return `name` or, if `name` is a run folder of train.py, the name of the policy in this folder.
 
     Raises:
         ValueError: if the folder contains no policy.
@@ -184,7 +184,7 @@ def check_policy(name: object, candidate: object) -> Policy:
 
 
 def script_of(policy: Policy) -> Script:
-    """Return the script that plays the same actions as a policy, or OUTSIDE if there is no such script."""
+    """Return the script of a policy, or OUTSIDE if the policy has no script."""
     return _SCRIPTS.get(f"{type(policy).__module__}:{type(policy).__qualname__}", Script.OUTSIDE)
 
 

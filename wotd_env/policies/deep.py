@@ -59,7 +59,7 @@ class Deep(Planner):
 
 
 def base_name(name: str) -> str:
-    """Return the name of the policy that `deep:NAME` plans with; a file name becomes `td:FILE`."""
+    """Return the name of the policy that `deep:NAME` uses, e.g. `td` -> `td`, `a.npz` -> `td:a.npz`."""
     kind, colon, _ = name.partition(":")
     is_policy = kind in POLICIES or (colon and not Path(name).exists())
     return name if is_policy else f"td:{name}"

@@ -10,7 +10,7 @@ from wotd_env.core.state import States
 
 
 class First:
-    """A policy that plays the lowest legal action: it re-rolls all dice, then moves on the first possible path."""
+    """A policy that re-rolls all dice as long as possible, then moves on the first possible path."""
 
     def act(self, game: Game, state: States, rng: np.random.Generator) -> NDArray[np.int64]:
         """Return an action for each state, int64 (N,), see `Policy.act`."""

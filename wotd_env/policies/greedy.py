@@ -1,11 +1,11 @@
 """`greedy`: a deterministic heuristic without search.
 
-The policy collects the dice of its best path, which is the path with the most dice. If several paths have the most
-dice, the best of them is the path with the foremost piece of the seat. The policy stops rolling early if an equilibrium
-or a swap gains at least as much as an average move. After the last roll it plays the move after which its *lead* is
-largest: the value of its own pieces minus the value of the best opponent's pieces. Each plain space adds 2 to the value
-of a piece. Each numbered space adds 3, except number 1, which adds nothing. The use of a power costs as much as an
-average move gains. Winning or losing the game counts more than any lead.
+The policy collects the dice of its best path: the path with the most dice or, in a tie, with the foremost piece of the
+seat. The policy stops rolling early if an equilibrium or a swap gains at least as much as an average move. After the
+last roll, the policy plays the move that increases its lead most. The *lead* of a seat is the value of its pieces minus
+the value of the best opponent's pieces. Each plain space adds 2 to the value of a piece. Each numbered space adds 3,
+except number 1, which adds nothing. The use of a power costs as much as an average move gains. Winning or losing the
+game counts more than any lead.
 """
 
 from __future__ import annotations
@@ -68,7 +68,7 @@ def choose(s: Record, rules: Config, after: Record) -> Any:
 
 @kernel
 def hold(s: Record, rules: Config, after: Record) -> Any:
-    """Return the bit mask of the dice to hold. It is also the number of the action."""
+    """Return the bit mask of the dice to hold, which is also the number of the action."""
     roll = engine.shown(s)
     if roll == EQUILIBRIUM or COUNTS[roll, DRAGON] >= DICE - 1 or s.rolls_left == 0:
         gain = best_move(s, rules, after)[1]

@@ -79,7 +79,7 @@ class Mcts:
     def _search(
         self, features: Features, network: Network, states: Records, config: Configs, bits: Any, out: Any
     ) -> None:
-        """Search from the states of one thread's part of the batch, one state after another, in the same memory."""
+        """Search from every state of one thread's part of the batch. All searches use the same memory."""
         state = np.empty(1, STATE)
         nodes = 1 << (2 * self.playouts).bit_length()  # a power of two; at most half of the slots are used
         actions = num_actions(int(config["players"][0]))
@@ -102,8 +102,8 @@ class _Tree(NamedTuple):
 
     key: NDArray[np.uint64]  # (T,) hash of the state in each slot, 0 for a free slot
     tries: NDArray[np.float64]  # (T, A) visits of each action
-    total: NDArray[np.float64]  # (T, A) sum of the values of each action for the seat to act
-    way: NDArray[np.int64]  # (playouts + 1, 3) the slot, the action and the seat of every step of a playout
+    total: NDArray[np.float64]  # (T, A) sum of playout values after each action, for the seat to act
+    way: NDArray[np.int64]  # (playouts + 1, 3) the slot, the action and the seat at every step of a playout
     state: States  # STATE (1,), the state of the playout
     words: NDArray[np.uint64]  # the memory of `state` as 64-bit words
     scratch: States  # STATE (2,), memory for `greedy`
@@ -133,7 +133,7 @@ def _search_all(states: Records, config: Configs, bits: Any, tree: _Tree, out: A
 
 @kernel
 def _playout(s: Record, config: Configs, tree: _Tree, values: Any) -> None:
-    """Run a playout from the state `s`, and add the value of the playout to every node that it visits."""
+    """Run a playout from the state `s`, and add its value to every visited node."""
     rules, after, value = config[0], tree.scratch[0], values[0]
     steps = 0
     new = False

@@ -22,8 +22,8 @@ from wotd_env.core.state import States
 from wotd_env.extras import needed_for
 from wotd_env.policy import check_made_for, seen_in
 
-RULES = "wotd_rules"  # name of the metadata entry with the rules, as JSON
-ENCODING = "wotd_encoding"  # name of the metadata entry with the encoding
+RULES = "wotd_rules"
+ENCODING = "wotd_encoding"
 
 _INTEGERS = [f"{sign}int{bits}" for sign in ("", "u") for bits in (8, 16, 32, 64)]
 _DTYPES = {f"tensor({name})": np.dtype(name) for name in ("float16", "bool", *_INTEGERS)}

@@ -17,7 +17,7 @@ from wotd_env.core.state import Record, Records, States
 
 _BITS = np.unpackbits(np.arange(256, dtype=np.uint8)[:, None], axis=1, bitorder="little")
 ONES = _BITS.sum(1, dtype=np.uint64)  # uint64 (256,): the number of set bits of each byte
-# uint64 (256, 8): the ascending positions of the set bits of each byte, then those of its zero bits
+# uint64 (256, 8): for each byte, the positions of its set bits, then of its zero bits, e.g. 5 -> 0, 2, 1, 3, 4, 5, 6, 7
 PLACES = np.argsort(1 - _BITS, 1, kind="stable").astype(np.uint64)
 
 
@@ -34,7 +34,7 @@ class Random:
 
 @kernel
 def choose(s: Record, rules: Config, bits: Any) -> Any:
-    """Return the legal action that 64 random bits (uint64) select. Return 0 before a roll and after the game."""
+    """Return a random legal action, or 0 before a roll and after the game. `bits` is a random uint64."""
     if s.phase == Phase.OVER:
         return np.int64(0)
     actions, swaps = legal(s, rules, shown(s))

@@ -25,11 +25,11 @@ if TYPE_CHECKING:
 
 
 class Trained:
-    """A policy that plays the most likely action of a MaskablePPO network or, with `sample`, draws an action at random.
+    """A policy that plays the most likely action of a MaskablePPO network.
 
     Args:
         network: a policy of MaskablePPO, for observations as vectors or as dicts with `observation` and `action_mask`.
-        sample: draw each action at random with the probability that the network gives it.
+        sample: draw each action at random instead, with the probability that the network gives it.
         name: name of the network in error messages.
         encoding: encoding of the network's observations. With None, `check_rules` selects the first encoding whose
             observations have the size of the network's input.
@@ -61,14 +61,14 @@ class Trained:
             probability = distribution.probs.double().cpu().numpy()  # type: ignore[union-attr]
         actions: NDArray[np.int64] = probability.argmax(1)
         if self._sample:
-            # Inverse transform sampling: the first action at which the cumulative probability exceeds a uniform draw.
+            # inverse transform sampling
             up_to = probability.cumsum(1)
             draws = rng.random((len(state), 1)) * up_to[:, -1:]
             actions = (up_to > draws).argmax(1)
         return actions
 
     def check_rules(self, rules: Rules) -> None:
-        """Check that the network fits these rules: its sizes and, if it has stored rules, the stored rules."""
+        """Check that the sizes of the network and the rules stored in it, if any, fit these rules."""
         if rules is self._checked:
             return
         if made_for := getattr(self.network, "rules", None):  # stored in networks of `train.py sb3`

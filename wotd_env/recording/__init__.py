@@ -1,4 +1,4 @@
-"""Record games between any policies as Parquet files with one row per decision. The extra `arena` is required.
+"""Recorded games of any policies, as Parquet files with one row per decision. The extra `arena` is required.
 
     record(["planner", "greedy"], "games.parquet", games=10_000)
     decisions = load("games.parquet", filters=[("policy", "=", "planner")])

@@ -1,4 +1,4 @@
-"""Read and verify files of recorded games. Some of their columns also occur in files of positions."""
+"""Reading and verification of files of recorded games."""
 
 from __future__ import annotations
 
@@ -36,13 +36,13 @@ class Decisions(NamedTuple):
     game: NDArray[np.int64]  #: (M,): number of the game in the file
     number: NDArray[np.int64]  #: (M,): number of the decision in its game
     seed: NDArray[np.uint64]  #: (M,): seed of the game
-    policy: NDArray[np.int64]  #: (M,): first index of the deciding policy's name in `policies`
+    policy: NDArray[np.int64]  #: (M,): index in `policies` of the deciding policy; the first of equal names
     state: States  #: STATE (M,): the game at each decision
     mask: NDArray[np.int8]  #: (M, A): 1 for legal actions
     action: NDArray[np.int64]  #: (M,): the chosen action
     reward: NDArray[np.float64]  #: (M,): reward at the end of the game for the seat that decided
     equity: NDArray[np.float32]
-    """(M, A): expected return of every action, -inf if it is illegal, nan if unknown"""
+    """(M, A): expected return of every action, -inf for illegal actions, nan if unknown"""
     regret: NDArray[np.float32]
     """(M,): equity of the best action minus equity of the chosen action, nan if unknown"""
 
@@ -70,9 +70,9 @@ def schema(rules: Rules) -> pa.Schema:
 
 
 def seating(games: NDArray[np.int64], seats: int, policies: int) -> NDArray[np.int64]:
-    """Return the index of the policy in each seat of each game, int64 (N, seats). `games` has game numbers, (N,).
+    """Return the index of the policy in each seat of each game, int64 (N, seats). `games` are game numbers, (N,).
 
-    From one game to the next, every policy moves on by one seat.
+    From each game to the next, every policy moves to the next seat.
     """
     return (np.arange(seats) - games[:, None]) % policies
 
@@ -160,8 +160,8 @@ def as_arrays(table: pa.Table) -> dict[str, Any]:
 def as_values(column: Any, mask: NDArray[np.int8], illegal: float) -> NDArray[np.float32]:
     """Return the values in a column made by `legal_values`, float32 (M, A). Illegal actions get the value `illegal`.
 
-    All entries of a row without values are nan. Raise ValueError if a row with values does not have exactly one for
-    each legal action of `mask`, int8 (M, A).
+    A null in the column becomes a row of nan. Raise ValueError unless every other row has one value for each legal
+    action of `mask`, int8 (M, A).
     """
     legal, known = mask == 1, ~column.is_null().to_numpy(zero_copy_only=False)
     lengths = column.value_lengths().to_numpy(zero_copy_only=False)
@@ -227,7 +227,7 @@ def verify(
 
     Args:
         file: a file written by `record`.
-        progress: called with the number of compared decisions and the number of all decisions.
+        progress: called with two numbers: the decisions compared so far, and all decisions of the file.
 
     Returns:
         The number of games and the number of decisions.
@@ -256,7 +256,7 @@ def verify(
 
 
 def _first_wrong(decisions: Decisions) -> tuple[int, str] | None:
-    """Return the first row with a wrong value, and the name of the value; None if all values are right."""
+    """Return the first row with a wrong value, and the kind of this value; None if all values are right."""
     game, rows = Game(decisions.rules), len(decisions.game)
     if not rows:
         return None

@@ -1,4 +1,4 @@
-"""Play games and write them to a file. After an interruption, the same call resumes from the folder FILE.parts."""
+"""Recording of games to a file. Until the file is complete, the folder FILE.parts keeps finished blocks."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ from wotd_env.recording.reading import FORMAT, KEY, legal_values, schema, seatin
 from wotd_env.solver import Table
 
 BLOCK = 256
-"""Number of games in a batch. Another number would change the random draws of the policies."""
+"""Number of games in a block. A different number would change the random draws of the policies."""
 
 
 def record(
@@ -47,29 +47,29 @@ def record(
     trust: bool = False,
     progress: Callable[[int, int], None] = lambda done, total: None,
 ) -> int:
-    """Play games between policies and write every decision to a file. Forced decisions are not recorded.
+    """Play games between policies and record them in a file. Decisions with only one legal action are not recorded.
 
-    The same call always writes the same games. A call that is repeated after an interruption or a full disk continues
-    after the last finished block.
+    The same call always writes the same games. Repeat an interrupted call to continue after its last finished block. If
+    a policy is an object instead of a name, the repeated call starts with the first game again.
 
     Args:
-        policies: one policy for each seat, or one policy for all seats. From game to game, every policy moves on by one
+        policies: one policy for each seat, or one policy for all seats. After each game, every policy moves to the next
             seat.
         file: the file to write. An existing file is replaced only after all games have been played.
         games: number of games.
         rules: the rules, by default the basic game of two players.
         seed: game i has the seed `seed + i`. The random draws of policies also depend on `seed`.
-        table: a solved game. With a table, the equity of every legal action and the regret of every decision are
-            recorded.
-        trust: consent to read policy files that can run code, see `make_policy`.
-        progress: called with the number of finished games and the number of all games, before every block and at
-            the end.
+        table: the solution of the game. If given, the file also contains the equity of every legal action and the
+            regret of every decision.
+        trust: True allows policy files that can run code, see `make_policy`.
+        progress: function of the number of finished games and the number of all games. It is called before every block
+            and at the end.
 
     Returns:
-        The number of decisions.
+        The number of recorded decisions.
 
     Raises:
-        ValueError: for an invalid argument, or policies that do not play these rules.
+        ValueError: for an invalid argument, or a policy that does not support these rules.
         IllegalActionError: if a policy chooses an illegal action.
         BrokenPolicyError: if a policy fails in another way; the message names the policy.
         OSError: if the file cannot be written. Finished blocks are kept.
@@ -86,7 +86,7 @@ def record(
         check_plays(player, rules)
     game = Game(rules)
     if table is not None:
-        analyze(game, game.new(1), table)  # raises an error for a wrong table before the first game
+        analyze(game, game.new(1), table)  # rejects a table of another game at once
     about = {
         "format": FORMAT,
         "version": wotd_env.__version__,
@@ -96,7 +96,7 @@ def record(
     }
     depends_on = about | {
         "code": source_digest(Path(__file__)),
-        # The contents of a policy object are unknown, so blocks with a policy object are never reused.
+        # A policy object has no digest; a random value prevents the reuse of its blocks.
         "digests": [policy_digest(each) if isinstance(each, str) else uuid.uuid4().hex for each in policies],
         "table": table.header["sha256"] if table else None,
     }
@@ -131,9 +131,9 @@ def name_of(policy: str | Policy) -> str:
 def play_block(
     game: Game, players: Sequence[Blamed], table: Table | None, seed: int, first: int, count: int
 ) -> pa.Table:
-    """Play the games `first` to `first + count - 1` in one batch; return their decisions, sorted by game.
+    """Play the games `first` to `first + count - 1` as one batch. Return their decisions, sorted by game.
 
-    All policies draw their random numbers from one generator, which is created for this block.
+    All policies share one random generator, which is seeded with `seed` and `first`.
     """
     numbers = np.arange(first, first + count)
     state = game.reset(count, seed=seed + first)
@@ -150,7 +150,7 @@ def play_block(
     row_game, action = row_game[order], np.concatenate(actions)[order]
     asked = take(np.concatenate(states), order)
     seat = asked["player"].astype(np.int64)
-    starts = np.searchsorted(row_game, row_game)  # for each row, the first row of its game
+    starts = np.searchsorted(row_game, row_game)  # for each row: index of the first row with the same game
     analysis = None if table is None else analyze(game, asked, table)
     names = [player.name for player in players]
     unique = sorted(set(names))
@@ -191,9 +191,9 @@ def decision_columns(
 
 @contextmanager
 def _parts_folder(file: Path) -> Iterator[Path]:
-    """Lock the folder of finished blocks, and yield it. At the end, remove the folder if it contains no block.
+    """Lock the folder of finished blocks and yield its path. Remove the folder afterwards if it contains no block.
 
-    Add the file and the folder of kept blocks to the message of an OSError raised in the `with` block.
+    For an OSError in the `with` body, raise an OSError whose message names the file.
     """
     parts = file.with_name(f"{file.name}.parts")
     try:
@@ -212,7 +212,7 @@ def _parts_folder(file: Path) -> Iterator[Path]:
 
 
 def write_groups(file: Path, columns: pa.Schema, tables: Iterable[pa.Table]) -> None:
-    """Write a file with one row group for each table. If an error occurs, an existing file stays unchanged."""
+    """Write `tables` to a file, each as one row group. After an error, an existing file is unchanged."""
     with (
         files.replacing(file) as part,
         parquet.ParquetWriter(part, columns, compression="zstd", compression_level=1) as writer,
@@ -222,7 +222,7 @@ def write_groups(file: Path, columns: pa.Schema, tables: Iterable[pa.Table]) -> 
 
 
 def _rows_of(part: Path, key: bytes) -> int | None:
-    """Return the number of rows in a kept block; None if the block is missing or damaged, or its key is not `key`."""
+    """Return the number of rows in the file of a block, or None for a missing or damaged file or a different key."""
     try:
         with parquet.ParquetFile(part) as file:
             rows: int = file.metadata.num_rows

@@ -1,4 +1,4 @@
-"""Render games as text, SVG, pixels, windows, notebook output and recordings. All pictures are drawn from a `scene`."""
+"""Render games as text, SVG, pixels, windows, notebook output and recordings."""
 
 from __future__ import annotations
 
@@ -48,8 +48,8 @@ RENDERERS: dict[str, Callable[[Game, States, States], tuple[Any, ...] | None]] =
     "ansi": partial(_each, lambda game, state, before: render_text(game, state)),
     "ansi_color": partial(_each, lambda game, state, before: render_text(game, state, color=True)),
 }
-"""Render functions by mode. A function takes the rules, the games, and the games before their last moves. Both batches
-of games are STATE (N,). The function returns a tuple of one picture per game, or None if it displays the games itself.
+"""The render function of each mode. Its arguments are the rules, the games, STATE (N,), and the same games before their
+last moves, STATE (N,). The function returns a tuple of one picture per game, or None if it opens a window.
 """
 
 RENDER_MODES = list(RENDERERS)
@@ -68,14 +68,14 @@ class Viewer:
 
     def __init__(self, game: Game, mode: str | None) -> None:
         self._game, self._mode = game, check_choice("render_mode", mode, (None, *RENDERERS))
-        self._seen: States | None = None  # the games when the last picture was drawn
+        self._seen: States | None = None  # the games at the last call of `render`
         self._before: States | None = None  # the games before their last moves
 
     def render(self, states: States) -> tuple[Any, ...] | None:
-        """Return one picture for each game of `states`, STATE (N,). Return None if the mode returns no pictures.
+        """Return one picture for each game of `states`, STATE (N,), or None if the mode is "human" or None.
 
-        Every call must pass the same games in the same order, because `render` compares each game with its state in the
-        last call.
+        Pass the same games in the same order to every call. To find moves, `render` compares each game with its state
+        in the last call.
         """
         if self._mode is None:
             gymnasium.logger.warn("render() does nothing without a render_mode; 'ansi' returns text")

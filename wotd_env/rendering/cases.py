@@ -1,4 +1,4 @@
-"""Draw the pictures in docs/reference/rules.md and on the rules pages of `wotd serve`."""
+"""Draw the pictures of docs/reference/rules.md and of the rules pages of `wotd serve`."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ anxiety: .......|...../..A.BC.|...../.......|...../..B....|...../.......|..... e
 """  # noqa: E501
 
 CASES: dict[str, str] = dict(line.split(": ", 1) for line in _LINES.strip().splitlines())
-"""The cases by picture name. A case is a position in the notation, optionally followed by ` -> ` and an action."""
+"""The cases by picture name. A case is a position in the format of `wotd_env.notation`; an action may follow."""
 
 
 @functools.cache

@@ -1,7 +1,7 @@
 """SVG drawings of elements, animals, powers and dice. Each drawing fits into a box of 48 by 48 units.
 
-The elements, and the pieces of the five colors, differ in outline as well as in color. The outlines of the pieces are a
-hexagon, a disc, a square, a diamond and a leaf.
+Elements and pieces can be recognized without colors, because their outlines differ too. The outlines of the pieces are
+a hexagon, a disc, a square, a diamond and a leaf.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from __future__ import annotations
 import functools
 
 BOX = 48
-"""Width and height of the box that every drawing fits into."""
+"""Width and height of the box of a drawing."""
 
 OUTLINES = (
     "M13.5 5.8 34.5 5.8 45 24 34.5 42.2 13.5 42.2 3 24Z",
@@ -18,7 +18,7 @@ OUTLINES = (
     "M24 3.2Q37.6 10.4 44.8 24 37.6 37.6 24 44.8 10.4 37.6 3.2 24 10.4 10.4 24 3.2Z",
     "M5 5H27Q43 5 43 21V43H21Q5 43 5 27Z",
 )
-"""Outline of the pieces, by color."""
+"""The outline of a piece, as an SVG path, by color."""
 
 
 def number(value: float) -> str:

@@ -1,4 +1,4 @@
-"""Render a position in pixels: rasterize each mark of its scene once per width, and blend the mark over the board."""
+"""Render a position in pixels. The pixels of each mark (see `scene`) are cached for each width."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ from wotd_env.rendering.svg import place
 
 
 class _Sprite(NamedTuple):
-    """The pixels of a mark. The blended pixel is color + ground * keep / 255, where ground is the pixel below."""
+    """The pixels of a mark. If the mark is drawn over a pixel p, the pixel becomes `color + p * keep / 255`."""
 
     area: tuple[slice, slice]
     color: NDArray[np.uint16]  # (h, w, 3): RGB, 0 to 255, already multiplied by the opacity (0 to 1)
-    keep: NDArray[np.uint16]  # (h, w, 1): 0 (ground invisible) to 255 (only the ground is visible)
+    keep: NDArray[np.uint16]  # (h, w, 1): 0 (the mark is opaque) to 255 (transparent)
 
 
 def render_rgb(
@@ -46,8 +46,8 @@ def render_rgb(
         action: the decision taken in this position. If the action is a hold, the kept dice are marked.
         theme: "light" or "dark", but not "auto", because only browsers know the reader's preference.
         width: width of the picture in pixels.
-        roll_off: int8 (R, n, 5), the roll-off of this game from `Game.roll_off`, to show in place of the points.
-        names: the players' names by seat; by default the names of PettingZoo's agents.
+        roll_off: int8 (R, n, 5), the result of `Game.roll_off`. If given, its dice are shown instead of the points.
+        names: the players' names by seat; by default "player_0", "player_1" and so on.
 
     Raises:
         ImportError: if the extra `render` is not installed.
@@ -90,7 +90,7 @@ def _height(width: int) -> int:
 
 
 def _draw(mark: Mark, left: int, top: int, columns: int, rows: int, width: int) -> NDArray[np.uint8]:
-    """Return one mark without the rest of the picture, as RGBA pixels, uint8 (rows, columns, 4)."""
+    """Return the RGBA pixels of one mark, uint8 (rows, columns, 4), without the board below it."""
     with needed_for("a picture in pixels", "render"):
         import resvg_py
         from PIL import Image

@@ -32,15 +32,15 @@ FORMATS = (".html", ".gif", ".mp4")
 
 
 class Replay:
-    """A recorded game to show or write. A notebook shows the object if it is the value of a cell.
+    """A recorded game to display or save. A notebook displays a `Replay` that is the last expression of a cell.
 
     Args:
         game: the rules.
         states: STATE (T,), the positions of one game in order, T >= 1.
-        actions: integers (T,) or (T - 1,), the decision taken at each position, which may be unknown at the last
-            position. By default, all decisions are unknown.
-        roll_off: int8 (R, n, 5), the roll-off before the first position, from `Game.roll_off`; by default not shown.
-        names: the players' names by seat; by default the names of PettingZoo's agents.
+        actions: integers (T,), the decision taken at each position, or (T - 1,) if the last decision is unknown. By
+            default, all decisions are unknown.
+        roll_off: int8 (R, n, 5), the result of `Game.roll_off`. If given, its dice are shown with the first position.
+        names: the players' names by seat; by default "player_0", "player_1" and so on.
 
     Raises:
         ValueError: if `states` is empty, the number of actions or names is wrong, or a record is invalid under these
@@ -105,7 +105,7 @@ class Replay:
     def _content(self, theme: str) -> dict[str, list[Any]]:
         """Return the data that replay.js reads.
 
-        A frame is the picture of one position: a list of indices of places. A place has the index of a drawing, two
+        A frame is the picture of one position: a list of indices into `places`. A place has the index of a drawing, two
         coordinates and a scale. Equal places and equal drawings are stored only once.
         """
         drawings: dict[str, int] = {}
@@ -130,10 +130,10 @@ class Replay:
         }
 
     def save(self, file: str | Path, *, theme: str | None = None, width: int = 640, fps: float = 2) -> None:
-        """Write the game to a file: `.html` to step through, `.gif` or `.mp4` to watch.
+        """Save the game as an HTML page for stepping through it, or as a GIF or MP4 film.
 
         Args:
-            file: path; its ending selects the format.
+            file: path. Its ending, one of `FORMATS`, selects the format.
             theme: "light", "dark", or "auto" (only for HTML). The default is "auto" for HTML, "light" for GIF and MP4.
             width: width of the pictures in pixels; ignored in HTML.
             fps: positions per second; ignored in HTML.
@@ -174,7 +174,7 @@ class Replay:
 
 
 def replay_game(recorded: RecordedGame) -> Replay:
-    """Return the replay of a recorded game, for example of a game from `wotd_env.notation.read_game`."""
+    """Return the replay of a recorded game, such as the result of `wotd_env.notation.read_game`."""
     game, seed = Game(recorded.rules), recorded.seed
     roll_off = None if seed is None else game.roll_off(seed)
     return Replay(game, recorded.states, recorded.actions, roll_off=roll_off, names=recorded.players)

@@ -52,7 +52,7 @@ PALETTES: dict[str, dict[str, str]] = {
 }  # fmt: skip
 """Colors by theme and name. A digit at the end of a name is the number of an element, or 5 for the dragon."""
 
-# `svg.style` defines the colors as CSS variables.
+# The theme "auto" has CSS variables instead of colors; `svg.style` defines them.
 PALETTES["auto"] = {name: f"var(--wotd-{name})" for name in PALETTES["light"]}
 
 
@@ -131,7 +131,7 @@ def scene(
 def _text(
     text: str, x: float, y: float, size: float, color: str, *, weight: float = 1.5, anchor: float = 0
 ) -> Mark:
-    """Return a text with baseline y and capitals of height `size`. It starts (`anchor` 0) or ends (`anchor` 1) at x."""
+    """Return the mark of a text that starts (`anchor` 0) or ends (1) at x. `size` is the height of capital letters."""
     width, pad = width_of(text), 2.0
     scale = size / CAPITAL
     svg = tag("g", lettering(text, color, weight), transform=f"translate({pad:g} {CAPITAL + pad:g})")
@@ -140,7 +140,7 @@ def _text(
 
 
 def _fitted(name: str, x: float, y: float, size: float, room: float, color: str) -> Mark:
-    """Return the mark of a name, at most `room` wide. A long name shrinks to at least 60 %; a longer one is cut off."""
+    """Return the mark of a name, at most `room` wide. Long names shrink to 60 % of `size`, then they are cut off."""
     least = 0.6 * size
     while len(name) > 2 and width_of(name) * least > CAPITAL * room:
         name = f"{name.removesuffix('..')[:-1]}.."
@@ -180,9 +180,9 @@ def _empty_board(spaces: int, theme: str) -> Mark:
 def _status(
     record: np.void, palette: dict[str, str], focus: list[int], names: list[str], *, rolled_off: bool
 ) -> Iterator[Mark]:
-    """Yield the marks of the status line: the turn, then the player to act and the phase.
+    """Yield the marks of the status: the turn, the player to act and the phase, or the winners of a finished game.
 
-    In a finished game, the line shows the winners (the seats in `focus`) instead of the player and the phase.
+    `focus` contains the seat to act or, in a finished game, the winning seats.
     """
     phase, finished = Phase(record["phase"]), int(record["turn"])
     turn = f"turn {finished + 1}" + " - the most dragons begin" * rolled_off
@@ -209,7 +209,7 @@ def _status(
 
 
 def _dice(record: np.void, palette: dict[str, str], action: int | None) -> Iterator[Mark]:
-    """Yield the marks of the dice, of the kept dice, and of the number of re-rolls left."""
+    """Yield the marks of the dice, bars below the kept dice, and the number of re-rolls left."""
     phase = record["phase"]
     chosen = phase == Phase.KEEP and action is not None and action <= Action.STOP_ROLLING
     for i, face in enumerate(record["dice"].tolist()):
@@ -250,7 +250,7 @@ def _piece(color: int, palette: dict[str, str], x: float, y: float, size: float)
 
 
 def moved_pieces(before: np.void, after: np.void) -> list[tuple[int, int, int, int]]:
-    """Return the pieces that moved between two positions, as (seat, path, space before, space after)."""
+    """Return the pieces with different spaces in the two positions, as (seat, path, space before, space after)."""
     old, new = before["pieces"], after["pieces"]
     moved = np.argwhere(old != new).tolist()
     return [(seat, path, int(old[seat, path]), int(new[seat, path])) for seat, path in moved]
@@ -287,7 +287,7 @@ def _pieces(
 
 
 def _way(start: float, goal: float, y: float, color: str) -> Mark:
-    """Return the line of a move from one space to another. The line runs below the spaces."""
+    """Return the line of a move between two x coordinates. The line runs below the spaces."""
     left, right = sorted((start, goal))
     depth, bend = 25, min(14, (right - left) / 2)
     low, end = 5 + depth, number(5 + right - left)
@@ -353,11 +353,11 @@ def _seats(
 def _rolled_off(
     rounds: NDArray[np.int8], palette: dict[str, str], left: float, width: float
 ) -> Iterator[Mark]:
-    """Yield the dice of one seat in a roll-off, (R, 5), as large as possible. All dice except dragons are faded."""
+    """Yield the marks of one seat's dice in each round of a roll-off, (R, 5). Only dragons are opaque."""
     height, step, gap = 44.0, 1.12, 10.0
 
     def size_of(across: int, columns: int) -> float:
-        """Return the size of a die in a layout: `across` dice in a row of a round, `columns` rounds side by side."""
+        """Return the size of a die if each row of a round has `across` dice, and `columns` rounds are side by side."""
         wide, high = columns * step * across, -(-len(rounds) // columns) * step * -(-DICE // across)
         return min((width - gap * (columns - 1)) / wide, height / high, 36)
 
@@ -378,7 +378,7 @@ def _rolled_off(
 
 
 def _badge(power: int, spent: bool, palette: dict[str, str]) -> str:
-    """Return the drawing of a power: a sign on a filled disc if the power is unused, otherwise a crossed-out sign."""
+    """Return the drawing of a power: a sign on a filled disc, or a crossed-out sign if the power has been used."""
     ground = "none" if spent else palette["accent"]
     ink = palette["faint"] if spent else palette["card"]
     line = palette["faint"] if spent else palette["accent"]

@@ -39,10 +39,9 @@ def render_svg(
             marked. If `before` is a position of another game, nothing is marked.
         action: the decision taken in this position. If the action is a hold, the kept dice are marked.
         theme: "light", "dark", or "auto" for the reader's preference. "auto" works only in browsers.
-        width: width of the picture in pixels; the height is three quarters of it. A web page can scale the picture to
-            any other size.
-        roll_off: int8 (R, n, 5), the roll-off of this game from `Game.roll_off`, to show in place of the seats' points.
-        names: the players' names by seat; by default the names of PettingZoo's agents.
+        width: width of the picture in pixels; the height is three quarters of the width.
+        roll_off: int8 (R, n, 5), the result of `Game.roll_off`. If given, its dice are shown instead of the points.
+        names: the players' names by seat; by default "player_0", "player_1" and so on.
 
     Raises:
         ValueError: for a record that is invalid under these rules, an unknown theme, or a wrong number of names.
@@ -64,7 +63,7 @@ def render_svg(
 
 
 class Pictures:
-    """Pictures of games, side by side. A notebook shows the object if it is the value of a cell."""
+    """Pictures of games, side by side. A notebook displays `Pictures` that are the last expression of a cell."""
 
     def __init__(self, pictures: list[str], more: int) -> None:
         self._pictures, self._more = pictures, more
@@ -120,11 +119,11 @@ def style() -> str:
 
 
 def symbols() -> str:
-    """Return an SVG with a symbol for each part of a picture. Web pages that draw the board use these symbols.
+    """Return an SVG with a symbol for each part of a picture, for web pages that draw the board with `<use>`.
 
-    `<use>` draws a symbol by its name: `piece-0` to `piece-4`, `dead`, `die-0` to `die-5`, `element-0` to `element-4`,
-    `power-0` to `power-4`, `power-5` for `powers="any"`, and `again`, the arrow for another roll or turn. The colors
-    are the CSS variables that `style` defines. Elements, powers and `again` have the color of the surrounding text.
+    The symbols are `piece-0` to `piece-4`, `dead`, `die-0` to `die-5`, `element-0` to `element-4`, `power-0` to
+    `power-4`, `power-5` (for `powers="any"`), and `again` (the arrow for another roll or turn). Pieces and dice use the
+    CSS variables that `style` defines. Elements, powers and `again` have the color of the surrounding text.
     """
     colors, ink = PALETTES["auto"], "currentColor"
     drawings = {

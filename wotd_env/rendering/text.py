@@ -18,7 +18,7 @@ ANIMALS = ("black tortoise", "red bird", "white tiger", "yellow dragon", "blue d
 FACES = (*ELEMENTS, "DRAGON")
 
 # ANSI codes of the text and background colors of the elements, the dragon and dead pieces.
-# They use only the 16 colors that all terminals support.
+# Only the 16 colors that all terminals support are used.
 _COLORS = ("97;40", "97;41", "30;107", "30;103", "97;44", "97;42", "97;100")
 _STONE = 6
 
@@ -46,9 +46,8 @@ def seat_names(names: Sequence[str] | None, players: int) -> list[str]:
     """Return the name to show for each seat.
 
     Args:
-        names: names by seat, as in game files. "me:Anna" is shown as "Anna". "?" is shown as the name of the seat's
-            agent in PettingZoo, such as "player_0". None means "?" for all seats. Control characters are shown as
-            escapes.
+        names: names by seat, as in game files. "me:Anna" is shown as "Anna". "?" is shown as "player_0" for seat 0,
+            "player_1" for seat 1 and so on. None means "?" for all seats. Control characters are shown as escapes.
         players: number of seats.
 
     Raises:
@@ -64,7 +63,7 @@ def seat_names(names: Sequence[str] | None, players: int) -> list[str]:
 
 
 def describe_due(state: States) -> str:
-    """Return the words that follow the player's name and describe the next decision or roll. `state` is STATE (1,)."""
+    """Return words for the next decision or roll, such as "rolls the dice". `state` is STATE (1,)."""
     left = int(state["rolls_left"][0])
     keep = f"chooses which dice to keep, {left} re-roll{'s' * (left != 1)} left"
     return {
@@ -97,7 +96,7 @@ def paint(text: str, color: int) -> str:
 
 
 def _news(game: Game, state: States, names: Sequence[str], paint: _Paint) -> list[str]:
-    """Return the lines with the turn and the dice, or the line with the result if the game is finished."""
+    """Return two lines with the turn and the dice. If the game is finished, return one line with the result."""
     record = state[0]
     lettered = [f"{name} ({letter})" for name, letter in zip(names, SEATS, strict=False)]
     actor = lettered[record["player"]]

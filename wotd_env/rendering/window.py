@@ -16,10 +16,10 @@ from wotd_env.rendering.raster import render_rgb
 from wotd_env.rendering.scene import HEIGHT, WIDTH
 
 FPS = 4
-"""Maximum number of pictures per second. Each call waits until its picture is due, so people can follow the game."""
+"""Maximum number of pictures per second. `show_in_window` waits after each picture, so people can follow the game."""
 
 MOST = 16
-"""Maximum number of games in the window. A larger batch shows its first games."""
+"""Maximum number of games in the window."""
 
 # `clock` is pygame's clock, or None without a window. `shut` is True after the user has closed the window.
 _window = SimpleNamespace(clock=None, shut=False)
@@ -28,7 +28,8 @@ _window = SimpleNamespace(clock=None, shut=False)
 def show_in_window(game: Game, states: States, before: States) -> None:
     """Show the first `MOST` games of `states`, STATE (N,), in a window. Then wait until the next picture is due.
 
-    The first call opens the window. If the user closes it, later calls show nothing until `close_window` is called.
+    The first call opens the window. If the user closes the window, later calls show nothing until
+    `close_window` is called.
 
     Raises:
         ImportError: if the extra `render` is not installed.

@@ -40,11 +40,11 @@ MOST_THREADS = 1024
 def solve(
     rules: Rules | int, file: str | Path, threads: int = 2, progress: Progress = lambda done, total: None
 ) -> Table:
-    """Compute the value of every position, write the table and return it. If the file exists, only open it.
+    """Compute the value of every position, write the table and return it. An existing table is only opened.
 
-    Finished layers are saved in a file with the suffix `.part`, so a repeated call continues an interrupted solution.
-    If another process is making the same table, `solve` logs a warning and waits. The number of threads has no effect
-    on the values.
+    Finished layers (see `positions`) are saved in a file with the suffix `.part`. After an interruption, the next call
+    continues with this file. If another process is making the same table, `solve` logs a warning and waits. The number
+    of threads has no effect on the values.
 
     Args:
         rules: a game of two players, with or without powers, or the basic game of three players. An integer stands
@@ -100,7 +100,7 @@ def verify(file: str | Path, threads: int = 2, progress: Progress = lambda done,
 def _group_of(
     board: Any, base: NDArray[np.int64], sections: list[Section], known: dict[Section, Any]
 ) -> Group | Guarantees:
-    """Return the arrays of a group of sections: a `Group` with two players, or `Guarantees` with three players."""
+    """Return the arrays that kernels need to solve a group. `known` maps sections to values, as in `group_of`."""
     if len(sections) == 3:
         own, following, last = (known[section] for section in sections)
         return Guarantees(board, base, (own, following, last))
@@ -115,7 +115,7 @@ def _new_header(rules: Rules) -> dict[str, Any]:
         "version": __version__,
         "positions": storage.board_for(rules).positions,
         "layers": 0,  # number of finished layers in the file
-        "seconds": 0.0,  # wall-clock time of solving, without the breaks after interrupted calls
+        "seconds": 0.0,  # wall-clock time of solving, added up over all calls
         "cpu_seconds": 0.0,  # processor time of all threads
         "tolerance": TOLERANCE,
         "date": None,
@@ -172,7 +172,7 @@ class _Team:
 
 
 def _make(rules: Rules, file: Path, threads: int, progress: Progress) -> None:
-    """Solve all layers that the unfinished file does not have yet, then rename the file to `file`."""
+    """Solve the layers that are missing in the unfinished file, then rename it to `file`."""
     board, groups = storage.board_for(rules), storage.sections_of(rules)
     layout = storage.layout_of(board, sum(map(len, groups)))
     part = file.with_name(file.name + storage.PART)
@@ -209,8 +209,9 @@ class _Maker:
     def solve(self, pair: list[Section], progress: Progress) -> None:
         """Read the finished layers of a group from the file, and solve the missing layers."""
         board, layout, longest = self._board, self._layout, int(self._board.sizes.max())
-        # For the first group, kernels read only the last REACH layers that were solved, so only these stay in memory.
-        # For a later group, kernels read all layers of the group repeatedly, so all its layers stay in memory.
+        # The offsets `base` apply to all sections that a kernel reads. The first group reads only its own last REACH
+        # layers, so only these stay in memory. A later group also reads the files of earlier groups, which have all
+        # layers. So all layers of a later group stay in memory.
         base, size = layout.base, board.positions
         if not self._sections:
             base, size = np.arange(len(board.sizes), dtype=np.int64) % REACH * longest, REACH * longest
@@ -237,7 +238,7 @@ class _Maker:
             self._sections[name] = mapped.view(np.ndarray)
 
     def _read(self, first: int, total: int, parts: list[NDArray[np.float32]]) -> bool:
-        """Read a layer of a group; return whether it is intact. `first` is the index of the group's first section."""
+        """Read a layer of a group; return whether the layer is intact. The group's first section has index `first`."""
         layout, stream = self._layout, self._stream
         for section, part in enumerate(parts, first):
             stream.seek(layout.offset(section, storage.VALUE.itemsize, total))

@@ -4,8 +4,9 @@ A turn of the policy has 37 possible ends (`turns.End`). The value of a position
 ends and the values of the positions after the ends. The last layer (see `positions`) is evaluated first. Passes and
 swaps lead to positions of the same layer, so the values after passes and swaps are iterated to convergence.
 
-The positions of the solver do not distinguish paths or seats. So the policy is always asked as seat 0, with the paths
-in ascending order of their codes (see `positions`). The result is exact if the policy treats all paths and seats alike.
+The positions of the solver do not distinguish paths or seats. So in all states that the policy gets, seat 0 is the
+player to move, and the codes of the paths ascend (see `positions`). The result is exact if the policy treats all paths
+and seats alike.
 """
 
 from __future__ import annotations
@@ -31,7 +32,7 @@ from wotd_env.solver.table import Progress, Table, check_solvable, check_table
 from wotd_env.solver.turns import ENDS, NEVER, PROGRESS
 
 ROLL_CHANCES = np.bincount(THROW_ROLL[-(FACES**DICE) :], minlength=NUM_ROLLS) / FACES**DICE
-"""float64 (252,): the probabilities of the rolls of five dice."""
+"""float64 (252,): the probability of each roll of five dice."""
 TOLERANCE = 1e-10
 ROUNDS = 100_000
 ASKED = 256  # number of positions in one call of the policy
@@ -71,7 +72,7 @@ def evaluate(
         table: the table of the solved game. Evaluation from the start is practical only for 0 or 1 plain spaces.
         position: the position to evaluate: the spaces of the five pieces of the player to move, and the spaces of the
             other player's five pieces. By default, it is the start of the game.
-        progress: called during the work with the numbers of finished positions and of all reachable positions.
+        progress: called with the numbers of finished positions and of all reachable positions.
 
     Raises:
         IllegalActionError: if the policy chooses an illegal action.
@@ -89,9 +90,13 @@ def evaluate(
     reachable = _reachable(board, base, first, start)
     asker, reached = _Asker(policy, table), sum(len(layer.indices) for layer in reachable)
 
-    # Each array has the value of every position for the player to move. In `against`, this player is the policy and the
-    # other one plays perfectly; in `oracle`, the roles are reversed. In `itself`, both players use the policy. In
-    # `victim`, this player is the policy and the other one is the best response; in `enemy`, the roles are reversed.
+    # Each array has the value of every position for the player to move.
+    # array     player to move   other player
+    # against   policy           perfect play
+    # oracle    perfect play     policy
+    # itself    policy           policy
+    # victim    policy           best response
+    # enemy     best response    policy
     against, oracle, itself, victim, enemy = (np.full(board.positions, np.nan) for _ in range(5))
     perfect_play = np.asarray(table.values[0], np.float64) * table.unit
     done = 0
@@ -127,7 +132,7 @@ class _Layer(NamedTuple):
 
 
 def _reachable(board: Board, base: NDArray[np.int64], first: int, start: int) -> list[_Layer]:
-    """Return the positions that can follow the position `start` of layer `first`. Each list item has one layer."""
+    """Return the positions that are reachable from position `start` of layer `first`, layer by layer."""
     reached = np.zeros(board.positions, np.bool_)
     reached[start] = True
     layers = []
@@ -152,13 +157,12 @@ def _reachable(board: Board, base: NDArray[np.int64], first: int, start: int) ->
 
 
 _Values = NDArray[np.float64]
-# A player is a pair: the values of all positions in which this player is to move, and a function that computes the new
-# values of one layer.
+# (values of all positions in which the player is to move, function that returns the new values of one layer)
 _Player = tuple[_Values, Callable[[], _Values]]
 
 
 def _values_of_ends(after: NDArray[np.int64], own: _Values, other: _Values) -> _Values:
-    """Return the value that each end of the turn has for the player to move, (n, ENDS)."""
+    """Return the value of each end of the turn for the player to move, (n, ENDS)."""
     values = np.where(turns.AGAIN, own[after], -other[after])
     values[after < 0] = NEVER
     return values
@@ -197,7 +201,7 @@ def _iterate(indices: NDArray[np.int64], *players: _Player) -> None:
         change = 0.0
         for values, update in players:
             new = update()
-            old = np.nan_to_num(values[indices], nan=np.inf)  # no old value: not converged
+            old = np.nan_to_num(values[indices], nan=np.inf)  # without an old value, the change is infinite
             change = max(change, float(np.abs(new - old).max(initial=0)))
             values[indices] = new
         if change < TOLERANCE:
@@ -248,7 +252,7 @@ class _Asker:
 
 
 def _best_ends(values: _Values) -> _Values:
-    """Return the probability of each end of the best turn, given the values of the ends. Both arrays are (n, ENDS)."""
+    """Return the probability of each end in perfect play, (n, ENDS). `values`, (n, ENDS), has the values of ends."""
     holds = np.empty((2, len(values), NUM_ROLLS), HOLD_KEEP.dtype)
     ends = np.empty((len(values), NUM_ROLLS), np.int64)
     best_choices(values, new_rows(NUM_KEEPS + NUM_ROLLS, np.float64), holds, ends)
@@ -280,7 +284,7 @@ def chances_of(holds: Any, ends: Any) -> NDArray[np.float64]:
     """Return the probabilities of the ends of turns, (n, ENDS).
 
     `holds` is (2, n, 252): the dice kept at each of the two holds (R2) for each roll, as indices into KEEPS. Keeping
-    all dice ends the rolling. `ends` is (n, 252): the end of the turn for each last roll.
+    all dice ends the rolling. `ends` is (n, 252): the end that the player chooses after each last roll.
     """
     chances = np.zeros((ends.shape[0], ENDS))
     for i in range(ends.shape[0]):

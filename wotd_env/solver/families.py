@@ -1,9 +1,8 @@
 """Arrange the positions of families (see `positions`) side by side for vector instructions.
 
-A block holds up to sixteen positions, each in a *lane*, and the mirrors of these positions. The values of all these
-positions are computed side by side. Moves make progress, so the values after moves come from later layers and are
-looked up once. Passes and swaps lead to positions of the same family, so the values after passes and swaps are iterated
-(see `iteration`).
+A block holds up to sixteen positions, each in a *lane*, and the mirrors of these positions. Moves make progress, so the
+values after moves come from later layers and are looked up once. Passes and swaps lead to positions of the same family,
+so the values after passes and swaps are iterated (see `iteration`).
 """
 
 from __future__ import annotations
@@ -23,11 +22,13 @@ from wotd_env.solver.turns import ENDS, NEVER, PROGRESS
 
 NO_SWAP = 2 * LANES  # index in `Block.value[owner].ravel()` that stands for an impossible swap
 
-# The array `Block.rows` starts with the rows of a turn (see `planning.turn`). Then it has one row for each roll, with
-# the value of the additional re-roll of the power tiger, and one row with the value of an impossible end. The other
-# rows have the values of ends. For each owner (see `powers`) and half (see `Block`), there are four kinds of ends:
-# without a power (KEPT), with a used power (USED), with a jump (JUMPED), and passes and swaps with the power rebirth
-# (REBORN).
+# The rows of `Block.rows`:
+# - from 0: the rows of a turn (see `planning.turn`)
+# - from TIGER: for each roll, the value of the additional re-roll of the power tiger
+# - IMPOSSIBLE: the value of an impossible end
+# - from FIRST_END: STRIDE rows with the values of ends, for each owner (see `powers`) and half (see `Block`)
+# The first ENDS of the STRIDE rows are the ends without a power. The other ends start at these rows: ends with a used
+# power at USED, ends with a jump (power anxiety) at JUMPED, and passes and swaps with the power rebirth at REBORN.
 TIGER = NUM_KEEPS
 IMPOSSIBLE = TIGER + NUM_ROLLS
 FIRST_END = IMPOSSIBLE + 1
@@ -43,14 +44,14 @@ class Block(NamedTuple):
     value: NDArray[np.floating[Any]]  # (2, 3, LANES): by owner and half; half 2 is for impossible swaps
     codes: NDArray[np.uint64]  # (2, LANES, 5): the codes of the five paths, ascending
     partner: NDArray[np.uint64]  # (LANES, 5): for each code, the index of the same path in the mirror
-    swapped: NDArray[np.uint64]  # (2, 5, LANES): index in `value[owner].ravel()` of the mirror after a swap
+    swapped: NDArray[np.uint64]  # (2, 5, LANES): for each path, index in `value[owner].ravel()` after a swap
     over: NDArray[np.bool_]  # (2, LANES): whether the game has ended
     twin: NDArray[np.bool_]  # (LANES,): whether the position is its own mirror
     indices: NDArray[np.int64]  # (ENDS, LANES): index of the position after each end, see `write_indices`
 
 
 class Chunk(NamedTuple):
-    """The families `first` to `last` - 1 of layer `total`."""
+    """The families of layer `total` with the numbers `first` to `last` - 1."""
 
     total: int
     first: int
@@ -79,13 +80,13 @@ def fill_lanes(board: Board, block: Block, total: Any, first: Any, last: Any) ->
 
     The paths with equal shapes form a *group*. A shape has two codes, and each path has the first or the second code of
     its shape. A *member* is a position of the family. The index of a member is a mixed-radix number with one digit for
-    each group: the number of paths in this group with the second code. In a family of n members, the mirror of member m
-    is member n - 1 - m.
+    each group: the number of paths in this group with the second code. For example, groups of 3 and 2 paths give
+    4 * 3 members. In a family of n members, the mirror of member m is member n - 1 - m.
 
-    With immunity (R14) the two own paths come last and belong to no group. Here `own` and `other` are the codes of the
-    two own paths, each as seen by its player. If the codes differ, the mirrors form a separate family. The lanes get
-    both families at once, when the loop reaches the family with `own < other`; it skips the family with `own > other`.
-    For such two families, the index of a member has one more digit: 0 for `own < other`, 1 for `own > other`.
+    With immunity (R14), the two own paths come last and belong to no group. `own` and `other` are the codes of these
+    two paths, each as seen by the player of the path's color. If `own` and `other` differ, the mirrors form another
+    family, in which the two codes are exchanged. The lanes get the two families together. The index of a member then
+    has one more digit: 0 for the family with `own < other`, 1 for the family with `own > other`.
     """
     swappable = PATHS - 2 if board.immunity else PATHS  # the number of paths on which swaps are legal
     shapes = np.zeros(PATHS, np.uint64)
@@ -96,7 +97,7 @@ def fill_lanes(board: Board, block: Block, total: Any, first: Any, last: Any) ->
     family = first
     while family < last:
         write_multiset(board.shapes_below, board.shape_progress, total, family, shapes)
-        own, other = np.uint64(0), np.uint64(0)  # codes of the own paths, as seen by each path's player
+        own, other = np.uint64(0), np.uint64(0)
         if board.immunity:
             own = np.uint64(board.first[shapes[3]])
             other = np.uint64(board.flip[board.first[shapes[4]]])

@@ -3,8 +3,8 @@
 The *guarantee* of a seat is the expected reward that this seat can force if the two other seats cooperate against it.
 The seat and the coalition of the two others play a zero-sum game of two sides, so the guarantee is unique. A position
 has three values: the guarantees of the player to move, of the next player and of the third player. The player to move
-maximizes its own guarantee. In the computation of another seat's guarantee, the player to move minimizes that
-guarantee.
+maximizes its own guarantee. For the guarantee of another seat, the player to move belongs to the coalition and
+minimizes this guarantee.
 
 `positions` defines codes, positions, layers, ranks and families; with three players a code has three pieces. Swaps and
 passes lead to positions of the same family, so values after swaps and passes are iterated to convergence. Values after
@@ -43,7 +43,7 @@ class Guarantees(NamedTuple):
 
 
 class Family(NamedTuple):
-    """The memory of one thread for one family. Its positions, the *members*, are processed LANES at a time."""
+    """The memory of one thread for one family. A *member* is a position of the family; a block has LANES members."""
 
     rows: Rows  # (462 + 37, LANES): a row for each keep (see `planning.turn`), then one for each end
     codes: Codes  # (MOST_MEMBERS, 5): the codes of each member, ascending
@@ -71,7 +71,7 @@ def new_family() -> Family:
 
 @inlined
 def seen_next(seat: Any) -> Any:
-    """Convert `seat`, counted from the player to move, to the number of the same seat counted from the next player."""
+    """Convert a seat counted from the player to move to a seat counted from the next player: 0 -> 2, 1 -> 0, 2 -> 1."""
     return seat - 1 if seat else SEATS - 1
 
 
@@ -109,7 +109,7 @@ def write_members(board: Board, total: Any, number: Any, family: Family) -> Any:
 
 @kernel
 def find_member(family: Family, members: Any, rank: Any) -> Any:
-    """Return the index of the member with this rank. Binary search finds it, because ranks ascend."""
+    """Return the index of the member with this rank."""
     low, high = np.int64(0), np.int64(members)
     while high - low > 1:
         middle = (low + high) >> 1
@@ -179,9 +179,9 @@ def reward(board: Board, codes: Codes, seat: Any) -> Any:
 
 @kernel
 def value_block(family: Family, seat: Any, first: Any) -> None:
-    """Write the guarantee of a seat to row NOTHING, for the LANES members that start with member `first`.
+    """Write the guarantee of a seat to row NOTHING, for the members `first` to `first + LANES - 1`.
 
-    The player to move maximizes every row, so the guarantee of another seat is written with its sign reversed.
+    `turns.value_turns` maximizes, so the guarantee of a seat other than the player to move has a reversed sign.
     """
     rows = family.rows
     after = family.value[seen_next(seat)]

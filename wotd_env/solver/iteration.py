@@ -16,12 +16,12 @@ from wotd_env.solver.positions import Board, index_of
 from wotd_env.solver.powers import PowerBlock, Sources
 from wotd_env.solver.storage import Section
 
-MOST_ROUNDS = 1000  # maximum iterations of a block; if it does not converge, `verify` finds a large residual
-FIRST_GUESS = 3  # the first guess of a position's value: the value of the best move by this number of dice
+MOST_ROUNDS = 1000  # maximum number of iterations; without convergence, `verify` finds a large residual
+FIRST_GUESS = 3  # iterations start with the value of the best move by this number of spaces
 
 
 class Group(NamedTuple):
-    """The one or two sections that are solved together, one for each owner (see `powers`).
+    """One or two sections that are solved together: one for each owner (see `powers`).
 
     With one owner, `sources` and `values` contain the same entry twice.
     """
@@ -36,7 +36,7 @@ class Group(NamedTuple):
 class Work(NamedTuple):
     """Statistics about the solution of the families of a chunk."""
 
-    blocks: int  # the number of solved blocks; a block holds families that are solved side by side
+    blocks: int  # the number of solved blocks (see `families`)
     rounds: int  # the total number of iterations of all blocks
     most_rounds: int  # the largest number of iterations of a block
 
@@ -79,7 +79,7 @@ def _value(group: Group, block: Block, power: PowerBlock | None, owner: Any, hal
 
 @kernel
 def solve_families(group: Group, block: Block, power: PowerBlock | None, chunk: Chunk, tolerance: Any) -> Any:
-    """Solve the families of a chunk in all sections of a group and write their values. Return the `Work`.
+    """Solve the families of a chunk in all sections of a group, and write their values.
 
     All layers with more progress must be solved already. `power` is None in the basic game. The iteration of a block
     stops when no value changes by more than `tolerance`, a number with the dtype of the block.

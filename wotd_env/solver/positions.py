@@ -12,10 +12,10 @@ shapes. Swaps and passes lead only to positions of the same family. The *mirror*
 other player sees it: the two pieces of every path are exchanged.
 
 With immunity (R14) there are three *kinds* of paths. A path of kind 1 has the color of the player to move, a path of
-kind 2 has the other player's color, and a path of kind 0 has neither color. Codes ascend by kind, so the codes of the
-two *own paths* (kinds 1 and 2) come last. In the mirror, the two own paths have exchanged kinds: the path of kind 1
-has kind 2, and the other way round. Pieces on own paths cannot be swapped, so each code of an own path is a shape by
-itself. A family and the family of its mirrors are counted as two families, but they are solved together.
+kind 2 has the other player's color, and a path of kind 0 has neither color. Codes are sorted by kind, so the codes of
+the two *own paths* (kinds 1 and 2) come last. In the mirror, the two own paths exchange their kinds. Pieces on own
+paths cannot be swapped, so each code of an own path is a shape by itself. A family and the family of its mirrors are
+counted as two families, but they are solved together.
 
 With three players a code stands for three spaces, and a position has fifteen pieces. The other definitions are the same
 as in the basic game of two players.
@@ -34,10 +34,10 @@ from numpy.typing import NDArray
 from wotd_env.core.compilation import kernel
 from wotd_env.core.rules import DICE, NUMBERED, PATHS, Rules
 
-NONE = 65535  # stands for a missing code: two pieces would be on one space, or the move or swap is illegal
+NONE = 65535  # stands for no code: two pieces would be on one space, or the move or swap is illegal
 
 PLACES = (range(3), range(3, 4), range(4, 5))
-"""With immunity, the indices that codes of kinds 0, 1 and 2 can have among the five ascending codes of a position."""
+"""With immunity, the indices of the codes of kinds 0, 1 and 2 in a position (five ascending codes)."""
 
 Codes = NDArray[np.uint64]  # the codes of a position, uint64 (5,), ascending
 
@@ -45,8 +45,9 @@ Codes = NDArray[np.uint64]  # the codes of a position, uint64 (5,), ascending
 class Board(NamedTuple):
     """A board of S plain spaces for n players, with C codes, H shapes and T layers (progress 0 to T - 1).
 
-    Codes ascend by progress, then by shape, so the codes of a shape are consecutive. With immunity, this order repeats
-    for each kind k of paths, starting at code k * `per_kind`. Seats are counted from the player to move, who is seat 0.
+    Codes are sorted by progress, then by shape, so the codes of a shape are consecutive. With immunity, this order
+    repeats for each kind k of paths, starting at code k * `per_kind`. Seats are counted from the player to move, who is
+    seat 0.
     """
 
     immunity: bool
@@ -66,7 +67,7 @@ class Board(NamedTuple):
     numbered: NDArray[np.uint8]  # (C,): bit k is set if the piece of seat k is on a numbered space (R9)
     first: NDArray[np.uint16]  # (H + 1,): the first code of each shape; the last entry is C
     shape_progress: NDArray[np.uint16]  # (H,): the progress of each shape
-    below: NDArray[np.uint32]  # (5, T, C + 1): [i, t, c] counts multisets of progress t: i + 1 codes < c
+    below: NDArray[np.uint32]  # (5, T, C + 1): [i, t, c] counts multisets of i + 1 codes < c with progress t
     shapes_below: NDArray[np.uint32]  # (5, T, H + 1): as `below`, for multisets of shapes
     sizes: NDArray[np.int64]  # (T,): the number of positions in each layer
     families: NDArray[np.int64]  # (T,): the number of families in each layer
@@ -84,7 +85,7 @@ def board_of(spaces: int, immunity: bool = False, players: int = 2) -> Board:
     top = spaces + NUMBERED
 
     def order(pieces: tuple[int, ...]) -> tuple[int, ...]:
-        """Return the sort key of `pieces`, which sorts the shapes of equal progress, and the codes of a shape."""
+        """Return the key that sorts the shapes of equal progress and the codes of a shape."""
         return pieces if players > 2 else tuple(-space for space in pieces)
 
     orders = {
@@ -148,10 +149,10 @@ def board_of(spaces: int, immunity: bool = False, players: int = 2) -> Board:
 
 
 def multisets(progress: NDArray[np.uint16], places: list[range]) -> NDArray[np.uint32]:
-    """Return the counts of multisets of n items (codes or shapes), uint32 (5, T, n + 1), indexed as `Board.below`.
+    """Count multisets of items (codes or shapes). The result is uint32 (5, T, n + 1), indexed as `Board.below`.
 
-    `progress` has the progress of each item. A multiset has five items in ascending order; `places[c]` has the indices
-    at which item c can stand.
+    `progress` has the progress of each of the n items. `places[c]` has the indices that item c can have in a position
+    (five ascending items).
     """
     layers = PATHS * int(progress.max()) + 1
     count = np.zeros((PATHS + 1, layers, len(progress) + 1), np.uint32)
@@ -194,7 +195,7 @@ def rank_with(board: Board, total: Any, codes: Codes, path: Any, code: Any) -> A
 
 @kernel
 def write_multiset(below: Any, progress: Any, total: Any, rank: Any, items: Any) -> None:
-    """Fill `items`, uint64 (5,), in ascending order, with the multiset that has rank `rank` in layer `total`.
+    """Write to `items`, uint64 (5,), the multiset with rank `rank` in layer `total`, in ascending order.
 
     This is the inverse of `rank_of`. With a board's fields `below` and `progress` as arguments, the items are codes.
     With the fields `shapes_below` and `shape_progress`, the items are shapes.
@@ -240,7 +241,7 @@ def index_of(board: Board, base: Any, total: Any, codes: Codes) -> Any:
 def write_mirror(board: Board, codes: Codes, mirror: Codes, partner: Codes) -> None:
     """Convert `codes` to the view of the next player, and write them to `mirror` in ascending order.
 
-    Write to `partner`, for each entry of `codes`, the index in `mirror` of the same path.
+    Write the index in `mirror` of the path of `codes[i]` to `partner[i]`.
     """
     for path in range(PATHS):
         mirror[path] = board.flip[codes[path]]

@@ -5,10 +5,6 @@ positions for given powers of the player to move and of the other player. A used
 with fewer powers are solved first. If the players hold different powers, there are two sections that differ only in the
 player to move. These two sections are solved together, because passes and swaps lead from each section to the other.
 The *owner*, 0 or 1, selects one of the two sections.
-
-As in `families`, values after moves are looked up once, and values after passes and swaps are iterated. Every turn has
-three kinds of ends: ends without a power (KEPT), ends with a used power (USED), and ends with a jump, the effect of
-anxiety (JUMPED).
 """
 
 from __future__ import annotations
@@ -54,8 +50,8 @@ def new_power_block() -> PowerBlock:
 def _power_ends() -> tuple[NDArray[np.uint8], NDArray[np.uint8], NDArray[np.uint8], NDArray[np.uint8]]:
     """Return the ends that each roll offers with the powers dragon (R13) and anxiety (R12).
 
-    The first array has the ends of each roll with dragon, (252, 12). The second has the number of these ends, (252,).
-    The third and fourth arrays have the ends with anxiety and their number.
+    The arrays are: the ends of each roll with dragon, (252, 12); the number of these ends, (252,); the ends of each
+    roll with anxiety, (252, 12); the number of these ends, (252,).
     """
     table, size = np.zeros((2, NUM_ROLLS, 12), np.uint8), np.zeros((2, NUM_ROLLS), np.uint8)
     for roll, counts in enumerate(COUNTS[:NUM_ROLLS].tolist()):
@@ -81,7 +77,7 @@ def fill_ends(
 ) -> None:
     """Write the values of ends that lead to solved positions, for one owner and one half of the block.
 
-    Passes and swaps without a power (KEPT) are left out, because the values after them are iterated.
+    Passes and swaps without a power are left out, because the values after them are iterated.
     """
     rows, indices, first = block.rows, block.indices, first_end(owner, half)
     rebirth = source.powers >> Power.REBIRTH & 1
@@ -90,7 +86,7 @@ def fill_ends(
         kept = source.kept_again if again else source.kept_other
         used = source.used_again if again else source.used_other
         for lane in range(lanes):
-            # Impossible ends are handled without a branch, because the processor would often mispredict a branch.
+            # A branch for impossible ends would be slow, because the processor would often mispredict it.
             index = indices[end, lane]
             value = kept[np.uint64(max(index, 0))]
             value = value if again else -value
@@ -124,7 +120,7 @@ def fill_ends(
 
 
 def _emit_move_or_stay(builder: Any, rows: list[Any]) -> Any:
-    """Return the largest value of moves and fear in each lane; if no move is possible, the value of the pass (R5)."""
+    """Return the value of the best move or of fear in each lane; if no move is possible, the value of the pass (R5)."""
     stay, fear, *moves = rows
     move = emit_largest(builder, moves)
     possible = builder.fcmp_ordered(">", move, ir.Constant(move.type, [NEVER / 2] * LANES))
@@ -136,7 +132,7 @@ move_or_stay = row_operation(_emit_move_or_stay)
 
 @kernel
 def value_power_rolls(rows: Rows, first: Any, powers: Any) -> None:
-    """Write the value of each roll if its player holds these powers and does not roll again (R5, R6, R12, R13)."""
+    """Write the value of stopping with each roll for a player who holds `powers`, as bits (R5, R6, R12, R13)."""
     stay = first + np.uint64(End.PASS)
     fear = first + np.uint64(USED + End.PASS) if powers >> Power.FEAR & 1 else np.uint64(IMPOSSIBLE)
     for roll in range(NUM_ROLLS):
@@ -169,8 +165,8 @@ def value_half(rows: Rows, value: Any, swapped: Any, half: Any, first: Any, powe
     """Write to row NOTHING the values of positions before the first roll, for one owner and one half of the block.
 
     `value`, (3, LANES), has the current values of the positions to which passes and swaps lead. `swapped` is
-    `Block.swapped`. The rows of ends start with row `first`. `powers` are the powers of the player to move, or None in
-    the basic game.
+    `Block.swapped`. The rows of ends start with row `first`. `powers` has the powers of the player to move as bits; it
+    is None in the basic game.
     """
     everyone = value.ravel()
     for lane in range(LANES):  # R5

@@ -43,7 +43,7 @@ DIGEST = 65  # bytes at the end of the header: a SHA-256 in hexadecimal digits, 
 VALUE = np.dtype("<f4")
 COMPACT = np.dtype("<i2")
 CHECKSUM = np.dtype("<u4")
-REACH = DICE + 1  # layers in memory for the basic game: the current one, and the five that a turn can reach
+REACH = DICE + 1  # layers in memory in the basic game: the current one and the five that a turn can reach
 UNITS = 32767  # the int16 that stands for the value 1 in a compact table
 BLOCK_BITS = 14
 BLOCK = 1 << BLOCK_BITS  # number of positions in a block
@@ -57,8 +57,9 @@ class TableError(ValueError):
 
 ALL_POWERS = (1 << len(Power)) - 1
 Section = tuple[int, ...]
-"""The key of a section. With two players, it is the powers that the player to move and the other player still hold, as
-bits. With three players, it is the seat whose guarantees the section contains, counted from the player to move."""
+"""The key of a section. With two players, the key is (powers of the player to move, powers of the other player), where
+the bits of a number are the powers still held. With three players, the key is (seat,): the section has the guarantees
+of this seat, counted from the player to move."""
 
 
 def board_for(rules: Rules) -> Board:
@@ -87,13 +88,13 @@ def colors_of(rules: Rules) -> list[int]:
 
 
 class Layout(NamedTuple):
-    """The offsets of the values in a file. Every section has the same T layers and B blocks."""
+    """The offsets of the values in a file. Every section has T layers and B blocks."""
 
     sections: int
     positions: int
-    base: NDArray[np.int64]  # (T,): the number of values before each layer of a section
-    block: NDArray[np.int64]  # (T,): the number of blocks before each layer of a section
-    cuts: NDArray[np.int64]  # (B + 1,): number of values before each block, then the number of all values
+    base: NDArray[np.int64]  # (T,): the number of values in a section before each layer
+    block: NDArray[np.int64]  # (T,): the number of blocks in a section before each layer
+    cuts: NDArray[np.int64]  # (B + 1,): number of values in a section before each block, then of all values
 
     @property
     def blocks(self) -> int:
@@ -173,7 +174,7 @@ def cure(file: Path, rules: Rules | None = None) -> str:
 def command(file: Path, rules: Rules | None = None) -> str:
     """Return the command that makes a table or continues an unfinished table.
 
-    Without rules, the command has the letter S instead of the number of plain spaces.
+    If `rules` is None, the command has the letter S instead of the number of plain spaces.
     """
     whole = file.with_suffix("") if file.suffix == PART else file
     if rules is None:
@@ -183,7 +184,7 @@ def command(file: Path, rules: Rules | None = None) -> str:
 
 
 def facts_of(rules: Rules) -> dict[str, Any]:
-    """Return the rules that affect values. Colors are included only with own powers, in ascending order."""
+    """Return the rules that affect values. With own powers, the colors are included, in ascending order."""
     names = ("players", "spaces", "powers", "immunity", "dead_pieces")
     facts = {name: getattr(rules, name) for name in names}
     if rules.powers == "own":

@@ -1,7 +1,7 @@
 """Look up the values of positions in a file made by `wotd solve`; `storage` defines its format.
 
-The values are mapped into memory. A process compares a block of values with the checksum of the block when it first
-reads the block. So a table of any size opens fast, and a damaged value is never used.
+The values are mapped into memory. When a process first reads a block of values, it compares the block with its
+checksum. So a table of any size opens fast, and a damaged value is never used.
 """
 
 from __future__ import annotations
@@ -42,9 +42,10 @@ class Table:
         header: the header of the file.
         rules: the rules of the game. With own powers, the colors of the seats ascend.
         board: the `Board`, which assigns an index to each position.
-        sections: the key of each row of `values`. With two players, a key is the powers that the player to move and the
-            other player hold, as bits; in the basic game, the only key is (0, 0). With three players, a key is the seat
-            whose guarantees the row contains, counted from the player to move.
+        sections: the key of each row of `values`. With two players, a key is (powers of the player to move, powers of
+            the other player); the bits of a number are the powers still held. In the basic game, the only key is
+            (0, 0). With three players, a key is (seat,): the row has the guarantees of this seat, counted from the
+            player to move.
         layout: the offsets of the layers in the file.
         unit: the factor that converts `values` to expected rewards.
     """
@@ -91,15 +92,15 @@ class Table:
 
     @property
     def start(self) -> float:
-        """The starting player's value of the start of the game. With own powers, seat 0 of `rules` starts."""
+        """The value of the start of the game for the starting player. With own powers, seat 0 of `rules` starts."""
         return next(iter(self.starts.values()))
 
     @property
     def starts(self) -> dict[str, float]:
         """The values of the start of the game, by key.
 
-        With own powers, the keys are the possible colors of the starting player. With three players, the keys are names
-        of the seats. Otherwise, the only key is "".
+        With own powers, the keys are the possible colors of the starting player. With three players, the keys are
+        "first seat", "second seat" and "third seat". Otherwise, the only key is "".
         """
         last = storage.sections_of(self.rules)[-1]
         names = [""]
@@ -243,10 +244,10 @@ class Lookup(NamedTuple):
 def look_up(table: Lookup, sections: NDArray[np.int64], states: Records, out: Any, blocks: Any) -> None:
     """Write the value of each state for every seat to `out`, (N, n).
 
-    Write to `blocks` the number of the table block from which each value is read. With two players, `blocks` is (N, 1),
-    because the other player's value is the negative of the stored value. With three players, `blocks` is (N, 3),
-    because each seat has its own section. The entries of `blocks` for the first invalid state and for all states after
-    it are -1. `sections`, (N,), has the index of the section of each state.
+    `sections`, (N,), has the index of the section of each state. `blocks` gets the index of the block of each stored
+    value. With two players, `blocks` is (N, 1), because the other player's value is the negative of the stored value.
+    With three players, `blocks` is (N, 3), because each seat has its own section. After an invalid state, nothing more
+    is written: the entries of `blocks` for this state and all later states are -1.
     """
     board = table.board
     code_of, spaces, n = board.code.ravel(), board.code.shape[0], board.code.ndim
@@ -267,7 +268,7 @@ def look_up(table: Lookup, sections: NDArray[np.int64], states: Records, out: An
             if code_of[at] == NONE:
                 return
             codes[path] = code_of[at]
-        if board.immunity:  # the paths of both players' own colors get codes of kinds 1 and 2
+        if board.immunity:  # codes of kind 1 on the mover's own path, of kind 2 on the other own path
             mine, theirs = s.color[s.player], s.color[1 - s.player]
             if mine == theirs or min(mine, theirs) < 0 or max(mine, theirs) >= PATHS:
                 return
@@ -302,9 +303,9 @@ def load(file: str | Path) -> Table:
 
 
 def compact(file: str | Path, out: str | Path, progress: Progress = lambda done, total: None) -> Table:
-    """Write the values of a table as int16 to the file `out`, which has half the size. Return the new table.
+    """Write a copy of a table with int16 values to the file `out`, in half the space. Return the new table.
 
-    `compact_error` in the new header is the largest rounding error.
+    The header of the new table has the largest rounding error as `compact_error`.
 
     Raises:
         FileNotFoundError: if there is no table `file`.
@@ -346,7 +347,7 @@ def _write_compact(table: Table, stream: BinaryIO, progress: Progress) -> None:
 
 
 def as_rules(rules: Rules | int) -> Rules:
-    """Return the rules of a game. Raise ValueError if the game cannot be solved.
+    """Return `rules`. Raise ValueError if these rules cannot be solved.
 
     An integer stands for the basic game of two players with this number of plain spaces.
     """
@@ -393,7 +394,7 @@ def describe_needs(rules: Rules) -> str:
 
 
 def check_solvable(rules: Rules, players: int = 2) -> None:
-    """Raise ValueError unless these rules can be solved and have this number of players, 2 or 3."""
+    """Raise ValueError unless these rules have `players` players, 2 or 3, and can be solved."""
     what = "games of two players without dead pieces are solved"
     needed: dict[str, Any] = {"players": 2}
     if players == 3:

@@ -1,8 +1,7 @@
-"""Describe a turn of the basic game: its possible ends, the rolls that offer each end, and the positions after it.
+"""Ways to end a turn of the basic game (*ends*): the ends that each roll offers, and the position after each end.
 
-For speed the solver implements the rules of a turn a second time. This module implements R2, R3 and R5 to R8, and the
-arrays of `positions.Board` implement R3, R4, R6, R9 and R10. The tests compare this implementation with `core.engine`
-for every roll.
+For speed, the solver has its own implementation of the rules. R2, R3 and R5 to R8 are in this module. R3, R4, R6, R9
+and R10 are in the arrays of `positions.Board`. Tests compare the solver with `core.engine` for every roll.
 """
 
 from __future__ import annotations
@@ -23,27 +22,27 @@ from wotd_env.solver.positions import NONE, Board, Codes, index_of, rank_with, s
 
 
 class End(IntEnum):
-    """The ways to end a turn. A name with `_ON` stands for the first of several ends; its comment gives the offsets."""
+    """The ways to end a turn. Names with `_ON` need an offset, e.g. SWAP_ON + 2 is a swap on path 2."""
 
     MOVE_ON = 0  # + 5 * path + dice - 1: one piece moves (R3)
     PERFECTION_ON = 25  # + path: one piece moves by five dice, and the player takes the extra turn (R8)
-    EQUILIBRIUM = 30  # every piece that can move advances by one space (R7)
+    EQUILIBRIUM = 30  # each of the player's pieces that can move advances by one space (R7)
     PASS = 31  # no piece moves (R5)
-    SWAP_ON = 32  # + path: the pieces of the path are swapped (R6)
+    SWAP_ON = 32  # + path: two pieces on the path are swapped (R6)
 
 
 ENDS = End.SWAP_ON + PATHS  # the number of ends
-PROGRESS = int(End.PASS)  # ends below this number make progress; all other ends stay in the family
+PROGRESS = int(End.PASS)  # ends below this number make progress; other ends lead to the same family
 AGAIN = np.arange(ENDS) // PATHS == End.PERFECTION_ON // PATHS  # (37,): whether an extra turn follows (R8)
 NEVER = -4.0  # the value of an impossible end; possible ends have values in [-1, 1]
 
 FOUR_DRAGONS = np.array([keep_index([path] + [DRAGON] * (DICE - 1)) for path in range(PATHS)], np.uint8)
-"""uint8 (5,): for each path, the roll of four dragons and the path's element, which offers a swap on the path (R6)."""
-FIVE_DRAGONS = keep_index([DRAGON] * DICE)  # the roll that offers a swap on every path, and no moves (R6)
+"""uint8 (5,): for each path, the roll of four dragons and the path's element. It offers a swap on the path (R6)."""
+FIVE_DRAGONS = keep_index([DRAGON] * DICE)  # the roll that offers swaps on all paths, but no move (R6)
 
 
 def _moves() -> tuple[NDArray[np.uint8], NDArray[np.uint8]]:
-    """Return the moves of each roll as ends, uint8 (252, 4), and the number of these moves, uint8 (252,)."""
+    """Return for each roll its ends except passes and swaps, uint8 (252, 4), and their number, uint8 (252,)."""
     moves = np.zeros((NUM_ROLLS, 4), np.uint8)
     size = np.zeros(NUM_ROLLS, np.uint8)
     for roll, counts in enumerate(COUNTS[:NUM_ROLLS, :PATHS].tolist()):
@@ -63,7 +62,7 @@ MOVES, NUM_MOVES = _moves()
 def ends_after(rolls: NDArray[np.integer], actions: NDArray[np.integer]) -> NDArray[np.int64]:
     """Return the end of each turn, given its last roll and its action in phase MOVE (R3, R5, R6, R7).
 
-    Every move by five dice gets an end `MOVE_ON`. If the player takes the extra turn, convert this end with `perfect`.
+    The result ignores extra turns (R8). If the player takes an extra turn, convert the end with `perfect`.
     """
     path = np.clip(actions - Action.MOVE_ON, 0, PATHS - 1)
     return np.select(
@@ -74,12 +73,12 @@ def ends_after(rolls: NDArray[np.integer], actions: NDArray[np.integer]) -> NDAr
 
 
 def perfect(ends: NDArray[np.int64]) -> NDArray[np.int64]:
-    """Convert the end `MOVE_ON` of each move by five dice into the end `PERFECTION_ON` on the same path (R8)."""
+    """Convert ends of moves by five dice (`MOVE_ON`) to ends with the extra turn (`PERFECTION_ON`, R8)."""
     return End.PERFECTION_ON + (ends - End.MOVE_ON) // DICE
 
 
 def _emit_move_or_pass(builder: Any, rows: list[Any]) -> Any:
-    """Return the value of the best move in each lane; if no move is possible, the value of the pass, rows[0] (R5)."""
+    """Return for each lane the value of the best move, or the value rows[0] of a pass if no move is possible (R5)."""
     otherwise, *moves = rows
     move = emit_largest(builder, moves)
     possible = builder.fcmp_ordered(">", move, ir.Constant(move.type, [NEVER / 2] * LANES))
@@ -91,7 +90,10 @@ move_or_pass = row_operation(_emit_move_or_pass)
 
 @kernel
 def value_turns(rows: Rows, first: Any) -> None:
-    """Write to row NOTHING the values of turns before their first roll. The values of ends start in row `first`."""
+    """Set row NOTHING (see `planning.turn`) to the values before the first roll.
+
+    The caller has set row `first + end` to the values of each end.
+    """
     stay = first + np.uint64(End.PASS)
     for roll in range(NUM_ROLLS):
         moves = MOVES[roll]
@@ -117,7 +119,7 @@ def value_turns(rows: Rows, first: Any) -> None:
 
 @kernel
 def best_end(values: Any, roll: Roll) -> Any:
-    """Return the best end that a roll offers, given the values of all ends, (37,). Ties go to the smaller `End`."""
+    """Return the best end that a roll offers. `values`, (37,), has a value for each end. Ties go to the first end."""
     chosen, most = np.int64(End.PASS), NEVER / 2
     for i in range(NUM_MOVES[roll]):
         end = np.int64(MOVES[roll, i])
@@ -136,23 +138,25 @@ class Positions(NamedTuple):
     """Positions of one layer, before the first roll of a turn."""
 
     codes: NDArray[np.uint64]  # (N, 5): the codes of each position, ascending
-    mirrors: NDArray[np.uint64]  # (N, 5): the codes as the next player sees them, ascending
-    partners: NDArray[np.uint64]  # (N, 5): for each code, the index of the same path in the mirror
+    mirrors: NDArray[np.uint64]  # (N, 5): the codes of each mirror, ascending
+    partners: NDArray[np.uint64]  # (N, 5): for each code, the column of the same path in `mirrors`
     over: NDArray[np.bool_]  # (N,): whether the game has ended in this position
 
 
 @inlined
 def write_indices(board: Board, base: Any, total: Any, positions: Positions, other: Any, power: Any) -> None:
-    """Write the index of the position after each end, for N positions of layer `total`, a uint64.
+    """Write the index of the position after each end, for N positions of one layer. `total` is the layer, a uint64.
 
-    The index is that of the position as seen by the player who moves after the end. After a perfection with the extra
-    turn (R8), this is the same player, otherwise the next player. The index -1 stands for an impossible end.
+    The index is `base[layer]` plus the rank of the position after the end. Impossible ends have the index -1.
 
-    The argument `other`, an int64 array with at least PROGRESS rows and N columns, gets the indices after ends that
-    make progress without a power. `power` is a `PowerBlock` or None. If it is a `PowerBlock`, `other` also gets the
-    indices after passes and swaps, and the arrays of `power` get the indices that the class `PowerBlock` describes.
+    Positions are as seen by the player who moves next. In `other`, this is the same player after a perfection with the
+    extra turn (R8), and the next player after all other ends.
+
+    `other`, int64 (PROGRESS or more, N), gets the indices after ends that make progress without a power. `power` is
+    None or a `PowerBlock`. With a `PowerBlock`, the function fills the arrays of `power`, and `other` also gets the
+    indices after passes and swaps.
     """
-    # the codes after an equilibrium: row k is for the k-th of the arrays other, again, jumped and jumped_again
+    # codes after an equilibrium: row 0 for `other`, rows 1 to 3 for `again`, `jumped` and `jumped_again` of `power`
     changed = np.empty((4, PATHS), np.uint64)
     other[:] = -1
     if power is not None:
@@ -216,7 +220,7 @@ def write_indices(board: Board, base: Any, total: Any, positions: Positions, oth
 
 @inlined
 def is_over(board: Board, codes: Codes) -> Any:
-    """Return whether the game has ended, which means that a player has all pieces on numbered spaces (R9)."""
+    """Return whether the game is over: a player has all pieces on numbered spaces (R9)."""
     over = 7  # bit k: on all paths so far, the piece of player k is on a numbered space
     for path in range(PATHS):
         over &= board.numbered[codes[path]]

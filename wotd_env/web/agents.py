@@ -1,4 +1,4 @@
-"""Agents, and the advisor, which computes equities. Each of them serves all tables and has its own thread."""
+"""The agents of a server, and the advisor, which computes equities. Each agent serves all tables in its own thread."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ AGENTS = ("random", "greedy", "planner", "td", "deep", "ppo")
 
 _TOGETHER = 256  # maximum number of games in one call of an agent
 _SUBSTITUTE = "greedy"  # the agent that decides if another agent fails
-_MAX_STUCK = 16  # maximum number of late calls of one agent; each of them occupies a thread
+_MAX_STUCK = 16  # maximum number of late calls of one agent; each late call occupies a thread
 
 Awaited = TypeVar("Awaited", bound=asyncio.Future[Any])
 _log = logging.getLogger("wotd_env.web")
@@ -51,10 +51,9 @@ def advisor_of(rules: Rules) -> Advisor:
 
 @functools.lru_cache(maxsize=8)
 def guarantor_of(rules: Rules) -> Advisor | None:
-    """Return an advisor whose equities are guarantees, which a seat can force against all other seats together.
+    """Return an advisor whose equities are guarantees: a seat can force them against a coalition of the other seats.
 
-    The advisor reads the solved table of `rules` on this machine. Return None unless the number of players is three and
-    a valid table exists.
+    Return None unless the game has three players and this machine has the solved table of `rules`.
     """
     try:
         return Advisor(game_of(rules), load(cache_file(rules))) if rules.players == 3 else None
@@ -63,7 +62,7 @@ def guarantor_of(rules: Rules) -> Advisor | None:
 
 
 def guarantees(game: Game, states: States) -> list[float | None]:
-    """Return a list: the equity that the seat to act can force in each position, STATE (N,), or None where unknown."""
+    """Return for each position, STATE (N,), the equity that the seat to act can force, or None if it is unknown."""
     guarantor = guarantor_of(game.rules)
     try:
         return guarantor.analyze(states).equity.tolist() if guarantor else [None] * len(states)
@@ -73,12 +72,11 @@ def guarantees(game: Game, states: States) -> list[float | None]:
 
 
 class Asked:
-    """Collects requests, each about one game, and answers them in batches with a slow function.
+    """Collects requests, each about one game, and answers them in batches.
 
-    The function runs in a thread, on one batch at a time. Requests that arrive meanwhile form the next batch. A
-    request waits at most `patience` seconds. If the function takes longer, the next batch gets a new thread.
-
-    The function `answer(game, states)` returns one answer for each position in `states`. `name` appears in the log.
+    The slow function `answer(game, states)` returns one answer for each position. It runs in a thread, on one batch at
+    a time. Requests that arrive meanwhile form the next batch. A request waits at most `patience` seconds. If `answer`
+    takes longer, the next batch gets a new thread. `name` appears in the log.
     """
 
     def __init__(self, name: str, answer: Callable[[Game, States], Sequence[Any]], patience: float) -> None:
@@ -136,7 +134,7 @@ class Asked:
 
 
 def in_thread(work: Callable[[], Any]) -> asyncio.Future[Any]:
-    """Call a function in a new daemon thread, which does not keep the process alive; return its result as a future."""
+    """Call a function in a new daemon thread; return the function's result as a future."""
     done: Future[Any] = Future()
     done.set_running_or_notify_cancel()
 
@@ -151,7 +149,7 @@ def in_thread(work: Callable[[], Any]) -> asyncio.Future[Any]:
 
 
 def quiet(future: Awaited) -> Awaited:
-    """Return the same future, but keep asyncio from logging its error if nobody awaits it any more."""
+    """Return the future; keep asyncio from logging that its exception was never retrieved."""
     future.add_done_callback(lambda ended: ended.cancelled() or ended.exception())
     return future
 
@@ -171,7 +169,7 @@ class Sampled:
 
 
 class Strength(NamedTuple):
-    """An agent. `words` describes it; `plays` is the name of its policy, or the temperature of its policy `Sampled`."""
+    """An agent. `words` is its description. `plays` is the name of its policy, or the temperature of `Sampled`."""
 
     words: str
     plays: str | float
@@ -192,9 +190,8 @@ STRENGTHS = {
 }
 """The agents that are named by their strength, weakest first.
 
-`Sampled` fills the gap in strength between `random` and `greedy`. In games of two players, each strength up to `easy`
-wins about four of five games against the previous strength. `strong` and `near perfect` each win about three of five
-games against the previous strength.
+`Sampled` fills the gap in strength between `random` and `greedy`. In games of two players, each agent up to `easy` wins
+about four of five games against the next weaker agent. `strong` and `near perfect` win about three of five.
 """
 
 
@@ -216,10 +213,10 @@ class Agents:
         self._asked: dict[str, Asked] = {}
 
     def listed(self, rules: Rules) -> list[dict[str, Any]]:
-        """Return all agents as JSON.
+        """Return all agents as JSON, one object for each agent.
 
         `level` is the place of the agent in `STRENGTHS`, counted from 1, or None for other agents. `plays` is True if
-        the agent plays these rules; otherwise `why` is the reason.
+        the agent plays these rules. If not, `why` is the reason.
         """
         levels = {name: level for level, name in enumerate(STRENGTHS, 1)}
         found = []
@@ -248,9 +245,9 @@ class Agents:
         return "these rules"
 
     async def choose(self, name: str, rules: Rules, state: States) -> tuple[int, str | None]:
-        """Return an agent's action in the game `state`, STATE (1,). The second returned value is None.
+        """Return an agent's action in the game `state`, STATE (1,), and None.
 
-        If the agent fails or is too slow, return the action of `greedy` and, as the second value, the reason.
+        If the agent fails or is too slow, return the action of `greedy` and the reason.
         """
         if name not in self._asked:
             rng, policy = np.random.default_rng(), self._policies[name]

@@ -102,7 +102,7 @@ async def _answer(request: Request, error: Exception) -> Response:
 
 
 class _Guard:
-    """Refuses unknown host names, requests from pages of other servers, and too many requests; adds `HEADERS`."""
+    """The middleware (see the module docstring)."""
 
     def __init__(self, app: ASGIApp, names: frozenset[str]) -> None:
         self._app, self._names = app, names

@@ -1,4 +1,4 @@
-"""Set up uvicorn for the application: settings, log, and connections with deadlines."""
+"""Configuration of uvicorn for the application: settings, log, and connections with deadlines."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _CAUSED_BY_CLIENTS = (
     "Exceeded concurrency limit.",
     "ASGI callable returned without completing handshake.",  # uvicorn logs this for a refused socket
 )
-"""uvicorn's messages about errors of clients; some of these messages have a traceback."""
+"""uvicorn's messages about errors of clients."""
 
 
 def config_of(app: ASGIApp, limits: Limits, **settings: Any) -> uvicorn.Config:

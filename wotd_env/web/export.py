@@ -1,4 +1,4 @@
-"""Export the games of people against agents to Parquet, with one row for each decision that was not forced."""
+"""Export of games of people against agents to Parquet, with one row for each decision that was not forced."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ def export(store: Store, file: Path) -> tuple[int, int, int]:
     tables = list(stored_tables(store))
     games, decisions = list[tuple[Table, int, Outcome]](), 0
     for table, number in finished(tables):
-        with contextlib.suppress(Refused):  # the game is damaged; `table_at` has logged it
+        with contextlib.suppress(Refused):  # the game is damaged, as `table_at` has logged
             if found := outcome(table_at(store, table, number)):
                 games.append((table, number, found))
 

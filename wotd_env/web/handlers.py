@@ -1,4 +1,4 @@
-"""Handlers of the HTTP requests, one function for each request (docs/reference/http.md)."""
+"""Handlers of the HTTP requests, one function for each route (docs/reference/http.md)."""
 
 from __future__ import annotations
 

@@ -55,7 +55,7 @@ class Limits:
     reviewing: float = 60  # for the review of a game
 
     reviews: int = 20  # maximum number of running and waiting reviews
-    days: float = 30  # age at which an unused table is deleted: days since its last change
+    days: float = 30  # days without a change after which an unused table may be deleted
 
 
 class Rate:

@@ -1,7 +1,7 @@
 """Results of people against agents: which games count, and the luck-adjusted scores.
 
-All results are computed from the stored games. In the statistics, each game is one data point. The games of the same
-person are statistically dependent.
+All results are computed from the stored games. Games of the same person are statistically dependent, see
+`margin_of_people`.
 """
 
 from __future__ import annotations
@@ -51,13 +51,13 @@ class Outcome(NamedTuple):
     seat: int  # the person's seat
     resigned: bool  # whether the person resigned
     share: float  # the person's share of the win: 0 if resigned, 1 / players if truncated
-    luck: float  # sum of the changes of the expected share at rolls; this sum has expected value 0
+    luck: float  # change of the expected share by all rolls together; has expected value 0
     source: str  # name of the method that computed the equities behind `luck`
     exact: bool  # whether these equities are exact
 
 
 def versus(table: Table, number: int) -> tuple[int, Versus] | None:
-    """Return the person's seat and the kind of a game; None if the game does not count (docs/how-to/people.md)."""
+    """Return the person's seat and the kind of game `number`, or None if it does not count (docs/how-to/people.md)."""
     if number == 1 and table.begins is not None:
         return None
     people, agents = [], set()
@@ -98,7 +98,7 @@ def finished(tables: Iterable[Table]) -> Iterator[tuple[Table, int]]:
 
 
 def summarize(outcomes: Iterable[Outcome], tables: Iterable[Table]) -> list[Json]:
-    """Return a list as JSON: for each kind of game, the results and the number of running games at `tables`."""
+    """Return as JSON, for each kind of game, the results and the number of running games at `tables`."""
     playing = [versus(table, table.number) for table in tables if table.status == "playing" and table.ply]
     unfinished = Counter(running[1] for running in playing if running)
     kinds: dict[Versus, list[Outcome]] = defaultdict(list)
@@ -131,9 +131,9 @@ def margin_of_people(sums: NDArray[np.number], counts: NDArray[np.number]) -> fl
     """Return half the width of the 95 % interval of the mean sums.sum() / counts.sum(); infinity for one person.
 
     `sums` and `counts`, (N,), contain the sum and the number of values of each person; every count is > 0. The
-    jackknife leaves out one person at a time, because the values of the same person are dependent. The interval uses
-    Student's t distribution. Its coverage is 95 % even with few people, or if one person plays most games; in these
-    cases, the coverage of `intervals.margin_of_ratio` is lower.
+    jackknife leaves out one person at a time, because the values of the same person are dependent. Student's t
+    distribution keeps the coverage at 95 % with few people, and if one person plays most games. In these cases, the
+    coverage of `intervals.margin_of_ratio` is lower.
     """
     people = len(sums)
     if people < 2:

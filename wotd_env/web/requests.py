@@ -67,7 +67,7 @@ class SetPace(Message):
 
 
 class Step(Message):
-    """A request to take decision number `ply` without a wait. It must be a forced decision, or an agent's decision."""
+    """A request to take decision number `ply` without a wait. The decision must be forced, or an agent's."""
 
     ply: _Whole
 

@@ -45,7 +45,7 @@ class Reviews:
         self._turn = asyncio.Semaphore(_AT_ONCE)
 
     async def __call__(self, work: Callable[[], Json]) -> bytes:
-        """Run the review `work` and return its result as JSON; raise Refused if it is late or too many reviews wait."""
+        """Run the review `work` and return its result as JSON; raise Refused if it is late or too many wait."""
         if len(self._unfinished) >= self._most:
             raise Refused(503, "too many games wait for their review; try again soon", wait=RETRY)
         running = quiet(asyncio.create_task(self._run(work)))
@@ -98,8 +98,8 @@ def source(players: int, advised: Advised) -> Json:
 def chances(game: Game, state: States, equity: float, before: Sequence[float]) -> list[float]:
     """Return every seat's chance to win in a position, STATE (1,). A win shared by k seats counts 1/k.
 
-    The chance of the seat to act follows from `equity`. Only this chance is known. The remaining chance is divided
-    among the other seats in proportion to `before`, the chances of all seats at an earlier position.
+    `equity` determines the chance of the seat to act. The other seats share the rest in proportion to `before`, the
+    chances of all seats in an earlier position.
     """
     n = game.rules.players
     if game.is_over(state)[0]:
@@ -137,7 +137,7 @@ class Helper:
         try:
             advised = await asyncio.shield(advice)
         except Exception as error:
-            if table.advice is advice:  # clear it, so that the next request calls the advisor again
+            if table.advice is advice:  # the next request calls the advisor again
                 table.advice = None
                 if not isinstance(error, TimeoutError):  # `Asked` has logged a timeout
                     _log.error("the advisor failed", exc_info=error)

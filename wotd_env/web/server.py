@@ -1,4 +1,4 @@
-"""State that all requests share, `app.state.server`: the tables, agents, cached reviews and rate limits."""
+"""The state that all requests share: the tables, agents, cached reviews and rate limits."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ _log = logging.getLogger("wotd_env.web")
 
 
 class Server:
-    """State that all requests share. The arguments are those of `app.make_app`."""
+    """The state that all requests share."""
 
     def __init__(self, store: Store, policies: dict[str, Policy], limits: Limits) -> None:
         self.limits, self._store, self._policies = limits, store, policies
@@ -36,17 +36,17 @@ class Server:
         self.help = Helper(limits.thinking)
         self.reviews = Reviews(limits.reviews, limits.reviewing)
         self.people = People(store)
-        self.reviewed: dict[tuple[str, int, tuple[str, ...]], bytes] = {}  # table, game, names -> review
+        self.reviewed: dict[tuple[str, int, tuple[str, ...]], bytes] = {}  # table, game, players -> review
         self.requests = Rate(limits.requests, "requests", limits.requests * 10)
         self.new_tables = Rate(limits.new_tables, "new tables", 20)
         self.games = Rate(limits.games, "games")
         self._wrong_keys = Rate(limits.wrong_keys, "wrong keys", 5)
-        self.agents: list[dict[str, Any]] = []  # empty while the server warms up
+        self.agents: list[dict[str, Any]] = []  # empty until the tables are open
         self._tables: Tables | None = None
 
     @contextlib.asynccontextmanager
     async def lifespan(self, app: Starlette) -> AsyncIterator[None]:
-        """Start to open the tables in the background, and accept requests meanwhile; close the tables at the end."""
+        """Open the tables in a background task when the server starts; close them when it stops."""
         opening = asyncio.create_task(self._open())
         try:
             yield
@@ -77,7 +77,7 @@ class Server:
 
     @contextlib.contextmanager
     def guesses(self, connection: HTTPConnection) -> Iterator[None]:
-        """Limit the rate of requests that contain a wrong key or a wrong invitation. Other requests are not counted."""
+        """Limit each client's rate of requests with a wrong key or invitation."""
         try:
             yield
         except Refused as refused:
@@ -93,12 +93,12 @@ def server_of(connection: HTTPConnection) -> Server:
 
 
 def address_of(connection: HTTPConnection) -> str:
-    """Return the name of the client that sent a request: an IPv4 address or IPv6 network (see `limits.client_of`)."""
+    """Return the IPv4 address or IPv6 network of the client (see `limits.client_of`)."""
     return client_of(connection.client.host if connection.client else "")
 
 
 def _compile() -> None:
-    """Call all compiled functions once, so that no request has to wait for their compilation."""
+    """Call every compiled function once, so that no request waits for compilation."""
     game, actions = game_of(Rules(spaces=0)), list[int]()
     state = game.new(1, seed=0)
     policies = [make_policy("greedy"), make_policy("planner")]
@@ -107,5 +107,5 @@ def _compile() -> None:
         actions += action.tolist()
         game.step(state, action)
     replay(parse_game(str(record_game(game.rules, actions, seed=0))), graded=True)
-    usual = game_of(Rules())  # the advisor uses the bundled learned value function for these rules
+    usual = game_of(Rules())  # for these rules the advisor uses a learned value function
     advise(usual, usual.new(1, seed=0))

@@ -1,4 +1,4 @@
-"""Serve the WebSocket of a table: send views and help to the client, and execute its decisions."""
+"""Serve the WebSocket of a table: send views and help to a client, and execute the client's decisions."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from wotd_env.web.limits import Rate, Refused
 from wotd_env.web.server import Server, address_of, server_of
 from wotd_env.web.table import Table, Viewer
 
-# Codes for closing a socket: three standard codes, and three of this server (from 4400).
+# WebSocket close codes. The codes from 4400 are specific to this server.
 _TOO_FAST, _MISTAKE, _TRY_AGAIN, _NOT_YOURS, _GONE, _IDLE = 1008, 1011, 1013, 4403, 4404, 4408
 
 _ORDER = cast("type[requests.Act | requests.Next]", requests.Act | requests.Next)
@@ -25,13 +25,13 @@ _log = logging.getLogger("wotd_env.web")
 
 
 class _Client(NamedTuple):
-    """A client with a valid key, and its socket."""
+    """A connected client with a valid key."""
 
     server: Server
     socket: WebSocket
     table: Table
     key: str
-    changed: asyncio.Event  # set if a new view must be sent to the client
+    changed: asyncio.Event  # is set when the client needs a new view
 
     def viewer(self) -> Viewer:
         tables = self.server.tables
@@ -43,7 +43,7 @@ async def serve_socket(socket: WebSocket) -> None:
     server, address = server_of(socket), address_of(socket)
     limits = server.limits
     try:
-        await socket.accept()  # otherwise pages cannot read the reason of a refusal
+        await socket.accept()  # without it, pages could not read the reason of a refusal
         if server.sockets.total() >= limits.sockets:
             raise Refused(503, f"{limits.sockets} sockets are open, which is the most")
         if server.sockets[address] >= limits.sockets_per_address:
@@ -67,13 +67,13 @@ async def serve_socket(socket: WebSocket) -> None:
 
 def _is_disconnect(socket: WebSocket, error: Exception) -> bool:
     """Return whether an error means that the client is gone or too slow."""
-    if isinstance(error, RuntimeError):  # Starlette raises RuntimeError on sending to a closed socket
+    if isinstance(error, RuntimeError):  # Starlette raises RuntimeError if the socket is closed
         return WebSocketState.DISCONNECTED in (socket.client_state, socket.application_state)
     return isinstance(error, WebSocketDisconnect | TimeoutError | OSError)
 
 
 async def _serve(server: Server, socket: WebSocket, table: Table) -> None:
-    """Check the key of a client; then send views and execute messages until either of these two tasks ends."""
+    """Check the key of a client; then send views and execute messages until the socket is closed."""
     try:
         async with asyncio.timeout(server.limits.patience):
             hello = requests.read(await _receive(socket), requests.Hello)
@@ -138,11 +138,11 @@ async def _obey(client: _Client) -> None:
                 await socket.close(_TOO_FAST, "too many messages")
                 return
             if refused.status == 409:
-                client.changed.set()  # the client's view was out of date
+                client.changed.set()  # the client used an outdated view: send a new one
 
 
 async def _push(client: _Client) -> None:
-    """Send a view after every change of the table, and help if it is allowed at the table."""
+    """Send a first view, and a new view after every change of the table. Also send help if `table.help` is true."""
     table, game, ply = client.table, 0, 0
     while True:
         client.changed.clear()
@@ -166,7 +166,7 @@ async def _push_help(client: _Client, viewer: Viewer) -> None:
     try:
         await asyncio.wait({helping, changing}, return_when=asyncio.FIRST_COMPLETED)
         if helping.done():
-            with contextlib.suppress(Refused):  # the page can request the help again
+            with contextlib.suppress(Refused):  # the page can request help again
                 await _send(client.socket, "help", helping.result())
     finally:
         helping.cancel()

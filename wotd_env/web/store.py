@@ -1,7 +1,7 @@
 """Store tables in an SQLite file. Every decision is written before any client sees it.
 
-The file does not reveal future dice, because positions are stored without their random streams. If the process is
-killed, no written decision is lost. If the machine fails, the last decisions can be missing.
+The file does not reveal future dice: positions are stored without the state of their random generators. If the process
+is killed, no written decision is lost. If the machine fails, the last decisions can be missing.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ import numpy as np
 
 from wotd_env.core.state import STATE, States
 
-_APPLICATION = 0x776F7473  # "wots" in ASCII: SQLite's application id, which marks the files of this server
+_APPLICATION = 0x776F7473  # "wots" in ASCII. This SQLite application id marks the files of this server.
 _FORMAT = 1
 _SCHEMA = """
 CREATE TABLE tables (id TEXT PRIMARY KEY, touched REAL NOT NULL, settings TEXT NOT NULL) WITHOUT ROWID;
@@ -33,11 +33,11 @@ class Step(NamedTuple):
 
     action: int
     state: States  # (1,)
-    note: str | None  # a remark, for example that an agent failed and another one decided
+    note: str | None  # a remark, e.g. "td failed; greedy chose"
 
 
 class Played(NamedTuple):
-    """A game as stored: the first position and all decisions."""
+    """A stored game: the first position and all decisions."""
 
     state: States  # (1,), the position before the first decision
     roll_off: Any  # the rolls that chose the starting player, by round and seat, or None
@@ -45,12 +45,12 @@ class Played(NamedTuple):
 
     @property
     def states(self) -> list[States]:
-        """All positions in order, as a list of STATE (1,): the first one, and one after each decision."""
+        """The first position and the position after each decision, each of them STATE (1,)."""
         return [self.state, *(step.state for step in self.steps)]
 
 
 class Store:
-    """The database of tables. A new file is readable only by the user who runs the server.
+    """The database of tables. Only the user who runs the server can read a file that this class creates.
 
     Only one process at a time can open the file. That process must call all methods in the same thread.
 
@@ -114,7 +114,7 @@ class Store:
                 self._db.execute(f"DELETE FROM {name} WHERE id = ?", (table,))
 
     def tables(self) -> dict[str, float]:
-        """Return the time of the last change of each table, in seconds since 1970; the oldest change comes first."""
+        """Return the time of each table's last change, in seconds since 1970, in ascending order."""
         return dict(self._db.execute("SELECT id, touched FROM tables ORDER BY touched").fetchall())
 
     def settings(self, table: str) -> Any:
@@ -128,7 +128,7 @@ class Store:
         return last or 0
 
     def game(self, table: str, game: int) -> Played | None:
-        """Return a game, or None if it does not exist; raise ValueError if a decision in it is missing or damaged."""
+        """Return a game, or None if it does not exist; raise ValueError if a decision is missing or damaged."""
         which = "WHERE id = ? AND game = ?"
         found = self._db.execute(f"SELECT state, roll_off FROM games {which}", (table, game)).fetchone()
         if found is None:

@@ -1,4 +1,4 @@
-"""A table with its seats and its present game, and the view that each client gets of the table."""
+"""A table: its seats, its present game, and its JSON views for clients."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from wotd_env.web.store import Played
 from wotd_env.web.views import Json
 
 _STORED = ("help", "pace", "resigned", "host", "watch")
-"""Fields of a table that are written to disk without conversion."""
+"""Fields of a table that are stored without conversion."""
 
 
 @dataclass
@@ -33,7 +33,7 @@ class Seat:
     agent: str | None = None
     key: str | None = None
     invitation: str | None = None
-    person: str | None = None  # digest of the key in the person's browser
+    person: str | None = None  # digest of the key that identifies the person's browser
     finished: int | None = None  # number of finished games when an agent took over the seat
 
     @property
@@ -58,21 +58,21 @@ class Table:
     rules: Rules
     begins: States | None  # first position of the first game, STATE (1,), or None for the usual start
     seats: list[Seat]
-    help: bool  # whether all viewers see win chances, and the player to act also sees hints
-    pace: float | None  # seconds before a decision of an agent or a forced decision; None while paused
+    help: bool  # whether viewers get help: win chances for all, hints for the player to act
+    pace: float | None  # seconds before an agent's or a forced decision; None while paused
     host: str  # digest of the host's key
     watch: str  # digest of the spectators' key
-    resigned: tuple[int, int] | None = None  # number of the last resigned game, and its loser
+    resigned: tuple[int, int] | None = None  # the last resigned game: its number, its loser
     number: int = 0  # number of the present game, from 1; 0 before the first game
     played: Played = field(init=False)  # the present game
     by: str = ""  # address of the client that set up the table; empty after a restart
     touched: float = field(default_factory=time.time)  # time of the last change, in seconds since 1970
     listeners: set[asyncio.Event] = field(default_factory=set)  # events that are set after every change
-    connected: Counter[str] = field(default_factory=Counter)  # digest of the client's key -> open sockets
+    connected: Counter[str] = field(default_factory=Counter)  # digest of a key -> number of open sockets
     _log: list[Json] = field(default_factory=list)
-    timer: asyncio.TimerHandle | None = None  # takes the next decision if it is forced or an agent is to act
-    advice: asyncio.Task[Any] | None = None  # its result is the `review.Advised` of the present position
-    stood: list[float] = field(default_factory=list)  # the seats' chances to win at the last valued position
+    timer: asyncio.TimerHandle | None = None  # takes the next decision (see `unattended`)
+    advice: asyncio.Task[Any] | None = None  # computes the `review.Advised` of the present position
+    stood: list[float] = field(default_factory=list)  # the seats' latest known chances to win
 
     @property
     def game(self) -> Game:
@@ -116,7 +116,7 @@ class Table:
 
     @property
     def unattended(self) -> bool:
-        """Whether the server takes the next decision, because it is forced or an agent is to act."""
+        """Whether the server takes the next decision: a forced decision or an agent's decision."""
         playing = self.status == "playing"
         return playing and (len(self.legal) == 1 or self.seats[self.player].agent is not None)
 
@@ -156,7 +156,7 @@ class Table:
         return cls(table, rules, begins, seats, **{name: settings[name] for name in _STORED})
 
     def show(self, played: Played | None, number: int) -> None:
-        """Make `played` the present game, with this number. Before the first game, `played` is None and `number` is 0.
+        """Make `played` the present game and `number` its number. They are None and 0 before the first game.
 
         Raise ValueError if the game contains an illegal position or action.
         """

@@ -48,7 +48,7 @@ class Keys(NamedTuple):
 
 
 class Tables:
-    """All tables of a server, and all changes that clients and agents make to them."""
+    """All tables of a server."""
 
     def __init__(self, store: Store, agents: Agents, limits: Limits) -> None:
         self.agents, self._store, self._limits = agents, store, limits
@@ -89,7 +89,7 @@ class Tables:
         return Viewer(digest, host, seats)
 
     def open(self) -> list[dict[str, Any]]:
-        """Return the tables with open seats, at most a few of each client. The table that changed last comes first."""
+        """Return the tables with open seats as JSON, at most a few of each client, the last changed table first."""
         by: Counter[str] = Counter()
         found = []
         for table in sorted(self.by_name.values(), key=lambda table: -table.touched):
@@ -132,7 +132,7 @@ class Tables:
         return table, keys
 
     def join(self, table: Table, wanted: Join) -> tuple[int, str]:
-        """Give a person the seat of an invitation, or an open seat; return the number of the seat and its new key."""
+        """Give a person the seat of the invitation, or else an open seat; return the seat's number and new key."""
         if wanted.invitation is not None:
             number = self.invited(table, wanted.invitation)
         else:
@@ -169,7 +169,7 @@ class Tables:
         return viewer._replace(seats=[other for other in viewer.seats if other != seat])
 
     def act(self, table: Table, viewer: Viewer, ply: int, action: int | str) -> None:
-        """Take decision `ply` of the present game. `action` is the number of an action or its word in the notation."""
+        """Take decision `ply` of the present game. `action` is a number, or a word of the notation."""
         _check_ply(table, ply)
         if table.player not in viewer.seats:
             raise Refused(403, f"it is the turn of {table.names[table.player]}")
@@ -181,7 +181,7 @@ class Tables:
         self._take(table, action, None)
 
     def next_game(self, table: Table, viewer: Viewer, game: int) -> None:
-        """Start the next game; raise Refused unless the present game is over and has the number `game`."""
+        """Start the next game. Raise Refused unless the present game is over and its number is `game`."""
         if not viewer.seats and not viewer.host:
             raise Refused(403, "spectators cannot start a game")
         if table.status != "over" or game != table.number:
@@ -200,13 +200,13 @@ class Tables:
         self._change(table, resigned=(game, seat))
 
     def set_pace(self, table: Table, viewer: Viewer, pace: float | None) -> None:
-        """Set the seconds that the server waits before it takes a decision; None pauses the table."""
+        """Set `Table.pace`; None pauses the table."""
         _check_host(viewer, "set the pace")
         check_pace(pace, all(seat.agent for seat in table.seats))
         self._change(table, pace=pace)
 
     def step(self, table: Table, viewer: Viewer, ply: int) -> None:
-        """Take decision number `ply` without a wait. It must be a forced decision, or a decision of an agent."""
+        """Take decision `ply` at once. It must be a forced decision or an agent's decision."""
         _check_host(viewer, "step through the game")
         _check_ply(table, ply)
         if not table.unattended:
@@ -219,7 +219,7 @@ class Tables:
         self._remove(table)
 
     def played(self, table: Table, number: int) -> RecordedGame:
-        """Return the game with this number at a table as a recorded game."""
+        """Return game `number` of a table."""
         if number == table.number and number:
             return table.recorded()
         return table_at(self._store, table, number).recorded()
@@ -251,13 +251,12 @@ class Tables:
             state = table.begins.copy()
         elif table.number and table.rules.start == "loser":
             state = table.state.copy()
-            # The seed decides between tied losers. It is not an argument of `reset`, because with a seed the loser of
-            # the last game does not start.
+            # The seed decides between tied losers. If it were an argument of `reset`, the loser would not start.
             state["rng"] = seed
             game.reset(state, roll=False, starting_player=table.loser)
         else:
             state = game.reset(1, seed=seed, roll=False)
-            rounds = game.roll_off(seed).tolist()  # faces -1: the seat does not roll in this round
+            rounds = game.roll_off(seed).tolist()  # -1: the seat does not roll in this round
             roll_off = [[dice if min(dice) >= 0 else None for dice in seats] for seats in rounds] or None
         state["rng"] = self.random()  # not `seed`: players see the roll-off, which depends on `seed`
         game.roll(state)
@@ -350,9 +349,9 @@ class Tables:
             raise Refused(400, why, field)
 
     def _find_room(self, by: str) -> Table | None:
-        """Return the table that must be removed before the address `by` may set up a new one, or None.
+        """Return the table to remove before the client `by` sets up a new table, or None.
 
-        Raise Refused if there is no room. The removed table has no open socket. Its last change is at least
+        Raise Refused if there is no room. The table to remove has no open socket. Its last change is at least
         `Limits.days` days ago, or at least one day ago if the server is full.
         """
         most = self._limits.tables_per_address
@@ -383,7 +382,7 @@ def stored_tables(store: Store) -> Iterator[Table]:
 
 
 def table_at(store: Store, table: Table, number: int) -> Table:
-    """Return a copy of a table with stored game `number` as its present game; raise Refused if it is unreadable."""
+    """Return a copy of a table with stored game `number` as its present game; raise Refused if the game is damaged."""
     try:
         played = store.game(table.id, number)
         if played is None:
