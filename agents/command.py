@@ -176,7 +176,7 @@ def resume_command(run: Run) -> str:
 
 
 def policy_name(folder: Path) -> str:
-    """Return the policy name of a run folder: its path, or e.g. `./td` if `td` is also a bundled policy."""
+    """Return the policy name of a run folder: its path, after `./` if the path is the name of a bundled policy."""
     return f"./{folder}" if str(folder) in POLICIES else str(folder)
 
 

@@ -115,7 +115,7 @@ def plot_curve(axes: Any, rows: Sequence[Measurement], players: int) -> None:
         axes.fill_between(done, low, high, color=line.get_color(), alpha=0.25, linewidth=0)
     axes.axhline(1 / players, color="grey", linewidth=0.8, linestyle=":")
     axes.yaxis.set_major_formatter(lambda share, _: f"{share:.0%}")
-    axes.set_ylim(0, 1)
+    axes.set_ylim(0, 1.03)  # a curve at 100 % stays visible
     axes.grid(alpha=0.3)
 
 

@@ -10,8 +10,8 @@ Powers (R12) add `POWER_ENDS` ends:
 - on each path, a move by 1 to 5 dice that include dragons (wood), and a jump by 1 to 5 dice (earth);
 - an equilibrium with dragons (wood), an equilibrium with jumps (earth), and the pass by fear (water).
 
-The tiger (metal) adds a re-roll. The ends have other values after this re-roll, because the power is used then. The
-value of an end includes an extra turn by rebirth (fire).
+The tiger (metal) adds a re-roll. After this re-roll the ends have different values, because the power is used up.
+The value of an end includes an extra turn by rebirth (fire).
 
 The value of a hold is the expected value of the end that optimal play reaches. So the derivative of the hold's value
 with respect to the value of an end is the probability that optimal play reaches this end.

@@ -64,7 +64,10 @@ class SelfPlayVecEnv(SharedVecEnv):
         self._groups = [(policy, np.array([other is policy for other in opponents])) for policy in distinct]
 
     def reset(self) -> NDArray[np.int8]:
-        """Start new games and return the observations. If `seed` was called since the last reset, use that seed."""
+        """Start new games and return the observations.
+
+        Use the seed from `seed`, if that method was called since the last reset.
+        """
         if self._seeds[0] is not None:
             self.rng = np.random.default_rng(self._seeds[0])
             self.game.reset(self.state, seed=self._seeds[0])

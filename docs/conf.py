@@ -9,6 +9,7 @@ from pathlib import Path
 from docutils.nodes import document
 from sphinx.addnodes import pending_xref
 from sphinx.application import Sphinx
+from sphinx.util.inspect import TypeAliasForwardRef
 
 import wotd_env
 
@@ -16,6 +17,7 @@ ROOT = Path(__file__).parent.parent
 
 project = "wotd-env"
 author = "the wotd-env authors"
+copyright = f"2026, {author}"
 version = release = wotd_env.__version__
 html_title = f"wotd-env {release}"
 
@@ -25,9 +27,19 @@ include_patterns = ["docs/**.md", "notebooks/*.ipynb", "CHANGELOG.md", "CONTRIBU
 exclude_patterns = [".*", "docs/_build", "runs", "tables"]
 
 html_theme = "furo"
+html_favicon = "../wotd_env/web/static/icon.svg"
 html_extra_path = ["_site"]  # redirects from the root of the site to docs/index.html
 html_static_path = ["_static"]
-html_css_files = ["print.css"]
+html_css_files = ["site.css"]
+templates_path = ["_templates"]
+html_sidebars = {  # as furo has them, with a link to the demo before the pages
+    "**": [
+        *("sidebar/brand.html", "sidebar/search.html", "sidebar/scroll-start.html", "demo.html"),
+        *("sidebar/navigation.html", "sidebar/scroll-end.html"),
+    ]
+}
+html_use_index = html_domain_indices = False
+pygments_dark_style = "github-dark"  # furo's default underlines names, which hides the "_" in wotd_env
 
 myst_heading_anchors = 3  # anchors of headings, as GitHub generates them
 suppress_warnings = ["mystnb.unknown_mime_type"]
@@ -36,14 +48,21 @@ nb_execution_cache_path = str(ROOT / "docs" / "_build" / ".notebooks")
 nb_execution_timeout = 600
 nb_execution_raise_on_error = True
 nb_execution_show_tb = True
+nb_merge_streams = True
 nb_output_stderr = "remove"  # hide, for example, messages about compiled kernels
 
 autodoc_member_order = "bysource"
 autodoc_typehints = "description"
-autodoc_type_aliases = {"States": "States"}
+autodoc_typehints_description_target = "documented_params"
+autodoc_type_aliases = {"States": "States", "ArrayLike": "ArrayLike"}
 autodoc_preserve_defaults = True
 napoleon_google_docstring = True
 napoleon_numpy_docstring = False
+napoleon_use_ivar = True
+default_role = "code"  # docstrings write names between single backquotes, as Markdown does
+
+# A type alias in a union appears by its name.
+TypeAliasForwardRef.__repr__ = lambda self: self.name  # type: ignore[method-assign]
 
 
 def show_folders_as_words(app: Sphinx, page: document) -> None:
@@ -54,6 +73,22 @@ def show_folders_as_words(app: Sphinx, page: document) -> None:
             link.replace_self(link.children)
 
 
+def prepare_docstring(
+    app: Sphinx, what: str, name: str, documented: object, options: object, lines: list[str]
+) -> None:
+    """Drop Python's own docstrings of the fields of a NamedTuple; show indented lines of a module as code."""
+    if lines and lines[0].startswith("Alias for field number"):
+        lines.clear()
+    if what == "module":
+        for i in range(len(lines) - 1, 0, -1):
+            if lines[i].startswith("    ") and not lines[i - 1] and not lines[i - 2].startswith("    "):
+                lines[i:i] = [
+                    ".. code-block:: text" if lines[i].endswith('"]') else ".. code-block:: python",
+                    "",
+                ]
+
+
 def setup(app: Sphinx) -> None:
-    """Register `show_folders_as_words`, which Sphinx calls for every page."""
+    """Register the functions that Sphinx calls for every page and docstring."""
     app.connect("doctree-read", show_folders_as_words)
+    app.connect("autodoc-process-docstring", prepare_docstring)

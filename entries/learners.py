@@ -14,7 +14,7 @@ from wotd_env.policy import Policy
 
 @dataclass(frozen=True)
 class Learner:
-    """A learner with the preset `quick`. An entry uses the methods `train` and `load` as its own functions."""
+    """A learner with the preset `quick`. Its methods `train` and `load` are the functions of an entry."""
 
     name: str  # name of the entry, which is also a key of `LEARNERS`
     updates: dict[int, int]  # budget in minutes -> number of updates

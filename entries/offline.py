@@ -41,7 +41,7 @@ def logged(folder: Path) -> list[recording.Decisions]:
 
 
 class Learner:
-    """A learner that imitates logged decisions. An entry uses the methods `train` and `load` as its own functions.
+    """A learner that imitates logged decisions. Its methods `train` and `load` are the functions of an entry.
 
     Args:
         name: name of the entry.

@@ -95,7 +95,7 @@ def main() -> None:
             results.append(benchmark.measure(name, rules, games=GAMES, progress=progress))
     missing = [f"`{name}`" for name in POLICIES if name not in {result.agent for result in results}]
     absent = f" {', '.join(missing)}: no bundled board." if missing else ""
-    when = f"Measured on {date.today()} with version {wotd_env.__version__}, {GAMES:,} games a share.{absent}"
+    when = f"Measured on {date.today()} with version {wotd_env.__version__}, {GAMES:,} games per win share.{absent}"
     tables = {"results": f"{when}\n\n{table(results)}", "rollouts": rolled_out_table()}
     PAGE.write_text(pages.renew(PAGE.read_text(), tables))
 

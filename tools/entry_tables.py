@@ -101,18 +101,19 @@ def tables(rows: list[Row]) -> str:
     for track, of_track in groupby(rows, lambda row: row.entry.track):
         found = list(of_track)
         columns = list(found[0].measured[0])
-        summary = "interquartile mean", "training minutes"
-        head = ["entry", f"budget, {TRACKS[track].unit}", "seeds", *columns, *summary]
+        middles = [row.middle("mean regret") for row in found]
+        robust = ["interquartile mean"] if any(middles) else []
+        head = ["entry", f"budget, {TRACKS[track].unit}", "seeds", *columns, *robust, "training minutes"]
         lines = [
             [
                 f"[{row.entry.title}](../../entries/{row.name})",
                 f"{row.budget:,}",
                 len(row.measured),
                 *("{:.2f} ±{:.2f}".format(*row.mean(column)) for column in columns),
-                row.middle("mean regret"),
+                *([middle] if robust else []),
                 f"{row.entry.minutes[str(row.budget)]:g}",
             ]
-            for row in found
+            for row, middle in zip(found, middles, strict=True)
         ]
         shown.append(f"Track `{track}`:\n\n{pages.table(head, lines, right=range(1, len(head)))}")
     return "\n\n".join(shown)
@@ -121,29 +122,35 @@ def tables(rows: list[Row]) -> str:
 def draw(rows: list[Row], file: Path) -> None:
     """Draw the learning curves of track `samples`, and each entry's win share against `td` at its largest budget."""
     figure = Figure((10, 5), layout="constrained")
-    left, right = figure.subplots(1, 2, width_ratios=(1, 1.1))
-    samples = (row for row in rows if row.entry.track == "samples")
-    for number, (title, of_title) in enumerate(groupby(samples, lambda row: row.entry.title)):
+    left, right = figure.subplots(1, 2, width_ratios=(1, 1.15))
+    samples = [row for row in rows if row.entry.track == "samples"]
+    colors = {title: f"C{i}" for i, title in enumerate(dict.fromkeys(row.entry.title for row in samples))}
+    for title, of_title in groupby(samples, lambda row: row.entry.title):
         budgets, means = zip(*((row.budget, row.mean("`greedy`")) for row in of_title), strict=True)
         middle, errors = np.array(means).T
         low, high = (middle - errors).clip(0), middle + errors
-        left.plot(budgets, middle, "o-", color=f"C{number}", markersize=4, label=title)
-        left.fill_between(budgets, low, high, color=f"C{number}", alpha=0.15, linewidth=0)
+        left.plot(budgets, middle, "o-", color=colors[title], markersize=4, label=title)
+        left.fill_between(budgets, low, high, color=colors[title], alpha=0.15, linewidth=0)
     left.set(xscale="log", xlabel="decisions of training")
     left.set(ylabel="win share against greedy, %", ylim=(0, None))
-    left.set_title("Track samples: mean and 95 % interval of the seeds", fontsize=10)
+    left.set_title("Track samples: mean and 95 % interval", fontsize=10)
     largest = {row.name: row for row in rows if 2 in TRACKS[row.entry.track].players}
     ranked = sorted(largest.values(), key=lambda row: row.mean("`td`")[0])
     for height, row in enumerate(ranked):
         share, error = row.mean("`td`")
-        color = f"C{list(TRACKS).index(row.entry.track)}"
+        color = colors.get(row.entry.title, "grey")
         right.errorbar(share, height, xerr=error, fmt="o", color=color, capsize=3, markersize=4)
-    names = [f"{row.entry.title}, {row.budget:,} {TRACKS[row.entry.track].unit}" for row in ranked]
+    names = []
+    for row in ranked:
+        unit = TRACKS[row.entry.track].unit
+        names.append(
+            f"{row.entry.title}, {row.budget:,} {unit.removesuffix('s') if row.budget == 1 else unit}"
+        )
     right.set_yticks(range(len(ranked)), names)
     right.tick_params("y", labelsize=8)
     right.axvline(50, color="grey", linewidth=0.8, linestyle=":")
-    right.set(xlabel="win share against td, %", xlim=(-1, 55))
-    right.set_title("Every entry with its largest budget", fontsize=10)
+    right.set(xlabel="win share against td, % (grey: other tracks)", xlim=(-1, 55))
+    right.set_title("Largest budget of each entry", fontsize=10)
     for axes in (left, right):
         axes.grid(alpha=0.3)
     figure.legend(loc="outside lower center", ncols=3, fontsize=8, frameon=False)

@@ -97,7 +97,7 @@ def command(policy: str, settings: dict[str, Any], rules: Rules) -> str:
 
 
 def table(cards: list[dict[str, Any]], folder: Path) -> str:
-    """Return a table with a row for each card, followed by the picture. `folder` contains the models."""
+    """Return a table of the models in `folder`, one for each card, the picture, and the training commands."""
     opponents = list(dict.fromkeys(name for card in cards for name in card["result"]))
     rows = []
     for card in cards:
@@ -108,12 +108,18 @@ def table(cards: list[dict[str, Any]], folder: Path) -> str:
         size = f"{file.stat().st_size / 1000:,.0f} kB" if file else ""
         time = f"{card['curve'][-1][1] / 60:.0f} min"
         cells = (card["policy"], rules.players, rules.powers, rules.spaces, size, time)
-        rows.append((*cells, *shares, f"`{card['command']}`"))
+        rows.append((*cells, *shares))
     against = (f"against `{name}`, %" for name in opponents)
-    head = ("policy", "players", "powers", "plain spaces", "file size", "training time", *against, "command")
+    head = ("policy", "players", "powers", "plain spaces", "file size", "training time", *against)
     versions = sorted({f"{name} {number}" for card in cards for name, number in card["versions"].items()})
-    picture = f"![Win rates during training]({PICTURE})\n\nTrained with {', '.join(versions)}."
-    return f"{pages.table(head, rows, right=(1, 3, 4, 5))}\n\n{picture}"
+    commands = "\n".join(card["command"] for card in cards)
+    parts = [
+        pages.table(head, rows, right=(1, 3, 4, 5)),
+        f"![Win rates during training]({PICTURE})",
+        f"Trained with {', '.join(versions)}, by these commands in the order of the rows:",
+        f"```sh\n{commands}\n```",
+    ]
+    return "\n\n".join(parts)
 
 
 def draw(cards: list[dict[str, Any]], file: Path) -> None:
@@ -128,12 +134,13 @@ def draw(cards: list[dict[str, Any]], file: Path) -> None:
         rules = Rules.from_dict(card["rules"])
         plot_curve(axes, [Measurement(*row) for row in card["curve"]], rules.players)
         board = "" if rules.spaces == Rules.spaces else f", {rules.spaces} plain spaces"
-        axes.set_title(f"{card['policy']}, {rules.players} players, powers {rules.powers}{board}", fontsize=9)
+        axes.set_title(f"{card['policy']}, {rules.players} players, powers {rules.powers}{board}", fontsize=8)
         axes.set_xlabel(f"million {card['columns'][0]}", fontsize=8)
     for axes in grid[len(cards) :]:
         axes.set_axis_off()
     if cards:
         grid[0].legend(fontsize=8)
+        figure.supylabel("win share", fontsize=9)
     files.save_figure(figure, file)
 
 

@@ -234,7 +234,7 @@ class Findings:
     def beyond(self) -> str:
         """Return a table of the sizes of games that this tool does not solve."""
         per_position = self.largest.header["cpu_seconds"] / self.largest.board.positions
-        of_powers = {', powers="any"': 4, ', powers="own", two colors': 7}
+        of_powers = {', `powers="any"`': 4, ', `powers="own"`, two colors': 7}
         boards = [(spaces, {"": 1}) for spaces in range(self.largest.spaces + 1, MAX_SPACES + 1)]
         rows = []
         for spaces, kinds in [*boards, (7, of_powers), (10, of_powers)]:

@@ -190,7 +190,7 @@ def commands() -> str:
     parts = []
     for name, command in COMMANDS.commands.items():
         example = command.epilog.removeprefix("Example: ").strip("`")
-        parts += [f"## wotd {name}", inspect.cleandoc(command.help), f"```sh\n{example}\n```"]
+        parts += [f"## wotd {name}", _as_code(inspect.cleandoc(command.help)), f"```sh\n{example}\n```"]
         rules = [parameter for parameter in command.params if _is_rule(parameter)]
         own = [each for each in command.params if not _is_rule(each) and each.name != "help"]
         # A rule whose default depends on the command is listed with the command's own options.
@@ -212,6 +212,13 @@ def _is_rule(parameter: Any) -> bool:
     return getattr(parameter, "rich_help_panel", None) == "Rules"
 
 
+def _as_code(text: str) -> str:
+    """Return a help text with its options between backquotes, unless they are already part of code."""
+    parts = text.split("`")
+    parts[::2] = [re.sub(r"(?<![\w-])--[a-z][a-z-]*", r"`\g<0>`", part) for part in parts[::2]]
+    return "`".join(parts)
+
+
 def _options(parameters: Iterable[Any]) -> str:
     """Return a table of parameters with their help texts and defaults."""
     rows = []
@@ -225,7 +232,9 @@ def _options(parameters: Iterable[Any]) -> str:
         else:
             none = parameter.default is None or isinstance(parameter.default, bool)
             default = "" if none else f"`{parameter.default}`"
-        cells = (re.sub(r"\s+", " ", text).replace("|", "\\|") for text in (parameter.help, default))
+        cells = (
+            _as_code(re.sub(r"\s+", " ", text).replace("|", "\\|")) for text in (parameter.help, default)
+        )
         rows.append((names, *cells))
     return pages.table("option | effect | default", rows)
 

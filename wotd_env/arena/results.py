@@ -153,11 +153,11 @@ class Row:
     """The seat; None for all seats."""
     games: int
     share: Estimate
-    """Mean share of the win: each of w winners gets 1/w. The mean is 1/n among n equally strong players."""
+    """Mean share of the win. Each of w winners gets 1/w. The mean is 1/n among n equally strong players."""
     adjusted: Estimate | None
     """The luck-adjusted share; None if luck was not measured."""
     rank: Estimate
-    """Mean rank: 1 is best; tied seats share the mean of their ranks."""
+    """Mean rank. 1 is best; tied seats share the mean of their ranks."""
     difference: Estimate
     """Points of the policy's seat minus the mean points of the other seats."""
     ties: Estimate

@@ -23,10 +23,10 @@ def command(
 ) -> None:
     """Solve a game of two players exactly, or verify or compress a solution.
 
-    The command prints the value of the start for the starting player: 1 is a certain win, -1 a certain loss. With
-    --powers own, it prints a value for each color that the starting player can have. Each layer is saved when it is
-    solved; after an interruption run the same command again to continue. The command waits while another process
-    writes the same table.
+    The command prints the value of the start for the starting player: 1 is a certain win, -1 a certain loss. If
+    each animal has its own power, the command prints a value for each color of the starting player. Each layer is saved
+    when it is solved; after an interruption run the same command again to continue. The command waits while another
+    process writes the same table.
     """
     from wotd_env import solver
     from wotd_env.solver.table import describe_needs

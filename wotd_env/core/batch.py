@@ -254,8 +254,8 @@ def view_one(
 def view(s: Record, rules: Config, observer: Any, ended: Any, observation: Any, mask: Any) -> None:
     """Write the observation, int8 (D,), and action mask, int8 (A,), of seat `observer`. Skip an empty `observation`.
 
-    The mask is all ones if the game is over, or if `ended` is true: the game has ended for this seat. Otherwise, the
-    mask is all zeros if another seat is to act.
+    The mask is all ones if the game is over, or has ended for this seat (`ended`). Otherwise, the mask is all zeros if
+    another seat is to act.
     """
     keep = engine.shown(s)
     if observation.size:

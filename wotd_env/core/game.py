@@ -283,8 +283,8 @@ class Game:
         Args:
             state: STATE (N,), changed in place.
             dice: the five faces after the roll, integers (N, 5), in any order, including the kept dice. With `dice`,
-                each game rolls once; after a forced move, it stops before the next roll. By default, each game rolls
-                with its random stream until the next decision.
+                each game rolls once. If a forced move follows, it is taken, and the game stops before the next roll.
+                By default, each game rolls with its random stream until the next decision.
             validate: check all records first.
 
         Raises:

@@ -33,11 +33,11 @@ POWER_MODES = ("none", "own", "any")
 class Power(IntEnum):
     """The powers; each power has the number of its color (R12)."""
 
-    FEAR = 0  #: water: do not move although a move is possible
-    REBIRTH = 1  #: fire: an extra turn
-    TIGER = 2  #: metal: one more re-roll
-    ANXIETY = 3  #: earth: jump over the pieces in the way
-    DRAGON = 4  #: wood: dragons count as one element
+    FEAR = 0  #: do not move although a move is possible (water)
+    REBIRTH = 1  #: an extra turn (fire)
+    TIGER = 2  #: one more re-roll (metal)
+    ANXIETY = 3  #: jump over the pieces in the way (earth)
+    DRAGON = 4  #: dragons count as one element (wood)
 
 
 class Phase(IntEnum):
@@ -47,7 +47,7 @@ class Phase(IntEnum):
     KEEP = 1  #: choose the dice to keep
     MOVE = 2  #: choose a move, a swap, or neither
     EXTRA = 3  #: choose whether to take an extra turn
-    OVER = 4  #: no event: the game has ended or was truncated
+    OVER = 4  #: no event, because the game has ended or was truncated
 
 
 @dataclass(frozen=True)

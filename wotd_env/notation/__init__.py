@@ -2,15 +2,15 @@
 
 The text of an unfinished game:
 
-[Position "A......|...../.......|...../.......|...../.......|...../.......|..... wf(meo) 1 A keep 2 wfmmd"]
-[Seed "7"]
-[A "planner"]
-[B "greedy"]
-[Result "*"]
-[Points "0-0"]
+    [Position "A......|...../.......|...../.......|...../.......|...../.......|..... wf(meo) 1 A keep 2 wfmmd"]
+    [Seed "7"]
+    [A "planner"]
+    [B "greedy"]
+    [Result "*"]
+    [Points "0-0"]
 
-1. A [wfmmd] mm [mmmeo] mmm [wmmme] m3
-2. B [wweod]
+    1. A [wfmmd] mm [mmmeo] mmm [wmmme] m3
+    2. B [wweod]
 """
 
 from wotd_env.core.position import parse_position, position

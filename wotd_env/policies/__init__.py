@@ -37,7 +37,7 @@ class Named(NamedTuple):
     """An entry of `POLICIES`: how to create a policy, and its description."""
 
     words: str  #: description
-    maker: str  #: the factory: its module in this package, a colon, and its name
+    maker: str  #: module of the factory in this package, a colon, and name of the factory
     argument: str = ""  #: placeholder of the factory's argument; users write NAME:ARGUMENT
     needs_argument: bool = False
     needs_trust: bool = False  #: whether reading the file can run code; the factory then takes `trust`

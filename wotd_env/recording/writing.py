@@ -86,7 +86,7 @@ def record(
         check_plays(player, rules)
     game = Game(rules)
     if table is not None:
-        analyze(game, game.new(1), table)  # rejects a table of another game at once
+        analyze(game, game.new(1), table)  # rejects a table that was solved for other rules
     about = {
         "format": FORMAT,
         "version": wotd_env.__version__,

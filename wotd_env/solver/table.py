@@ -114,7 +114,7 @@ class Table:
 
     @property
     def values(self) -> NDArray[Any]:
-        """All values, mapped into memory and checked: float32 (sections, positions), or int16 if the table is compact.
+        """All values, mapped into memory and checked, float32 (sections, positions), or int16 if the table is compact.
 
         Raises:
             TableError: if the values of a block do not match its checksum.

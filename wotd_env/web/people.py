@@ -57,7 +57,10 @@ class Outcome(NamedTuple):
 
 
 def versus(table: Table, number: int) -> tuple[int, Versus] | None:
-    """Return the person's seat and the kind of game `number`, or None if it does not count (docs/how-to/people.md)."""
+    """Return the person's seat in game `number` and the kind of this game, or None if the game does not count.
+
+    docs/how-to/people.md describes the games that count.
+    """
     if number == 1 and table.begins is not None:
         return None
     people, agents = [], set()
