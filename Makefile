@@ -9,7 +9,7 @@ BIN := .venv/bin
 .DEFAULT_GOAL := help
 
 help: ## list the targets
-	@sed -nE 's/^([a-z-]+):.*## (.*)/\1\t\2/p' $(MAKEFILE_LIST) | expand -t 14
+	@sed -nE 's/^([a-z-]+):.*## (.*)/\1\t\2/p' $(MAKEFILE_LIST) | expand -t 20
 
 train: .venv/.train ## train PPO by self-play and evaluate it (five to seven minutes)
 	$(BIN)/python train.py $(ARGS)

@@ -46,7 +46,9 @@ def load(path: Path) -> dict[str, Any]:
     try:
         file = path.read_bytes()
     except FileNotFoundError as error:
-        raise CheckpointError(f"there is no checkpoint {path}: start the run in an empty folder") from error
+        raise CheckpointError(
+            f"there is no checkpoint {path}: check the path of the run folder, or start a new run"
+        ) from error
     except OSError as error:
         raise CheckpointError(f"the checkpoint cannot be read: {error}") from error
     data, digest = file[:-32], file[-32:]

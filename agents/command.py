@@ -96,6 +96,8 @@ def work(run: Run, console: Console) -> int:
     """Train; then show the policy's strength and the next commands; return the exit code."""
     say = functools.partial(console.print, soft_wrap=True, markup=False)
     say(f"Run folder {run.folder}")
+    if run.done >= run.total:
+        say("All updates are done, so only the measurements are repeated. Train longer with --updates.")
     try:
         results = train(run, console)
     except (Stopped, KeyboardInterrupt):

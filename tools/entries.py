@@ -94,8 +94,9 @@ def read(name: str) -> Entry:
             most = f"{CORES * int(budget)}, which is {budget} on {CORES} cores"
             raise ValueError(f"{file}: minutes of budget {budget} must be at most {most}, got {minutes}")
     if any(entry.minutes.values()) and len(set(entry.seeds)) < SEEDS:
-        least = f"must be {SEEDS} or more, got {entry.seeds}: train others"
-        raise ValueError(f"{file}: seeds of a trained agent {least}")
+        raise ValueError(
+            f"{file}: seeds of a trained agent must be at least {SEEDS} numbers, got {entry.seeds}"
+        )
     return entry
 
 

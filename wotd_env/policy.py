@@ -80,7 +80,7 @@ def check_made_for(name: str, own: Rules, rules: Rules) -> None:
         made, got = (
             ", ".join(f"{field}={getattr(of, field)!r}" for field in differing) for of in (own, rules)
         )
-        raise ValueError(f"{name} is made for {made}, not for {got}")
+        raise ValueError(f"{name} is made for {made}, not for {got}: choose {made}")
 
 
 def _essence(rules: Rules) -> Rules:

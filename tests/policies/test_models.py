@@ -119,7 +119,7 @@ def test_the_page_matches_the_model_cards(card: Path):
     game = Game(models.rules_of(rules))
     make_policy(known["policy"]).act(game, game.reset(4, seed=0), np.random.default_rng(0))
     page = (tool.PAGES / tool.PAGE).read_text()
-    assert f"`{known['command']}`" in page
+    assert f"{known['command']}\n" in page
     assert known["curve"][-1][0] > 0
     assert all(counts["games"] >= 1000 for counts in known["result"].values())
 

@@ -56,7 +56,7 @@ def test_the_tables_of_entries_are_up_to_date():
         ('commit = "faa9f10"', 'commit = "main"', "commit must be what `git rev-parse HEAD` prints, got 'main'"),
         ("\n1 = 0\n", "\n2 = 0\n", r"budgets of players are \(1, 5, 60\) minutes, got 2"),
         ("\n1 = 0\n", "\n1 = 2.5\n", "minutes of budget 1 must be at most 2, which is 1 on 2 cores, got 2.5"),
-        ("\n1 = 0\n", "\n1 = 0.5\n", r"seeds of a trained agent must be 5 or more, got \[0\]"),
+        ("\n1 = 0\n", "\n1 = 0.5\n", r"seeds of a trained agent must be at least 5 numbers, got \[0\]"),
         ("[minutes]", "[minutes", "TOMLDecodeError"),
     ],
 )  # fmt: skip

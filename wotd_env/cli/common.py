@@ -88,7 +88,9 @@ def ready_policies(names: list[str], trust: bool, rules: Rules | None = None) ->
                 check_plays(policy, rules)
                 if isinstance(policy, Oracle):
                     policy.table(Game(rules))
-        except (ValueError, OSError, ImportError):
+        except ValueError as error:
+            raise error if name in str(error) else ValueError(f"policy {name!r}: {error}") from error
+        except (OSError, ImportError):
             raise
         except Exception as error:  # a user's class can raise any exception
             raise ValueError(f"policy {name!r} {failed}: {type(error).__name__}: {error}") from error

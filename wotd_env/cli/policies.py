@@ -36,6 +36,8 @@ def command(rules: dict[str, Any]) -> None:
     console = Console()
     console.print(table)
     console.print(f"\nThe strongest policy for these rules is {strongest(Rules(**rules))}.")
+    if rules["players"] == 2:
+        console.print("Perfect play (oracle) needs a table of the solved game, see wotd solve.")
     console.print(
         "Ratings are for the basic game of two players. docs/results/experiments.md compares mcts and deep with rated "
         "policies."

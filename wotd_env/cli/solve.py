@@ -26,7 +26,7 @@ def command(
     The command prints the value of the start for the starting player: 1 is a certain win, -1 a certain loss. If
     each animal has its own power, the command prints a value for each color of the starting player. Each layer is saved
     when it is solved; after an interruption run the same command again to continue. The command waits while another
-    process writes the same table.
+    process writes the same table. With three players, the values are the rewards that each seat can force.
     """
     from wotd_env import solver
     from wotd_env.solver.table import describe_needs

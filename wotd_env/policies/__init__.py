@@ -6,9 +6,11 @@ action for one record of `wotd_env.STATE`; see `wotd_env.envs.opponents`.
 
 from __future__ import annotations
 
+import difflib
 import inspect
 import os
 import pkgutil
+import sys
 from enum import IntEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple, TypeGuard
@@ -153,15 +155,26 @@ def _from_module(name: str) -> Policy:
     if not attribute or module.startswith("."):  # relative names of modules are not supported
         kind = FILES.get(os.path.splitext(name)[1])
         cure = f": write '{kind}:{name}' for the policy in this file" if kind else ""
+        if similar := difflib.get_close_matches(name, POLICIES, 1):
+            cure = f": did you mean {similar[0]}?"
         raise ValueError(
             f"policy must be one of {', '.join(POLICIES)}, a run folder or 'module:object', got {name[:80]!r}{cure}"
         )
     with watch(module):
         try:
             found = pkgutil.resolve_name(name)
-        except (ModuleNotFoundError, AttributeError, ValueError) as error:
+        except ModuleNotFoundError as error:
+            here = f"{module}.".startswith(f"{error.name}.")  # not an import inside the module
+            cure = ". Write the module without .py, and run the program in its folder" if here else ""
             raise ValueError(
-                f"policy {name[:80]!r} is neither one of {', '.join(POLICIES)} nor 'module:object': {error}"
+                f"policy {name[:80]!r} is neither one of {', '.join(POLICIES)} nor 'module:object': {error}{cure}"
+            ) from error
+        except (AttributeError, ValueError) as error:
+            defined = vars(sys.modules.get(module, object))
+            similar = difflib.get_close_matches(attribute, [each for each in defined if each[0] != "_"], 1)
+            cure = f": did you mean {module}:{similar[0]}?" if similar else ""
+            raise ValueError(
+                f"policy {name[:80]!r} is neither one of {', '.join(POLICIES)} nor 'module:object': {error}{cure}"
             ) from error
         if callable(found) and not _acts(found):
             try:
@@ -170,7 +183,8 @@ def _from_module(name: str) -> Policy:
                 pass
             except TypeError:
                 raise ValueError(
-                    f"{name!r} must be a policy, or return one when called without arguments, got {found!r}"
+                    f"{name!r} must be a policy, or return one when called without arguments, got {found!r}. To use a "
+                    "function (observation, mask) -> action, write wotd_env.policies.function.FunctionPolicy(function)"
                 ) from None
             found = found()
     return check_policy(name, found)

@@ -75,7 +75,10 @@ class Trained:
             check_made_for(self._name, made_for, rules)
         actions, game = int(self.network.action_space.n), Game(rules)  # type: ignore[attr-defined]  # it is Discrete
         if actions != game.num_actions:
-            raise ValueError(f"{self._name} has {actions} actions, these rules {game.num_actions}: {rules}")
+            raise ValueError(
+                f"{self._name} has {actions} actions, these rules {game.num_actions}: {rules}. Choose the number of "
+                "players of the training"
+            )
         space = self.network.observation_space
         shape = (space["observation"] if isinstance(space, Dict) else space).shape
         encodings = ENCODINGS if self.encoding is None else (self.encoding,)
