@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import subprocess
 import sys
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -13,7 +14,7 @@ import pytest
 from tests.helpers import ROOT
 from tests.helpers.arena_policies import Broken, Cheat, Dies, Lowest, Refuses, Seer
 from tests.helpers.tournaments import OWN, QUICK, blocks_of, played, same
-from wotd_env import STATE, Game, Phase, Rules, make_policy
+from wotd_env import STATE, Action, Game, Phase, Rules, make_policy
 from wotd_env.arena import BrokenPolicyError, Tournament, replay, run, workers
 from wotd_env.arena.asking import Asker
 from wotd_env.arena.tournament import Block, game_seed, play_block
@@ -158,6 +159,14 @@ def test_a_policy_that_ends_its_process_forfeits_the_batch():
     assert forfeited.sum() == len(results.forfeits)
     assert forfeited[refused["forfeit"] >= 0].all()  # these games, and others of their batch
     np.testing.assert_array_equal(games[~forfeited], refused[~forfeited])
+
+
+def test_an_illegal_action_is_reported_with_its_phase():
+    game = Game(Rules(spaces=1))
+    state = game.reset(1, seed=0)
+    moves_now = SimpleNamespace(act=lambda game, state, rng: np.full(len(state), Action.MOVE_ON))
+    _, failures = Asker(game, [moves_now], [np.random.default_rng(0)], {}, lambda call: None)(0, state)
+    assert failures[0].reason == "illegal action 32 (move on water, in phase KEEP)"
 
 
 @pytest.mark.parametrize(

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from wotd_env.core.game import Game, IllegalActionError
-from wotd_env.core.rules import Rules
+from wotd_env.core.rules import Phase, Rules
 from wotd_env.core.state import States
 from wotd_env.core.words import describe_action
 from wotd_env.policy import Policy, ask, check_plays
@@ -99,7 +99,10 @@ class Asker:
         legal = self.game.legal_actions(state)[np.arange(len(state)), np.where(known, actions, 0)]
         failures = {}
         for i in np.flatnonzero(~known | (legal == 0)).tolist():
-            words = describe_action(int(actions[i]), self.game.rules) if known[i] else "no such action"
+            words = "no such action"
+            if known[i]:
+                phase = Phase(state["phase"][i]).name
+                words = f"{describe_action(int(actions[i]), self.game.rules)}, in phase {phase}"
             failures[i] = Failure(f"illegal action {actions[i]} ({words})")
         actions[list(failures)] = FORFEITED
         return actions, failures

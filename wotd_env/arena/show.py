@@ -67,9 +67,11 @@ def as_text(results: Results, digits: int = 1) -> list[Shown]:
 
 
 def as_table(shown: Shown) -> Table:
-    """Return a table for `rich`; all columns but the first are right-aligned."""
-    numbers = (Column(name, justify="right") for name in shown.columns[1:])
-    table = Table(shown.columns[0], *numbers, title=shown.title, title_justify="left")
+    """Return a table for `rich`; all columns but the first are right-aligned. Long words continue on the next line."""
+    numbers = (Column(name, justify="right", overflow="fold") for name in shown.columns[1:])
+    table = Table(
+        Column(shown.columns[0], overflow="fold"), *numbers, title=shown.title, title_justify="left"
+    )
     for row in shown.rows:
         table.add_row(*row)
     return table
