@@ -157,7 +157,7 @@ def make_model(settings: Settings, env: VecEnv) -> MaskablePPO:
         seed=settings.seed,
         device=number.device,
     )
-    # Replace the seed from SB3: with it, game i + 1 of seed s would be game i of seed s + 1.
+    # SB3 seeds game i with s + i, so training runs with the seeds s and s + 1 would share games.
     env.seed(settings.seed << 32)
     return model
 

@@ -51,7 +51,7 @@ class SelfPlayVecEnv(SharedVecEnv):
 
     @property
     def opponents(self) -> list[Policy]:
-        """The policies of the other seats, one for each game; they may be replaced between steps."""
+        """For each game, the policy that plays all other seats. The policies may be replaced between steps."""
         return self._opponents
 
     @opponents.setter

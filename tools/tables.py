@@ -57,7 +57,7 @@ MEANING = {
     "deadline": "127 minus the turns left before truncation, at least 0",
     "powers": "1 if the seat still has a power",
 }
-"""Meaning of the parts of an observation that several encodings share."""
+"""Meaning of those parts of an observation that several encodings share."""
 
 MEANINGS = {
     "one_hot": MEANING | {"powers": "1 if the seat still has the power"},

@@ -25,7 +25,7 @@ from wotd_env.policy import Policy, check_plays, play_policies
 from wotd_env.solver import Table
 from wotd_env.solver.table import check_solvable, check_table
 
-STAGES = 10  #: number of stages of a game, equal intervals of the total progress of all pieces
+STAGES = 10  #: number of stages; a stage is one of equal intervals of the total progress of all pieces
 WORST = 20  #: maximum number of blunders in `Grades.worst`
 
 BLOCK = 4096  # number of games in a batch

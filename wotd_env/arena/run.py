@@ -46,7 +46,7 @@ def run(
         workers: number of worker processes. A script that uses workers must call `run` under
             `if __name__ == "__main__":`. With 0 workers, this process plays the games and cannot stop a hanging policy.
         time_limit: seconds that a policy may take for one call in a worker. In a game of n players, a call asks for up
-            to 256 n decisions. A policy that takes longer forfeits the games of the call.
+            to 256 * n decisions. A policy that takes longer forfeits the games of the call.
         policies: name -> policy object, for policies that are not made from their names.
         trust: allow policy files that can run code, see `make_policy`.
         pool: a pool that replaces the worker processes, such as `wotd_env.adapters.ray.Cluster`.

@@ -75,5 +75,5 @@ def _options(
 
 def main() -> None:
     """Run the `wotd` command."""
-    sys.path.append(os.getcwd())  # finds the module of MODULE:OBJECT in the current folder
+    sys.path.append(os.getcwd())  # MODULE:OBJECT can name a module in the current folder
     app()

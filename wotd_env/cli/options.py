@@ -80,7 +80,7 @@ def rules_options(*names: str, **settled: str) -> Callable[[Callable[..., None]]
 
 
 def refuse(context: typer.Context, names: Iterable[str], why: str) -> None:
-    """Raise ValueError if the command line contains one of the options in `names`; `why` ends the error message."""
+    """Raise ValueError if the command line has one of the options in `names`; the error message ends with `why`."""
     for name in names:
         source = context.get_parameter_source(name)
         if source and source.name == "COMMANDLINE":

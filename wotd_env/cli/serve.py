@@ -27,7 +27,7 @@ def command(
     export: Path | None = option(None, "Write the games of people to this .parquet file instead of serving."),
     trust: bool = TRUST,
 ) -> None:
-    """Serve tables for people and agents, to play at in the browser.
+    """Start a web server with tables, at which people and agents play.
 
     All games are stored, and continue when the server is started again.
     """

@@ -214,7 +214,7 @@ class raw_env(OneGame, AECEnv[str, Any, int]):  # type: ignore[misc]  # PettingZ
 
 
 class _Direct(BaseWrapper[str, Any, int]):  # type: ignore[misc]  # PettingZoo is untyped
-    """Base class of the wrappers. It reads frequent attributes directly from `raw_env`, not through other wrappers.
+    """Base class of the wrappers. It reads the most used attributes directly from `raw_env`.
 
     PettingZoo's wrappers pass every lookup to the next wrapper, which takes three times as long as the game itself.
     Before the first reset, the properties of this class raise AttributeError. Python then calls PettingZoo's

@@ -87,7 +87,7 @@ def advance(
         while learner.waiting and play_scripts(s, rules, learner.seat, settings.scripts, scratch[0]):
             learner.waiting = False
             if learner.steps == 0:
-                break  # a game is over before the learner's first decision: the next step returns its result
+                break  # the game ended before the learner's first decision; the next step returns its result
             if learner.lost:
                 step.reward[i] = engine.loss(rules)
                 step.terminated[i] = True

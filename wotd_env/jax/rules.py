@@ -405,7 +405,7 @@ def end_turn(rules: Rules, s: State, ended: Array, again: Array) -> State:
 def finish(rules: Rules, s: State, moves: Moves, action: Array, where: Array, extra: Array) -> State:
     """Take an action of phase MOVE if `where` is true, or of phase EXTRA if `extra` is true.
 
-    Then end the turn if it is over (R8, R12).
+    Then, if the action ended the turn, start the next turn or end the game (R8, R12).
     """
     s = use_power(s, extra & (action == Action.REBIRTH_TURN))
     s, ended = move(rules, s, moves, action, where)

@@ -42,7 +42,9 @@ class Named(NamedTuple):
     maker: str  #: module of the factory in this package, a colon, and name of the factory
     argument: str = ""  #: placeholder of the factory's argument; users write NAME:ARGUMENT
     needs_argument: bool = False
-    needs_trust: bool = False  #: whether reading the file can run code; the factory then takes `trust`
+    needs_trust: bool = (
+        False  #: whether the argument is a file that can run code; if so, the factory takes `trust`
+    )
     script: Script = Script.OUTSIDE  #: the script of the policy, or OUTSIDE
 
 

@@ -53,7 +53,7 @@ last moves, STATE (N,). The function returns a tuple of one picture per game, or
 """
 
 RENDER_MODES = list(RENDERERS)
-"""The values of the argument `render_mode`, beside None."""
+"""All values of the argument `render_mode` except None."""
 
 
 class Viewer:

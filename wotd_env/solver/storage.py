@@ -57,9 +57,9 @@ class TableError(ValueError):
 
 ALL_POWERS = (1 << len(Power)) - 1
 Section = tuple[int, ...]
-"""The key of a section. With two players, the key is (powers of the player to move, powers of the other player), where
-the bits of a number are the powers still held. With three players, the key is (seat,): the section has the guarantees
-of this seat, counted from the player to move."""
+"""The key of a section. With two players, the key is a pair of numbers, for the player to move and the other player.
+Bit i of a number is 1 if the player can still use power i. With three players, the key is (seat,): the section has the
+guarantees of this seat, counted from the player to move."""
 
 
 def board_for(rules: Rules) -> Board:
@@ -193,7 +193,7 @@ def facts_of(rules: Rules) -> dict[str, Any]:
 
 
 def in_words(facts: dict[str, Any]) -> str:
-    """Return a text that describes the rules in a header."""
+    """Return a description of the rules in `facts`, the header of a table, for error messages."""
     players = "" if facts["players"] == 2 else f"{facts['players']} players, "
     powers = f", powers {' '.join([facts['powers'], *facts.get('colors', [])])}"
     powers = "" if facts["powers"] == "none" else powers

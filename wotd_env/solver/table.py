@@ -42,10 +42,8 @@ class Table:
         header: the header of the file.
         rules: the rules of the game. With own powers, the colors of the seats ascend.
         board: the `Board`, which assigns an index to each position.
-        sections: the key of each row of `values`. With two players, a key is (powers of the player to move, powers of
-            the other player); the bits of a number are the powers still held. In the basic game, the only key is
-            (0, 0). With three players, a key is (seat,): the row has the guarantees of this seat, counted from the
-            player to move.
+        sections: the key of each row of `values`, see `storage.Section`. In the basic game of two players, the only
+            key is (0, 0).
         layout: the offsets of the layers in the file.
         unit: the factor that converts `values` to expected rewards.
     """
@@ -303,7 +301,7 @@ def load(file: str | Path) -> Table:
 
 
 def compact(file: str | Path, out: str | Path, progress: Progress = lambda done, total: None) -> Table:
-    """Write a copy of a table with int16 values to the file `out`, in half the space. Return the new table.
+    """Write a copy of a table to the file `out`, with int16 values, which take half the space. Return the new table.
 
     The header of the new table has the largest rounding error as `compact_error`.
 

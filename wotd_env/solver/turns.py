@@ -73,7 +73,7 @@ def ends_after(rolls: NDArray[np.integer], actions: NDArray[np.integer]) -> NDAr
 
 
 def perfect(ends: NDArray[np.int64]) -> NDArray[np.int64]:
-    """Convert ends of moves by five dice (`MOVE_ON`) to ends with the extra turn (`PERFECTION_ON`, R8)."""
+    """Convert each end of a move by five dice (`MOVE_ON`) to the same end with an extra turn (`PERFECTION_ON`, R8)."""
     return End.PERFECTION_ON + (ends - End.MOVE_ON) // DICE
 
 

@@ -117,7 +117,7 @@ class Helper:
         self._advise = Asked("the advisor", advise, patience)
 
     async def values(self, game: Game, state: States) -> Json:
-        """Return as JSON the result of `source` and, for the seat to act, the chance to win after each legal action."""
+        """Return, as JSON, the acting seat's chance to win after each legal action, and the source of these chances."""
         try:
             advised: Advised = await self._advise(game.rules, state)
         except TimeoutError:
