@@ -38,7 +38,7 @@ def save(path: Path, content: dict[str, Any]) -> None:
 def load(path: Path) -> dict[str, Any]:
     """Read the tensors and plain values of a checkpoint, without running code.
 
-    Check the values with `check`.
+    The caller must check the values with `check`.
 
     Raises:
         CheckpointError: if the file is missing, damaged or not a checkpoint of this format.
@@ -65,7 +65,7 @@ def load(path: Path) -> dict[str, Any]:
 
 
 def check(name: str, saved: Any, like: Any) -> None:
-    """Check that `saved`, a value from a checkpoint, has the types, keys and tensor shapes of `like`.
+    """Check that a value from a checkpoint (`saved`) has the same types, keys and tensor shapes as `like`.
 
     A list in `like` matches any list; an empty dict in `like` matches any dict.
 
@@ -86,7 +86,7 @@ def check(name: str, saved: Any, like: Any) -> None:
 
 
 def load_adam(optimizer: th.optim.Optimizer, saved: dict[int, Any]) -> None:
-    """Load the state of Adam from a checkpoint. `saved` is empty if Adam has not taken a step.
+    """Load the state of Adam from a checkpoint. `saved` is empty if Adam had not taken a step.
 
     Raises:
         CheckpointError: if the state does not fit the weights.

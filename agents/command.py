@@ -34,8 +34,8 @@ def parse(arguments: Sequence[str], learners: dict[str, str] = LEARNERS) -> tupl
     """Parse the command line; return the module of the learner and the settings of the run.
 
     Raises:
-        CheckpointError: if the run to resume is missing or belongs to another learner. Also if a setting of
-            the run names code and `arguments` does not repeat this setting (see `code_options`).
+        CheckpointError: if the run to resume is missing or belongs to another learner. Also raised if
+            a setting of the run names code and `arguments` does not repeat this setting (see `code_options`).
         SystemExit: for `--help` and for wrong arguments.
     """
     named = arguments[0] if arguments and not arguments[0].startswith("-") else None
@@ -93,7 +93,7 @@ def main(arguments: Sequence[str] | None = None, learners: dict[str, str] = LEAR
 
 
 def work(run: Run, console: Console) -> int:
-    """Train; then show the policy's strength and the next commands; return the exit code."""
+    """Train; then show the policy's strength, and commands to run next. Return the exit code."""
     say = functools.partial(console.print, soft_wrap=True, markup=False)
     say(f"Run folder {run.folder}")
     if run.done >= run.total:
@@ -123,7 +123,7 @@ def work(run: Run, console: Console) -> int:
 def train(run: Run, console: Console) -> dict[str, Counts]:
     """Train, measure the strength, and write the results to the run folder.
 
-    At each milestone, print a line with the strength. In a terminal, also show a progress bar.
+    At each milestone, print a line with the strength.
     """
     bar, shown = Progress(console=console, transient=True), 0
     task = bar.add_task(run.unit, total=run.total)
@@ -156,7 +156,7 @@ def train(run: Run, console: Console) -> dict[str, Counts]:
 
 
 def next_commands(folder: Path, rules: Rules) -> list[str]:
-    """Return shell commands that measure the policy of a finished run, to be called in the current folder."""
+    """Return shell commands that measure the policy of a finished run. They must be run in the current folder."""
     lines = []
     if not evaluate.has_arena():
         root = Path(__file__).parent.parent
@@ -178,12 +178,12 @@ def resume_command(run: Run) -> str:
 
 
 def policy_name(folder: Path) -> str:
-    """Return the policy name of a run folder: its path, after `./` if the path is the name of a bundled policy."""
+    """Return the path of a run folder as a policy name. A bundled policy's name gets a prefix: `td` -> `./td`."""
     return f"./{folder}" if str(folder) in POLICIES else str(folder)
 
 
 def command(program: str, *arguments: str | Path) -> str:
-    """Return a shell command that starts a program of this Python environment from the current folder."""
+    """Return a shell command for the current folder. It starts a program of this Python environment."""
     path, where = Path(sys.executable), Path.cwd()
     path = path if program == "python" else path.with_name(program)
     if shutil.which(program) != str(path):

@@ -25,7 +25,7 @@ It differs from `MEASURING`, because users may choose settings by the results at
 """
 
 GRADED = 2000  # number of games against perfect play after a training run
-SMALL = 2  # largest number of plain spaces for which a missing table is computed; this takes seconds
+SMALL = 2  # `strength` computes a missing table for at most this many plain spaces, which takes seconds
 
 
 class Counts(NamedTuple):
@@ -138,11 +138,11 @@ def in_percent(count: int, total: int) -> str:
 
 
 def strength(policy: str, rules: Rules, results: dict[str, Counts]) -> str:
-    """Return the strength of a policy in words: against perfect play if possible, else against a reference.
+    """Return the strength of a policy in words: against perfect play if possible, else against an opponent.
 
     The comparison with perfect play needs the extra `arena` and a table of the solved board in the cache folder. A
-    missing table is computed if the board has at most `SMALL` plain spaces. The last entry of `results` is for the
-    strongest reference.
+    missing table is computed if the board has at most `SMALL` plain spaces. Without this comparison, the text is about
+    the last opponent in `results`, which must be the strongest.
     """
     opponent, counts = list(results.items())[-1]
     share = 100 * counts.wins / counts.games

@@ -124,7 +124,7 @@ def shrink(graph: onnx.GraphProto) -> None:
 
 
 def load(run: Path | str) -> NetworkPolicy:
-    """Return the policy in the last checkpoint of a run of `ppo` or `sb3`. Its `network` is a torch module.
+    """Return the policy in the last checkpoint of a run of `ppo` or `sb3`. The policy's `network` is a torch module.
 
     For a run of TD(lambda), pass the run folder itself to `wotd_env.make_policy`.
 

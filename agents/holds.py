@@ -11,7 +11,7 @@ Powers (R12) add `POWER_ENDS` ends:
 - an equilibrium with dragons (wood), an equilibrium with jumps (earth), and the pass by fear (water).
 
 The tiger (metal) adds a re-roll. After this re-roll the ends have different values, because the power is used up.
-The value of an end includes an extra turn by rebirth (fire).
+If rebirth (fire) grants an extra turn, the value of the end includes this turn.
 
 The value of a hold is the expected value of the end that optimal play reaches. So the derivative of the hold's value
 with respect to the value of an end is the probability that optimal play reaches this end.
@@ -104,7 +104,7 @@ SIZES = [np.flatnonzero(DICE - size == UNROLLED_DICE) for size in range(DICE + 1
 
 
 def planned_holds(ends: th.Tensor, roll: th.Tensor, rerolls: th.Tensor) -> th.Tensor:
-    """Return the values of the holds, float32 (N, 32). In positions without re-rolls they are 0.
+    """Return the values of the holds, float32 (N, 32). The values are 0 in positions without re-rolls.
 
     Args:
         ends: the values of the ends, float (N, 1, ENDS) or, with powers, float (N, 2, ENDS + POWER_ENDS). With powers,
@@ -194,7 +194,7 @@ after_moves = row_operation(_emit_after_moves)
 
 @kernel
 def stop(ends: Any, after: Any, first: Any, lanes: Any, work: Any) -> None:
-    """Write the value of stopping with each roll to `work`, for the ends `ends[first : first + lanes, after]`."""
+    """Compute the value of stopping with each roll from `ends[first : first + lanes, after]`; write it to `work`."""
     for lane in range(lanes):
         for end in range(ends.shape[2]):
             work[FIRST_END + end, lane] = ends[first + lane, after, end]
@@ -257,14 +257,17 @@ def value_holds(ends: Any, roll: Any, rerolls: Any, work: Any, out: Any) -> None
 
 @kernel
 def credit_ends(ends: Any, roll: Any, rerolls: Any, gradient: Any, work: Any, out: Any) -> None:
-    """Write the gradient for `ends` to `out`, given the gradient for the values of the holds, `gradient` (N, 32)."""
+    """Write the gradient with respect to `ends` to `out`.
+
+    `gradient`, (N, 32), is the gradient with respect to the values of the holds.
+    """
     tiger = ends.shape[1] - 1
     n = out.shape[0]
-    # `mass` is the gradient for the values of the keeps, `stopped` for the values of stopping with each roll.
+    # Gradients: `mass` for the values of the keeps, `stopped` for the values of stopping with each roll.
     mass = np.zeros(NUM_KEEPS, np.float32)
     stopped = np.zeros(NUM_ROLLS, np.float32)
     # Values of the keeps: `means` before a call of `best`, `bests` after it. Index 0 is for the last re-roll, index 1
-    # for the re-roll before the last, and so on.
+    # for the re-roll before it.
     means = np.empty((REROLLS, NUM_KEEPS, LANES), np.float32)
     bests = np.empty((REROLLS, NUM_KEEPS, LANES), np.float32)
     for first in range(0, n, LANES):

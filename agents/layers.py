@@ -1,8 +1,8 @@
 """The policy network of `ppo` and `sb3`.
 
 The layer `KeptDice` scores holds by the dice that they keep. The optional layer `Planned` scores all actions by the
-ends of the turn, which `agents.holds` defines. `Afterstates` computes the values of the ends. The score of an action
-that ends the turn is the value of its end. The turn planner computes the scores of the holds from these values.
+ends of the turn (see `agents.holds`). `Afterstates` computes the values of the ends. The score of an action that ends
+the turn is the value of its end. The turn planner computes the scores of the holds from these values.
 
 The possible ends (R3, R5, R6, R12, R14) are computed from the observation, because the action mask covers only the
 current roll.
@@ -86,7 +86,7 @@ class Afterstates(nn.Module):
 
     others: th.Tensor  # (n - 1, 1): the first row of weights for each other player
     exchanged: th.Tensor  # (pairs, n): the seats after each swap of a pair, e.g. [1, 0, 2]
-    perfect: th.Tensor  # (E, 1): 1 for moves by five dice, which earn another turn (R8)
+    perfect: th.Tensor  # (E ends, 1): 1 for moves by five dice, which earn another turn (R8)
 
     def __init__(self, rules: Rules, of_path: int, of_board: int, width: int) -> None:
         super().__init__()
@@ -128,7 +128,7 @@ class Afterstates(nn.Module):
             goals: int64 (N, 5 dice, 5 paths), see `Planned.goals`.
             of_path: (N, 5, ...), the inputs for each path.
             of_board: (N, ...), the inputs for the game.
-            held: (N, 5), the powers that the observer can use.
+            held: (N, 5), 1 for each power that the observer can use, else 0.
         """
         steps = th.arange(DICE + 1, device=at.device)[:, None, None]
         mine = (at[:, None, :1] + steps).clamp(max=self.spaces - 1)
@@ -193,7 +193,10 @@ class Afterstates(nn.Module):
 def possible(
     ends: tuple[th.Tensor, ...], free: th.Tensor, still: th.Tensor
 ) -> tuple[th.Tensor, th.Tensor, th.Tensor, th.Tensor]:
-    """Return `ends` with the value IMPOSSIBLE for illegal moves (not `free`) and illegal swaps (`still`)."""
+    """Return `ends` with the value IMPOSSIBLE for illegal moves and swaps.
+
+    `free` is true for legal moves, and `still` for illegal swaps.
+    """
     moved, swapped, advanced, passed = ends
     return moved.masked_fill(~free, IMPOSSIBLE), swapped.masked_fill(still, IMPOSSIBLE), advanced, passed
 
@@ -255,7 +258,7 @@ class Planned(nn.Module):
         plain, used = self.afterstates(at, goals, of_path, of_board, held)
         moved, swapped, advanced, passed = possible(plain, free, still)
         advances = free[:, :, 0].any(1, True)
-        if used:  # an equilibrium that moves no piece does not count as a move, and fear requires a possible move (R12)
+        if used:  # fear requires a possible move, and an equilibrium that moves no piece is not a move (R12)
             advanced = advanced.masked_fill(~advances, IMPOSSIBLE)
         ends = turn_ends(moved, swapped, advanced, passed)
         dice, dragons = count[:, :DRAGON, None], count[:, DRAGON:, None]
@@ -300,7 +303,7 @@ class Planned(nn.Module):
         return th.where((goals <= last) & (before <= self.rules.spaces), goals, before)
 
     def still(self, pieces: th.Tensor, colors: th.Tensor) -> th.Tensor:
-        """Return which swaps R6 and R14 forbid, bool (N, 5 paths, pairs)."""
+        """Return whether R6 or R14 forbids each swap, bool (N, 5 paths, pairs)."""
         still = pieces[..., 0]  # 1 for pieces off the board
         if self.rules.immunity:
             still = still + colors.reshape(still.shape)
@@ -312,7 +315,7 @@ OF_GAME = ("rolls_left", "phase", "player", "powers", "perfection", "deadline")
 
 
 class Network(nn.Module):
-    """The policy network. It treats the five paths alike, as the rules do.
+    """The policy network.
 
     All paths share the same weights, so a permutation of the elements permutes the logits in the same way.
 
@@ -341,7 +344,7 @@ class Network(nn.Module):
         # a path.
         self.game_parts = (3 * COUNTS, PATHLESS)
         self.game_out = nn.Linear(2 * width, sum(self.game_parts))
-        for last in (self.path_out, self.game_out):  # small: all actions start about equally likely
+        for last in (self.path_out, self.game_out):  # so that all actions start about equally likely
             nn.init.normal_(last.weight, std=0.01)
             nn.init.zeros_(last.bias)
         self.kept = KeptDice()

@@ -130,7 +130,7 @@ class Run:
         self.updates = saved["updates"]
 
     def export(self) -> None:
-        """Write the finished network to a file, by default to an ONNX file, which can play without torch."""
+        """Write the trained network to the run folder, by default as an ONNX file, which can play without torch."""
         files.write(self.folder / "model.onnx", to_onnx(copy.deepcopy(self.network).cpu()))
 
     @property
@@ -158,7 +158,8 @@ class Run:
 
         A setting that is missing in the checkpoint gets its default value.
 
-        Loading a policy that a setting names can run code. Get the user's consent first (see `code_options`).
+        A setting can name a policy. Loading this policy can run code, so get the user's consent first (see
+        `code_options`).
 
         Raises:
             CheckpointError: if the checkpoint cannot be used, or if its settings are not those of this learner.
@@ -176,10 +177,10 @@ class Run:
 
     @classmethod
     def resume(cls, settings: Any) -> Self:
-        """Resume the run in `settings.resume`. This loads the policies that the settings name, see `code_options`.
+        """Resume the run in `settings.resume`. Load the policies that the settings name (see `code_options`).
 
         Raises:
-            CheckpointError: if the checkpoint or a setting cannot be used. No file is changed then.
+            CheckpointError: if the checkpoint or a setting cannot be used. In this case, no file is changed.
             OSError: if the folder cannot be written to.
         """
         before = cls.read_settings(settings.resume)
@@ -203,7 +204,7 @@ class Run:
         if run.curve:
             run.milestone = run._milestones_reached()
             if run.done >= run.total and run.curve[-1].done < run.done:
-                run.milestone -= 1  # the run has reached the new total, but was not measured there
+                run.milestone -= 1  # the final network has not been measured yet
         run.save()
         if run.done < run.total:
             for name in OF_THE_END:  # the run continues, so these files are out of date
@@ -222,10 +223,10 @@ class Run:
     # ------------------------------------------------------------------------------------------------ training
 
     def train(self, progress: Callable[[Any], None]) -> None:
-        """Train to the end; call `progress` with the run before the first update and after every update.
+        """Train to the end. Call `progress(self)` before the first update, and after every update.
 
         Raises:
-            Stopped: if `stop` was set. The checkpoint has then been written.
+            Stopped: if `stop` is set. The checkpoint has been written.
             OSError: if a file cannot be written; the last checkpoint is intact.
         """
         with ThreadPoolExecutor(1) as self._second, self.tensorboard():
@@ -247,9 +248,10 @@ class Run:
         return task
 
     def after_update(self, progress: Callable[[Any], None]) -> None:
-        """At a milestone, measure the strength and save the run. Then call `progress`.
+        """Measure the strength and save the run at a milestone. Call `progress` after every update.
 
-        If `stop` is set, save the run and raise Stopped instead. Raise OSError if a file cannot be written.
+        If `stop` is set, save the run and raise Stopped; do not call `progress`. Raise OSError if a file cannot be
+        written.
         """
         reached = self._milestones_reached()
         if reached > self.milestone:
@@ -279,7 +281,7 @@ class Run:
 
     @contextmanager
     def tensorboard(self) -> Iterator[None]:
-        """Open TensorBoard's writer for `log`. Points that a killed process wrote after its last save are dropped."""
+        """Open TensorBoard's writer for `log`. Drop the values that a killed process wrote after its last save."""
         # Without this hook, TensorBoard's thread would print the same write error that this thread raises.
         hook, others = threading.excepthook, set(threading.enumerate())
         threading.excepthook = lambda args: None if args.exc_type is OSError else hook(args)
@@ -298,7 +300,7 @@ class Run:
         return min(self.done, self.total) * int(self.settings.milestones) // self.total
 
     def measure(self, games: int, seed: int = MEASURING) -> dict[str, Counts]:
-        """Play at least `games` games against each reference; return the results by name of the reference."""
+        """Play at least `games` games against each reference; return a dict from the references to the results."""
         policy, opponents = self.policy(), self.references.items()
         return {name: measure(self.game, policy, opponent, games, seed) for name, opponent in opponents}
 
@@ -345,7 +347,7 @@ def opened(kind: type[Run], settings: Any) -> Iterator[Any]:
 
 @contextmanager
 def stopping(run: Run, say: Callable[[str], None]) -> Iterator[None]:
-    """Stop the run after the current update on Ctrl-C or SIGTERM; a second signal stops it at once."""
+    """Make Ctrl-C and SIGTERM stop the run after the current update; a second signal stops it at once."""
 
     def stop(signum: int, frame: FrameType | None) -> None:
         if run.stop:

@@ -1,7 +1,7 @@
 """MaskablePPO of Stable-Baselines3 by self-play, rewarded only by the results of games: `python train.py sb3`.
 
 This learner is the baseline for the others. It uses no planner, no critic of another run and no shaped rewards. It
-plays one seat of each game. In some games, an earlier snapshot of the network or `greedy` plays the other seats. In the
+plays one seat of each game. In some games, `greedy` or an earlier snapshot of the network plays the other seats. In the
 remaining games, the current network plays the other seats. A snapshot is stored at every milestone.
 """
 
@@ -129,8 +129,8 @@ class PathPolicy(MaskableActorCriticPolicy):
 def make_model(settings: Settings, env: VecEnv) -> MaskablePPO:
     """Return an untrained model for `env`. `settings.seed` takes effect at the next reset of `env`.
 
-    For reproducible results, also set torch's number of threads, and make operations on a GPU deterministic. Raise
-    SettingError if torch cannot use the device.
+    So that results are reproducible, the function also sets torch's number of threads and makes operations on a GPU
+    deterministic. Raise SettingError if torch cannot use the device.
     """
     th.set_num_threads(settings.threads)
     try:
@@ -157,7 +157,7 @@ def make_model(settings: Settings, env: VecEnv) -> MaskablePPO:
         seed=settings.seed,
         device=number.device,
     )
-    # SB3 seeds game i with s + i, so training runs with the seeds s and s + 1 would share games.
+    # With the seed s, game i would have the seed s + i, so runs with the seeds s and s + 1 would share games.
     env.seed(settings.seed << 32)
     return model
 
@@ -170,7 +170,7 @@ class Run(runs.Run):
 
     def __init__(self, settings: Settings) -> None:
         super().__init__(settings)
-        # `random` is a placeholder. The opponents are set below: some need the model, which needs the environment.
+        # `random` is a placeholder: some opponents need the model, and the model needs the environment.
         self.env = SelfPlayVecEnv(self.game, [self.references["random"]] * settings.games, settings.seed)
         self.model = make_model(settings, self.env)
         self.optimizer, self.state = self.model.policy.optimizer, self.env.state
@@ -230,7 +230,7 @@ class Run(runs.Run):
         for i, weights in enumerate(saved["pool"]):
             checkpoint.check(f"pool.{i}", weights, saved["network"])
         self.pool = saved["pool"]
-        if not self.pool and self.updates:  # the run may have had no snapshots as opponents until now
+        if not self.pool and self.updates:  # `past` was 0 until now: no snapshots were stored
             self.pool = [saved["network"]]
         self.env.seat[:] = self.state["player"]  # in every saved game, the learner's seat is to act
         self.model._last_obs = self.game.observe(self.state)

@@ -51,7 +51,7 @@ class SelfPlayVecEnv(SharedVecEnv):
 
     @property
     def opponents(self) -> list[Policy]:
-        """For each game, the policy that plays all other seats. The policies may be replaced between steps."""
+        """The policies of the opponents, one for each game. The policies may be replaced between steps."""
         return self._opponents
 
     @opponents.setter

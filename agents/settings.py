@@ -1,6 +1,6 @@
 """The settings that all learners have, their checks, and the search for settings that name code.
 
-Settings are plain data. A policy that a setting names is loaded only when a run begins.
+Settings are plain data. A setting can name a policy; the policy is loaded only when a run begins.
 """
 
 import math
@@ -109,7 +109,7 @@ def code_options(settings: Settings) -> dict[str, str]:
     """Return the settings that name code, as options of `train.py` with values, e.g. `{"--critic": "module:object"}`.
 
     Loading a policy that is named as MODULE:OBJECT runs code. A checkpoint must not be able to run code, so the user
-    has to repeat these options. Every text setting is checked, unless its type is `NamesNoCode`.
+    has to repeat these options.
     """
     hints = get_type_hints(type(settings), include_extras=True)
     values = {name: getattr(settings, name) for name, hint in hints.items() if hint != NamesNoCode}

@@ -11,9 +11,9 @@ is the result of the game minus the luck of its dice. In the last turn of a game
 a turn that ends with a random move, the target is just `plan(s)`.
 
 An *update* takes gradient steps on the turns of the last `Settings.replay` updates (`Run.learn`). At the same time it
-plays new turns in all games (`self_play`). The network that plays and computes the targets has averaged weights from
-before these steps. The network with averaged weights is also the result of the run. Equal settings give equal weights
-with any number of threads.
+plays new turns in all games (`self_play`). The weights are averaged over the gradient steps. The network with the
+averaged weights plays the games, computes the targets, and is the result of the run. An update plays with the average
+from before its gradient steps, so equal settings give equal weights with any number of threads.
 """
 
 import functools
@@ -271,7 +271,7 @@ class Run(runs.Run):
 
     @property
     def per_update(self) -> int:
-        """Number of turns that an update plays and learns from."""
+        """Number of turns that an update plays."""
         return int(self.settings.games * self.settings.turns)
 
     @property

@@ -1,1 +1,1 @@
-"""The speed of the environment, compared with other environments: `make bench`."""
+"""Benchmarks of the speed of this environment and of other environments (`make bench`)."""

@@ -1,11 +1,12 @@
 """Measure the speed of this environment and of other installed environments (`make bench`).
 
-A *case* is a measured loop; benchmarks/cases.py lists all cases. Each case has its own process, and the measurements of
-all cases alternate. The results go to benchmarks/results.json, and to the tables and the plot of docs/results/speed.md.
+A *case* is a measured loop; benchmarks/cases.py lists all cases. Each case has its own process. A round measures every
+case once; `--repeats` is the number of rounds. The results go to benchmarks/results.json, and to the tables and the
+plot of docs/results/speed.md.
 
 A *ratio* is the speed of one case divided by the speed of another case. `make bench` appends the ratios to
-benchmarks/history.jsonl. `make bench-check` compares new ratios with the last recorded ratios, because a speed depends
-much more on the machine than a ratio.
+benchmarks/history.jsonl. `make bench-check` compares new ratios with the last recorded ratios. It does not compare
+speeds, because speeds depend much more on the machine.
 """
 
 import argparse
@@ -111,7 +112,7 @@ def measure(cases: list[Case], seconds: float, repeats: int) -> dict[str, dict[s
 
     Returns:
         Name of the case -> its row of the results. `median`, `least` and `most` are decisions per second. `inside` is
-        the median of decisions divided by the seconds inside the environment.
+        also a median of decisions per second, but counts only the time inside the environment.
     """
     samples: dict[str, list[tuple[float, float]]] = {case.name: [] for case in cases}
     with ExitStack() as stack:
@@ -172,7 +173,7 @@ COLUMNS = ("case", "games", "players", "threads", "decisions/s", "environment al
 
 
 def cells(name: str, row: dict[str, Any]) -> tuple[str, ...]:
-    """Return the cells of a case in the order of `COLUMNS`."""
+    """Return the table cells of a case in the order of `COLUMNS`."""
     sizes = (f"{row[column]:,}" for column in ("batch", "players", "threads"))
     rates = f"{row['median']:,.0f} ({row['least']:,.0f} to {row['most']:,.0f})", f"{row['inside']:,.0f}"
     return name, *sizes, *rates
@@ -184,7 +185,7 @@ def numbers(head: str, values: dict[str, float], digits: int) -> str:
 
 
 def profile(rows: dict[str, dict[str, Any]]) -> dict[str, float]:
-    """Return the time in nanoseconds that each part of a decision takes."""
+    """Return the time of each part of a decision, in nanoseconds."""
     spent = {name: 1e9 / row["inside"] for name, row in rows.items()}
     rules, mask, ends = (spent[f"game-8192-{part}"] for part in ("rules", "mask", "ends"))
     every = spent["game-8192"]
@@ -226,7 +227,7 @@ def plot(rows: dict[str, dict[str, Any]]) -> None:
         "alpha": 0.85,
         "edgecolor": "none",
         "pad": 0.5,
-    }  # hides curves behind a label
+    }  # background of a label, which hides the curves behind it
     for name, words in (
         ("cartpole-vec-8192", "Gymnasium CartPole vector"),
         ("pgx-tictactoe-8192", "pgx tic_tac_toe"),

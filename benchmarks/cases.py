@@ -1,8 +1,8 @@
 """The measured cases, and the functions that return their loops.
 
-Most loops of this environment are in `wotd_env.cli.bench`. The loops choose actions uniformly at random. They read the
-observation at every decision, and the action mask if the environment has one. A step is a decision of one game; resets
-do not count.
+More loops are in `wotd_env.cli.bench`. Loops that play games choose actions uniformly at random. They read the
+observation at every decision, and the action mask if the environment has one. A step is one decision in one game. A
+reset is not a step.
 """
 
 from collections.abc import Callable
@@ -31,7 +31,7 @@ from wotd_env.cli.bench import (
 def same_bytes(batch: int, players: int, threads: int) -> Chunk:
     """Return a loop that only writes memory.
 
-    The number of bytes per step is the sum of all reads and writes in a step of `wotd_env.cli.bench.game`.
+    A step writes as many bytes as a step of `wotd_env.cli.bench.game`.
     """
     from wotd_env import STATE, Game, Rules
 
@@ -91,7 +91,10 @@ def vector_steps(batch: int, players: int, threads: int, masked: bool = True) ->
 
 
 def turns(batch: int, players: int, threads: int, learned: bool = False) -> Chunk:
-    """Return a loop that plans turns in mid-game. The value is hand-made or, if `learned` is true, a random network."""
+    """Return a loop that plans turns in mid-game.
+
+    The value function is hand-made or, if `learned` is true, a random network.
+    """
     from wotd_env import Game, Rules
     from wotd_env.planning.learned import LearnedValue, Network, shapes
     from wotd_env.planning.planner import Value, plan
@@ -119,7 +122,7 @@ def turns(batch: int, players: int, threads: int, learned: bool = False) -> Chun
 
 
 def cartpole(batch: int, players: int, threads: int, envpool: bool = False) -> Chunk:
-    """Return the loop of the vector environment CartPole of Gymnasium or, if `envpool` is true, of EnvPool."""
+    """Return a loop of CartPole games in Gymnasium or, if `envpool` is true, in EnvPool."""
     env: Any
     if envpool:
         import envpool as peer
@@ -151,7 +154,7 @@ def tictactoe(batch: int, players: int, threads: int, wrapped: bool = False) -> 
     import warnings
 
     with warnings.catch_warnings():
-        # PettingZoo warns about the name of the module, but version 1.26 has no other name for it.
+        # PettingZoo deprecates the name of this module, but version 1.26 offers no other name.
         warnings.simplefilter("ignore", DeprecationWarning)
         from pettingzoo.classic import tictactoe_v3
 
@@ -228,7 +231,7 @@ def pgx(batch: int, players: int, threads: int, game: str) -> Chunk:
 
 
 def scan(batch: int, players: int, threads: int, game: str = "") -> Chunk:
-    """Return the loop of a game in JAX. Random choice, step and automatic reset are compiled as one function.
+    """Return the loop of a game in JAX. Random choice, step and automatic reset are compiled into one function.
 
     `game` is the name of a pgx game, or empty for Way of the Dragon.
     """
@@ -291,7 +294,7 @@ class Case(NamedTuple):
 
     @property
     def installed(self) -> bool:
-        """Whether the package `needs` is installed."""
+        """Whether the required package is installed."""
         return find_spec(self.needs) is not None
 
 

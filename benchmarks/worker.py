@@ -1,4 +1,4 @@
-"""The functions that run in the process of a case. NumPy is imported after the number of threads is set."""
+"""The functions that run in the process of a case."""
 
 import functools
 import os
@@ -18,7 +18,7 @@ def loop(name: str, threads: int) -> Any:
 
 
 def measure(name: str, threads: int, seconds: float) -> tuple[float, float]:
-    """Measure a case for `seconds`. Return two rates, see `wotd_env.cli.bench.rate`."""
+    """Measure the case `name` for `seconds`, and return the two rates of `wotd_env.cli.bench.rate`."""
     chunk = loop(name, threads)
     from wotd_env.cli.bench import rate
 

@@ -1,7 +1,7 @@
 """The documentation site (`make docs`).
 
 Sphinx's source folder is the root of the checkout. So a page can link to any file of the checkout, and the link also
-works on the site. There, a link to a code file downloads the file.
+works on the site. On the site, a link to a code file downloads the file.
 """
 
 from pathlib import Path
@@ -28,28 +28,28 @@ exclude_patterns = [".*", "docs/_build", "runs", "tables"]
 
 html_theme = "furo"
 html_favicon = "../wotd_env/web/static/icon.svg"
-html_extra_path = ["_site"]  # redirects from the root of the site to docs/index.html
+html_extra_path = ["_site"]  # a page that redirects from the root of the site to docs/index.html
 html_static_path = ["_static"]
 html_css_files = ["site.css"]
 templates_path = ["_templates"]
-html_sidebars = {  # as furo has them, with a link to the demo before the pages
+html_sidebars = {  # furo's default list plus demo.html, which links to the demo
     "**": [
         *("sidebar/brand.html", "sidebar/search.html", "sidebar/scroll-start.html", "demo.html"),
         *("sidebar/navigation.html", "sidebar/scroll-end.html"),
     ]
 }
 html_use_index = html_domain_indices = False
-pygments_dark_style = "github-dark"  # furo's default underlines names, which hides the "_" in wotd_env
+pygments_dark_style = "github-dark"  # furo's default style underlines names, which hides the "_" in wotd_env
 
-myst_heading_anchors = 3  # anchors of headings, as GitHub generates them
+myst_heading_anchors = 3  # headings of levels 1 to 3 get the same anchors as on GitHub
 suppress_warnings = ["mystnb.unknown_mime_type"]
-nb_execution_mode = "cache"  # notebooks are stored without outputs; only changed ones are executed
+nb_execution_mode = "cache"  # execute changed notebooks, because notebooks are stored without outputs
 nb_execution_cache_path = str(ROOT / "docs" / "_build" / ".notebooks")
 nb_execution_timeout = 600
 nb_execution_raise_on_error = True
 nb_execution_show_tb = True
 nb_merge_streams = True
-nb_output_stderr = "remove"  # hide, for example, messages about compiled kernels
+nb_output_stderr = "remove"  # for example, messages about compiled kernels
 
 autodoc_member_order = "bysource"
 autodoc_typehints = "description"
@@ -61,7 +61,7 @@ napoleon_numpy_docstring = False
 napoleon_use_ivar = True
 default_role = "code"  # docstrings write names between single backquotes, as Markdown does
 
-# A type alias in a union appears by its name.
+# In a union, show only the name of a type alias.
 TypeAliasForwardRef.__repr__ = lambda self: self.name  # type: ignore[method-assign]
 
 
@@ -76,7 +76,7 @@ def show_folders_as_words(app: Sphinx, page: document) -> None:
 def prepare_docstring(
     app: Sphinx, what: str, name: str, documented: object, options: object, lines: list[str]
 ) -> None:
-    """Drop Python's own docstrings of the fields of a NamedTuple; show indented lines of a module as code."""
+    """Drop Python's docstrings of NamedTuple fields, and show indented lines of module docstrings as code."""
     if lines and lines[0].startswith("Alias for field number"):
         lines.clear()
     if what == "module":

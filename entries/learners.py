@@ -14,13 +14,13 @@ from wotd_env.policy import Policy
 
 @dataclass(frozen=True)
 class Learner:
-    """A learner with the preset `quick`. Its methods `train` and `load` are the functions of an entry."""
+    """A learner with the preset `quick`. The file run.py of an entry exports the methods `train` and `load`."""
 
     name: str  # name of the entry, which is also a key of `LEARNERS`
     updates: dict[int, int]  # budget in minutes -> number of updates
 
     def train(self, budget: int, seed: int) -> None:
-        """Train the learner. Delete an older run of the same budget and seed."""
+        """Train the learner. First delete an older run of the same budget and seed."""
         shutil.rmtree(self._folder(budget, seed), ignore_errors=True)
         module: Any = importlib.import_module(LEARNERS[self.name])
         settings = replace(

@@ -1,7 +1,8 @@
 """Train MARWIL on logged games, for the entries `bc` and `marwil` of the track `offline`.
 
 The network imitates every logged decision with the weight exp(beta * advantage). The advantage is the result of the
-game minus the value of the position. A second head learns this value. With beta = 0, MARWIL is behavior cloning.
+game minus the value of the position. A second head of the network learns this value. With beta = 0, MARWIL is behavior
+cloning.
 
 Source: Wang et al., "Exponentially Weighted Imitation Learning for Batched Historical Data", NeurIPS 2018.
 """
@@ -22,7 +23,7 @@ GAMES = {
     "greedy-planner": (["greedy", "planner"], 2),
     "planner-random": (["planner", "random"], 3),
 }
-"""The logged files of the track: name -> the policies that play the games, and the seed of the games."""
+"""The files of logged games: name -> the policies that play the games, and the seed of the games."""
 LOGGED = 4000  # games per file
 
 WIDTH = 64  # units of the hidden layers
@@ -32,7 +33,7 @@ LEARNING_RATE = 2e-3  # initial value; the learning rate falls linearly to 0
 
 
 def logged(folder: Path) -> list[recording.Decisions]:
-    """Return the logged games of all files. Record the games of missing files."""
+    """Return the logged games of all files. Record missing files first."""
     files = {folder / f"{name}.parquet": how for name, how in GAMES.items()}
     for file, (policies, seed) in files.items():
         if not file.is_file():
@@ -41,11 +42,11 @@ def logged(folder: Path) -> list[recording.Decisions]:
 
 
 class Learner:
-    """A learner that imitates logged decisions. Its methods `train` and `load` are the functions of an entry.
+    """A learner that imitates logged decisions. The file run.py of an entry exports the methods `train` and `load`.
 
     Args:
         name: name of the entry.
-        beta: the factor in the weight exp(beta * advantage), for results of 1 (win) and -1 (loss).
+        beta: the factor in the weight exp(beta * advantage). Results are 1 (win) and -1 (loss).
     """
 
     def __init__(self, name: str, beta: float) -> None:

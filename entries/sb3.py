@@ -1,7 +1,7 @@
-"""Train algorithms of Stable-Baselines3 for the entries `sb3_*`, by self-play: the current model plays both seats.
+"""Train algorithms of Stable-Baselines3 by self-play, for the entries `sb3_*`. The current model plays both seats.
 
-The result of a game is the only reward. If an algorithm has no action masks, an illegal action loses the training game.
-The opponent in training and the trained agent in measurements play only legal actions.
+The result of a game is the only reward. An algorithm without action masks can choose an illegal action, which loses the
+training game. The opponent in training and the measured agent play only legal actions.
 """
 
 import warnings
@@ -21,7 +21,7 @@ SPARE = 0.99  # training stops when this share of the budget is used
 
 
 class Scores(nn.Module):
-    """A network for `NetworkPolicy`: the logits or action values of a Stable-Baselines3 model."""
+    """A network for `NetworkPolicy`. It returns the logits or action values of a Stable-Baselines3 model."""
 
     rules = Rules()
     policy: Any  # the policy of the model
@@ -55,7 +55,7 @@ class Budget(BaseCallback):
 
 
 class Baseline:
-    """An algorithm with its settings. An entry uses the methods `train` and `load` as its own functions.
+    """An algorithm with its settings. The file run.py of an entry exports the methods `train` and `load`.
 
     Args:
         name: name of the entry.
@@ -107,6 +107,6 @@ class Baseline:
         model = self.algorithm(
             self.policy, envs, learning_rate=learning_rate, gamma=1.0, seed=seed, device="cpu", **self.options
         )
-        envs.seed(seed << 32)  # without the shift, runs with neighboring seeds would share games
+        envs.seed(seed << 32)  # without the shift, runs with neighboring seeds would play the same games
         opponent.network.policy = model.policy
         return model

@@ -47,7 +47,7 @@ class Answer(NamedTuple):
 
 
 class Network:
-    """A network with one hidden layer, a softmax over the legal actions, a tanh value and the optimizer Adam."""
+    """A network with one hidden layer, a softmax over the legal actions, a tanh value head and the optimizer Adam."""
 
     def __init__(self, rng: np.random.Generator, width: int = 64) -> None:
         outputs = SCORES + game.num_actions - HOLDS + 1
@@ -60,7 +60,7 @@ class Network:
         self.steps = 0
 
     def __call__(self, observation: Array, mask: Array) -> Answer:
-        """Return the policy and the value for observations int8 (N, D) and action masks int8 (N, A)."""
+        """Return the policy and the values for observations, int8 (N, D), and action masks, int8 (N, A)."""
         w1, b1, w2, b2 = self.weights
         x = observation.astype(np.float32) / 5
         hidden = np.maximum(x @ w1 + b1, 0)
@@ -77,8 +77,8 @@ class Network:
         """Return the gradient of the mean loss over N decisions, as one array for each array in `weights`.
 
         The loss is the sum of two terms. The policy term is -A log pi(a|s) - entropy * H(pi(.|s)), where A is divided
-        by its standard deviation. The value term is half the cross-entropy between two chances to win: the prediction
-        (1 + V) / 2, and (1 + target) / 2 with target = V + A.
+        by its standard deviation. The value term is half the cross-entropy between two chances to win. The
+        predicted chance is (1 + V) / 2. The correct chance is (1 + target) / 2, where target = V + A.
         """
         x, hidden, kept, policy, _ = self(observation, mask)
         log_policy = np.log(np.maximum(policy, 1e-30))

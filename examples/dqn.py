@@ -1,6 +1,6 @@
-"""Double DQN with action masks, first against `random` and then against `greedy`, on the Gymnasium vector environment.
+"""Double DQN with action masks on the Gymnasium vector environment, first against `random`, then against `greedy`.
 
-The example shows where Q-learning needs masks: in the greedy action, the exploring action and the target. It also shows
+The example shows where Q-learning needs masks: in the greedy action, the random action and the target. It also shows
 how to use a vector environment with autoreset. Its n-step targets suit a game whose only reward comes at the end.
 
     python examples/dqn.py
@@ -51,7 +51,7 @@ class Settings:
 
 
 class Network(nn.Module):
-    """A network that computes action values from observations with the encoding `features`.
+    """A network that computes action values from observations in the encoding `features`.
 
     A layer scores each pair (face, number of kept dice). The value of a hold is the sum of six scores, one per face.
     """
@@ -125,7 +125,7 @@ def train(settings: Settings) -> Network:
         before, started_anew = observation, ended
         observation, reward, terminated, truncated, info = envs.step(action)
         ended = terminated | truncated
-        # The step after the end of a game only starts the next game. It is not stored, because it ignores its action.
+        # The step after the end of a game ignores the action and starts the next game. So this step is not stored.
         recent.append((before, action, reward, ended, ~started_anew))
         added += remember(memory, added, recent, observation, info["action_mask"])
         if added >= settings.batch:

@@ -1,8 +1,8 @@
 """Expectimax one turn deep, as a policy for any number of players and any powers.
 
-The example shows explicit chance: `Game.decide` stops before the dice are rolled, `Game.chance_outcomes` lists the
-possible rolls with their probabilities, and `Game.roll(state, dice)` continues with one of them. The search expands
-whole batches of positions. It merges equal positions, so that it can search one turn exactly:
+The example handles rolls explicitly. `Game.decide` stops before the roll, `Game.chance_outcomes` lists the possible
+rolls with their probabilities, and `Game.roll(state, dice)` continues with one of them. The search expands whole
+batches of positions. It merges equal positions, so that it can search one turn exactly:
 
     Q(s, a) = E[max over a' of Q(s', a')],  or the heuristic value of s' if the turn ends there
 
@@ -25,7 +25,7 @@ CHUNK = 32
 
 
 def heuristic(game: Game, state: Array, seat: Array) -> Array:
-    """Return the lead of seat `seat[i]` over the best other seat in each position `state[i]`, (N,), in spaces.
+    """Return leads in spaces, float64 (N,): the lead of seat `seat[i]` over the best other seat in `state[i]`.
 
     For a finished game, return 1,000 times the reward of the seat instead.
     """
@@ -40,7 +40,7 @@ def heuristic(game: Game, state: Array, seat: Array) -> Array:
 
 
 def merge(state: Array) -> tuple[Array, Array]:
-    """Return the distinct records of a batch, and an index array: `distinct[index]` is the batch."""
+    """Return two arrays: the distinct records of a batch, and the index of each record among them."""
     rows = np.ascontiguousarray(state).view(np.dtype((np.void, state.itemsize)))
     _, first, index = np.unique(rows, return_index=True, return_inverse=True)
     return state[first], index
@@ -69,10 +69,10 @@ def outcomes(game: Game, state: Array) -> tuple[Array, Array, Array]:
 
 
 def action_values(game: Game, state: Array, roots: Array) -> tuple[Array, Array, Array]:
-    """Search one turn deep, and return the values of all legal actions for the seat to act.
+    """Search to the end of the turn, and return the values of all legal actions for the seat to act.
 
     Args:
-        game: the rules, with `skip_forced=False`, so that every roll is visible.
+        game: the rules, as a `Game` with `skip_forced=False`, so that no roll is skipped.
         state: STATE (N,), positions at decisions. Their field `rng` contains an index in `roots`, not random bits,
             so that positions of different roots are not merged.
         roots: STATE (R,), the positions in which the search began.

@@ -74,7 +74,7 @@ def network(env: WayOfTheDragon, params: Params, observation: Array, mask: Array
 
 
 def new_params(env: WayOfTheDragon, key: Array, width: int) -> Params:
-    """Return random weights, small in the output layers, so that all actions are about equally likely at first."""
+    """Return random weights. Small weights in the output layers make all actions about equally likely at first."""
     sizes = {name: part.stop - part.start for name, part in env.observation_layout.items()}
     path = (sizes["pieces"] + sizes["dead"]) // 5 + 6
     rest, pairs = env.observation_shape[0] - 5 * path, env.num_players * (env.num_players - 1) // 2
@@ -143,7 +143,7 @@ def rollout(env: WayOfTheDragon, learner: Learner, settings: Settings) -> tuple[
     state, (seen, actor, rewards, done) = jax.lax.scan(play, learner.state, keys)
 
     # A_t = r_t + V(s_t') - V(s_t) + trace * A_t', where t' is the next decision of the same seat. The loop runs
-    # backwards. `ahead` contains r_t, V(s_t') and A_t' of each seat. At the end of a game it is (reward, 0, 0).
+    # backwards. `ahead` contains r_t, V(s_t') and A_t' of each seat. At the end of a game, `ahead` is (reward, 0, 0).
     def back(ahead: tuple[Array, Array, Array], now: Any) -> tuple[Any, Array]:
         actor, rewards, done, value = now
         reward = jnp.where(done[:, None], rewards, ahead[0])

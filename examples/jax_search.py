@@ -1,8 +1,8 @@
 """Tree search in JAX: stochastic MuZero of mctx, with the exact rules and dice instead of learned models.
 
-The example connects `wotd_env.jax` to a search with chance nodes. `decide` leads to a chance node, `chance_logits`
-gives the log-probabilities of the node's 252 rolls, and `throw` leads to the next decision. A heuristic replaces the
-networks. The example works for two players.
+The example connects `wotd_env.jax` to a search with chance nodes. The environment's method `decide` leads to a chance
+node, `chance_logits` gives the log-probabilities of the node's 252 rolls, and `throw` leads to the next decision. A
+heuristic replaces the networks. The example works for two players.
 
 Gumbel MuZero (`mctx.gumbel_muzero_policy`) is unsuitable here. It stores one sampled roll for each action that
 it tries, and then prefers the actions whose stored roll was lucky.
@@ -40,8 +40,8 @@ class Node(NamedTuple):
 def value(state: State, seat: Array) -> Array:
     """Return the heuristic value of a state for a seat, in [-1, 1]: tanh of the seat's lead in spaces and points.
 
-    The lead includes the expected length of the next move. The estimate assumes that the player to act keeps the dice
-    of the most frequent element and re-rolls all others.
+    The lead includes the expected length of the next move. The player to act is assumed to keep the dice of the
+    most frequent element and to re-roll all others.
     """
     seen = env.observe(state, state.current_player)
     pieces = seen[layout["pieces"]].reshape(2, 5, -1).argmax(2)

@@ -1,7 +1,7 @@
-"""A bot of OpenSpiel as a policy: the Monte Carlo tree search of OpenSpiel, for two players.
+"""A bot of OpenSpiel as a policy for two players. The bot is OpenSpiel's Monte Carlo tree search.
 
-For each decision, the bot starts an OpenSpiel game at the position and takes one action in this game. `Search` is a
-policy for all functions and commands that accept policies. The first two commands below take 20 seconds each:
+For each decision, the bot starts an OpenSpiel game at the position and takes one action in this game. All functions and
+commands that accept a policy also accept `Search`. The first two commands below take 20 seconds each:
 
     wotd arena examples.openspiel_bot:Search random --spaces 0 --games 20
     wotd benchmark examples.openspiel_bot:Search --spaces 0 --size 2 --games 4

@@ -49,7 +49,7 @@ class Settings:
 
 
 class Network(nn.Module):
-    """The policy and the value of the seat to act. The five paths share weights, because the rules treat them alike.
+    """A network for policy and value of the seat to act. The paths share weights, because the rules treat them alike.
 
     A layer scores each pair (face, number of kept dice). The logit of a hold is the sum of six scores, one per face.
     """
@@ -74,7 +74,7 @@ class Network(nn.Module):
         self.register_buffer("bits", th.arange(32)[:, None] >> th.arange(5) & 1)  # [hold, die]: 1 if kept
 
     def forward(self, observation: th.Tensor, mask: th.Tensor) -> tuple[Categorical, th.Tensor]:
-        """Return the policy and the values (N,) for observations int8 (N, D) and action masks int8 (N, A)."""
+        """Return the policy and the values (N,) for observations, int8 (N, D), and action masks, int8 (N, A)."""
         size, layout, seen = len(observation), self.layout, observation.float()
         pieces = seen[:, layout["pieces"]].view(size, self.players, 5, -1).transpose(1, 2).flatten(2)
         dead = seen[:, layout["dead"]].view(size, 5, -1)
@@ -96,7 +96,7 @@ class Network(nn.Module):
 
 
 class Rollout(NamedTuple):
-    """The decisions of T steps in N games, (T, N, ...)."""
+    """The decisions of T steps in N games, as arrays (T, N, ...)."""
 
     observation: Array
     mask: Array
@@ -133,7 +133,7 @@ class SelfPlay:
             action[t], log_prob[t], value[t] = chosen, policy.log_prob(chosen), estimate
             last[everyone, actor[t]] = t
             game.step_autoreset(state, action[t], self.observation, self.mask, rewards, done)
-            # At the end of a game, the reward of each seat is credited to the seat's last decision.
+            # At the end of a game, credit the reward of each seat to the seat's last decision.
             ended, seat = np.nonzero(done[:, None] & (last >= 0))
             reward[last[ended, seat], ended] = rewards[ended, seat]
             final[last[ended, seat], ended] = True

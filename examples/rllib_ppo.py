@@ -1,6 +1,6 @@
 """Ray RLlib: masked PPO by self-play, on one machine or a cluster.
 
-Each seat is an agent of a multi-agent environment. All agents share one network, with the action masking of RLlib.
+Each seat is an agent of a multi-agent environment. All agents share one network. RLlib masks the illegal actions.
 
     pip install --editable ".[train,rllib]"
     python examples/rllib_ppo.py
@@ -30,7 +30,7 @@ def train(
     """Train a network, print its progress, and return the algorithm.
 
     `decisions` counts the decisions of all seats; each update uses `rollout` of them. The games run in `runners`
-    processes on any node. If `runners` is 0, the games run in this process.
+    processes on any node of the cluster. If `runners` is 0, the games run in this process.
     """
     register_env("wotd", multi_agent_env)
     config = (

@@ -68,11 +68,11 @@ class Plan(NamedTuple):
     value: np.ndarray  # (N,): expected value of the turn before its first roll
 
     def end(self, roll: np.ndarray) -> np.ndarray:
-        """Return the best ends (N,) after the last rolls (N,)."""
+        """Return the best ends after the last rolls: indices in ENDS, (N,), for indices in ROLLS, (N,)."""
         return np.asarray(ALLOWED[roll, self.last[np.arange(len(roll)), roll].argmax(1)])
 
     def hold(self, roll: np.ndarray, left: np.ndarray | int) -> np.ndarray:
-        """Return the best holds (N,) of rolls (N,) with 1 or 2 re-rolls left."""
+        """Return the best holds (N,) for rolls (N,). `left` is the number of re-rolls left, 1 or 2."""
         values = self.keeps[left - 1, np.arange(len(roll))]
         return np.asarray(np.take_along_axis(values, HOLDS[roll], 1).argmax(1))
 
@@ -101,7 +101,7 @@ def plan(network: nn.Module, state: np.ndarray) -> Plan:
 
 
 def choose(network: nn.Module, state: np.ndarray) -> np.ndarray:
-    """Return the planned actions for games at a decision, int64 (N,)."""
+    """Return the planned actions, int64 (N,), for games at a decision, STATE (N,)."""
     planned, phase = plan(network, state), state["phase"]
     roll = np.array([ROLLS.index(dice) if min(dice) >= 0 else 0 for dice in state["dice"].tolist()])
     holds = planned.hold(roll, np.maximum(state["rolls_left"], 1))
@@ -124,7 +124,7 @@ def win_rate(network: nn.Module, opponent: str, games: int) -> float:
 def train(turns: int = 1500, games: int = 128, seed: int = 0, evaluation_games: int = 500) -> nn.Module:
     """Train a network by self-play, print its win rates ten times, and return it.
 
-    In each step, all games play one turn, and the network takes one gradient step.
+    Each game plays one turn between two gradient steps.
     """
     th.set_num_threads(1)  # with one thread, equal seeds give equal weights
     th.manual_seed(seed)
@@ -146,7 +146,7 @@ def train(turns: int = 1500, games: int = 128, seed: int = 0, evaluation_games: 
             if left:
                 keep = HOLDS[roll, planned.hold(roll, left)]
         state = planned.ends[np.arange(games), planned.end(roll)]
-        # Five equal dice earn an extra turn, which is started here. In other games this action changes nothing.
+        # Five equal dice earn an extra turn, which this action starts. It changes nothing in the other games.
         game.decide(state, np.full(games, Action.PERFECTION_TURN), validate=False)
         game.reset(state, where=game.is_over(state), roll=False)
         if 10 * (turn + 1) // turns > 10 * turn // turns:

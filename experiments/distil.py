@@ -1,7 +1,7 @@
-"""Distillation: fit the network of TD(lambda) to a solved board, `python -m experiments.distil --table FILE`.
+"""Distillation: fit the network of TD(lambda) to a solved board (`python -m experiments.distil --table FILE`).
 
-This shows how strong a network of a given size can be. Self-play (`agents.td`) has to learn the values of positions.
-Here the exact values are known, so every error comes from the size of the network or the duration of the fit.
+The experiment shows how strong a network of a given size can be. Self-play (`agents.td`) has to learn the values of
+positions. Here the exact values are known, so errors come only from the size of the network or the duration of the fit.
 
 Perfect players play games in which some turns end with a random move. The training positions are all positions before
 a turn, and a random part of the positions at the possible ends of each turn. The loss is the cross-entropy between
@@ -92,7 +92,7 @@ class Positions(NamedTuple):
 
 
 def gather(table: Table, settings: Settings) -> Positions:
-    """Play the games of perfect players, and return the training positions in random order."""
+    """Play games with perfect players, and return the training positions in random order."""
     game = Game(Rules(spaces=table.spaces))
     features = Features.of(game.rules)
     rng = np.random.default_rng([settings.seed, 0])
@@ -146,7 +146,7 @@ def distil(settings: Settings) -> Grades:
     positions = gather(table, settings)
     value = fit(Rules(spaces=table.spaces), positions, settings).value()
     files.write(settings.folder / "value.npz", learned.save(value))
-    # The opponent must be perfect, because only then does the regret determine the win share.
+    # The regret determines the win share only against a perfect opponent.
     opponent = f"oracle:{table.file}"
     grades = grade(Planner(value), table, settings.final_games, seed=FINAL, opponent=opponent)
     runs.write_json(settings.folder / runs.RESULT, {"positions": len(positions.value), **grades.as_dict()})

@@ -2,13 +2,14 @@
 
 The learner plays one seat of every game, and the policy plays all other seats. The network of TD(lambda) learns the
 value of positions in these games. The learner's turns are planned as in self-play (`agents.td`). The policy's turns can
-only be sampled. Let s be the position before such a turn. The target does not use the value after the turn, but
+only be sampled. Let s be the position before such a turn. Instead of the value after the turn, the target uses
 
     plan(s) - sum of the regrets of the policy's decisions in this turn.
 
-Here plan(s) is the expected value of a planned turn. The regret of a decision is the planned value of the best decision
-minus the planned value of this decision. The target thus excludes the luck of the rolls. The mean of this luck is zero
-for any policy and any value function, so its removal adds no bias. Only the noise of the policy's own choices remains.
+Here plan(s) is the expected value of a planned turn from s. The regret of a decision is the planned value of the best
+action minus the planned value of the policy's action. The target thus excludes the luck of the rolls. The mean of this
+luck is zero for any policy and any value function. So excluding it adds no bias. Only the noise of the policy's own
+choices remains.
 """
 
 import sys
@@ -69,9 +70,10 @@ class Run(td.Run):
 def against(
     policy: Policy, seat: NDArray[np.int64], rng: np.random.Generator
 ) -> Callable[[Game, States, Value, NDArray[np.bool_]], Turns]:
-    """Return a function to use as `play_turns`. It plans the learner's turns and samples the turns of `policy`.
+    """Return a function with the interface of `play_turns`.
 
-    `seat`, (N,), contains the learner's seat in each game. Only turns of the learner can end with a random move.
+    The function plans the learner's turns and samples the policy's turns. Only turns of the learner can end with a
+    random move. `seat`, (N,), contains the learner's seat in each game.
     """
 
     def play(game: Game, state: States, value: Value, at_random: NDArray[np.bool_]) -> Turns:
@@ -94,8 +96,7 @@ def against(
 def sample_turns(game: Game, state: States, value: Value, policy: Policy, rng: np.random.Generator) -> Turns:
     """Play one turn of a policy in every game. Update `state`, STATE (N,), in place.
 
-    Each game must be before the first roll of a turn. It is played until the first roll of the next turn, or to its
-    end. The function `value` must return values that add up to zero over the seats.
+    Each game must be before the first roll of a turn. `value` must be a zero-sum value function.
 
     Returns:
         Two arrays of values of all seats, float32 (N, n). `after` contains the values at the ends of the turns.

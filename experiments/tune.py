@@ -119,7 +119,7 @@ def with_absolute_paths(base: Any) -> Any:
 
 
 def rounded(drawn: dict[str, Any]) -> dict[str, Any]:
-    """Round drawn settings to three digits, so that the names of trials are short."""
+    """Round drawn settings to three significant digits, so that the names of trials are short."""
     return {name: value if isinstance(value, int) else float(f"{value:.3g}") for name, value in drawn.items()}
 
 

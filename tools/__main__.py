@@ -9,7 +9,7 @@ from wotd_env.rendering.cases import CASES, draw_case
 
 RULES_FOLDER = pages.ROOT / "docs" / "reference" / "rules"
 GAME_FILE = pages.ROOT / "docs" / "game.gif"  # animation at the top of README.md
-SHOWN = 61  # length of the animation: the last positions of a game
+SHOWN = 61  # number of positions in the animation, which shows the end of a game
 
 
 def cases() -> dict[Path, str]:

@@ -26,7 +26,7 @@ GAMES = 4000  # games for each win share
 
 
 def wanted(rolled_out: bool) -> list[tuple[wotd_env.Rules, str]]:
-    """Return the rows of a table: pairs of a board and a policy that can play on it. Boards without powers come first.
+    """Return the rows of a table: pairs of a board and a policy that can play on it.
 
     The boards are the solved boards or, if `rolled_out`, the boards whose equities are estimated by rollouts.
     """
@@ -65,10 +65,10 @@ def rolled_out_table() -> str:
 
 
 def noise(positions: benchmark.Positions, draws: int = 1000) -> NDArray[np.float64]:
-    """Return the mean regret of the action with the best stored equity, in each of M positions, (M,).
+    """Return the mean regret from errors of the stored equities in each of M positions, float64 (M,).
 
-    This regret comes only from errors of the stored equities. It is averaged over `draws` samples of the equities. Each
-    equity is sampled from a normal distribution, with its stored value and error as mean and standard deviation.
+    The regret of the action with the largest stored equity is averaged over `draws` samples of the equities. The
+    samples are normally distributed around the stored equity. The standard deviation is the stored error.
     """
     rng, total = np.random.default_rng(0), np.zeros(len(positions.game))
     best = np.nanargmax(positions.equity, 1)

@@ -28,7 +28,7 @@ def main() -> None:
 
 def build(folder: Path) -> None:
     """Write the demo into a folder."""
-    # The copies keep the names of both folders, because modules in demo/ import modules by paths such as ../static/.
+    # Keep the names static/ and demo/, because modules in demo/ import modules by paths such as ../static/.
     for part in ("static", "demo"):
         data = shutil.ignore_patterns("*.html", "lesson.json", "puzzles.json")
         shutil.copytree(WEB / part, folder / part, ignore=data, dirs_exist_ok=True)

@@ -36,7 +36,7 @@ ROUNDING = 0.01
 
 
 class Track(NamedTuple):
-    """The protocol of a track, see docs/reference/tracks.md."""
+    """The protocol of a track (docs/reference/tracks.md)."""
 
     unit: str  # unit of the budgets
     budgets: tuple[int, ...]
@@ -57,7 +57,7 @@ TRACKS = {
 class Entry(NamedTuple):
     """The content of `entry.toml`.
 
-    A field is annotated with a regular expression for the JSON text of its value, and with a text for error messages.
+    Each annotation ends with two texts: a regular expression for the value as JSON, and a description for errors.
     """
 
     title: Annotated[str, '".+"', "text"]
@@ -169,7 +169,7 @@ def faults(name: str) -> Iterator[str]:
 
 
 def check(result: Result, track: Track, seed: int) -> None:
-    """Raise ValueError if a result breaks the protocol, or if its regrets do not follow from its actions."""
+    """Raise ValueError if a result breaks the protocol, or if its regrets do not match its actions."""
     again = "measure it again"
     for field, value in {"seed": seed, "rules": Rules(), "size": track.size, "games": track.games}.items():
         if (found := getattr(result, field)) != value:
@@ -187,7 +187,7 @@ def check(result: Result, track: Track, seed: int) -> None:
 
 
 def replay(agent: Policy, result: Result) -> None:
-    """Raise ValueError if an agent's actions or its first win share differ from the stored ones, except by rounding.
+    """Raise ValueError if an agent's actions or first win share differ from the stored ones by more than rounding.
 
     If the digest of the agent has not changed, only the first `measuring.BATCH` positions are checked. A changed digest
     is not a fault by itself, because the digest also covers the sources of the package.

@@ -1,4 +1,4 @@
-"""The tables and the picture of the entries, which `python -m tools.entries` writes to docs/results/benchmark.md."""
+"""The tables and the picture of the entries in docs/results/benchmark.md. `python -m tools.entries` writes them."""
 
 import functools
 import math
@@ -31,8 +31,9 @@ def write(names: list[str]) -> None:
 def measures(result: Result, track: Track) -> dict[str, tuple[float, float]]:
     """Return the columns of a result as a dict: name -> (value, half the width of its interval).
 
-    The first column is the mean regret in thousandths. For two players, a column for each reference has the win share
-    against it, in percent. For n > 2 players, a column has the mean win share minus 1 / n, in percentage points.
+    The first column is the mean regret in thousandths of equity. In games of two players, each reference has a column:
+    the win share against the reference, in percent. Each larger number n of players has a column: the mean win share
+    minus 1 / n, in percentage points.
     """
     regret = result.regret[ALL][ALL]
     found = {"mean regret": (1000 * regret.value, 1000 * (regret.high - regret.value))}
@@ -70,7 +71,7 @@ class Row(NamedTuple):
         return mean.value, mean.estimate().error
 
     def middle(self, column: str) -> str:
-        """Return the interquartile mean over seeds with its bootstrap interval, as text; return "" for one seed.
+        """Return the interquartile mean over the seeds and its bootstrap interval, as text; return "" for one seed.
 
         Source: Agarwal et al., "Deep Reinforcement Learning at the Edge of the Statistical Precipice", NeurIPS 2021.
         """
@@ -120,7 +121,7 @@ def tables(rows: list[Row]) -> str:
 
 
 def draw(rows: list[Row], file: Path) -> None:
-    """Draw the learning curves of track `samples`, and each entry's win share against `td` at its largest budget."""
+    """Draw the learning curves of track `samples`, and the win share of each entry's largest budget against `td`."""
     figure = Figure((10, 5), layout="constrained")
     left, right = figure.subplots(1, 2, width_ratios=(1, 1.15))
     samples = [row for row in rows if row.entry.track == "samples"]

@@ -43,7 +43,7 @@ def times(fast: str, slow: str) -> str:
 
 
 def share(ours: str, theirs: str) -> str:
-    """Return the speed of `ours` in per cent of `theirs`, counting only time inside the environments."""
+    """Return the speed of case `ours` in per cent of case `theirs`, counting only time inside the environments."""
     return f"{100 * _cases()[ours]['inside'] / _cases()[theirs]['inside']:.0f} %"
 
 

@@ -23,11 +23,11 @@ GRADED = ("td", "planner", "greedy", "random")
 
 
 class Findings:
-    """The tables of the page, from the solved board."""
+    """The tables of the page, computed from the solved board."""
 
     def __init__(self) -> None:
         self.table = solver.solve(RULES, solver.cache_file(RULES))
-        self.cautious = Planner(self.table.for_seats)  # maximizes its guarantee
+        self.cautious = Planner(self.table.for_seats)  # the policy that maximizes its guarantee
         self.game = Game(RULES)
 
     def when(self) -> str:
@@ -50,7 +50,7 @@ class Findings:
         return pages.table(head, rows, right=(1, 2, 3))
 
     def grades(self) -> str:
-        """Return a table of the guarantee regret of each policy, in games in which it plays all seats.
+        """Return a table of the guarantee regret of each policy, in games in which the policy plays all seats.
 
         The guarantee regret is the best guarantee minus the guarantee after the action that the policy takes.
         """

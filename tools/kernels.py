@@ -1,8 +1,8 @@
 """Check that no kernel allocates records (part of `make check`).
 
-In compiled code a view of a row, `games[0]`, does not keep its array alive. The array is freed after the last use of
-the name `games`, and the view then reads other data. So kernels allocate only arrays of plain numbers, and get their
-records as arguments (`wotd_env.core.state.scratch`).
+In compiled code, a view of a row such as `games[0]` does not keep its array alive. The array is freed after the last
+use of the name `games`, and the view then reads other data. So kernels may allocate only arrays of plain numbers. They
+get records as arguments, e.g. the result of `wotd_env.core.state.scratch`.
 """
 
 import ast
@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from tools.pages import ROOT
 
 DECORATORS = {"kernel", "inlined"}
-ALLOWED = {"empty": 1, "zeros": 1, "ones": 1, "full": 2}  # name -> position of the argument `dtype`
+ALLOWED = {"empty": 1, "zeros": 1, "ones": 1, "full": 2}  # NumPy function -> position of its argument `dtype`
 NUMBERS = {"float32", "float64", "bool_", *(f"{sign}int{n}" for sign in ("", "u") for n in (8, 16, 32, 64))}
 FORBIDDEN = {  # functions that allocate an array with the dtype of their argument
     "array", "asarray", "ascontiguousarray", "copy", "empty_like", "zeros_like", "ones_like", "full_like", "repeat",
@@ -22,7 +22,7 @@ FORBIDDEN = {  # functions that allocate an array with the dtype of their argume
 
 
 def faults(source: str) -> Iterator[tuple[int, str]]:
-    """Yield the line and the code of every call that may allocate records, for all kernels in `source`."""
+    """Yield the line and the code of each call that may allocate records. Search only the kernels of `source`."""
     for function in ast.walk(ast.parse(source)):
         if isinstance(function, ast.FunctionDef) and any(map(_compiles, function.decorator_list)):
             for call in ast.walk(function):

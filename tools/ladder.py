@@ -27,7 +27,7 @@ STORE = pages.ROOT / "runs" / "ladder.sqlite"
 POLICIES = ("random", "first", "greedy", "planner", "td", "ppo")
 PLAYERS = (2, 3, 4, 5)
 KINDS = {"basic game": Rules(), "powers": Rules(powers="own", colors="random")}
-GAMES = 12_800  # games of a matchup: enough for an error of half a percentage point in a win share
+GAMES = 12_800  # games of a matchup: the standard error of a win share is below half a percentage point
 SEED = 2026
 
 
@@ -87,7 +87,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
 
 
 def summary(played: dict[str, Results]) -> str:
-    """Return a table of the policies' win shares with a row for each tournament."""
+    """Return the table of win shares. It has a row for each tournament and a column for each policy."""
     shares = {}
     for title, results in played.items():
         ratings = show.as_text(results, digits=2)[0]

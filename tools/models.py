@@ -1,7 +1,7 @@
 """`python -m tools.models [RUN...]`: put trained networks into the package, and list them in docs/results/models.md.
 
-The network of a run replaces the bundled model for the same policy and rules. The *card* of a network is a JSON
-file beside the network. It describes the training run. The table of the page is made from the cards.
+The network of a run replaces the bundled model for the same policy and rules. Each bundled network has a *card*: a JSON
+file that describes the training run. The table of the page is made from the cards.
 """
 
 import argparse
@@ -52,7 +52,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def put(run: Path, folder: Path) -> Path:
-    """Write the network of a finished run, and its card, to a folder; return the file of the network."""
+    """Write the network and the card of a finished run to a folder. Return the file of the network."""
     policy = str(checkpoint.load(run / CHECKPOINT).get("learner"))
     config = json.loads((run / "config.json").read_text())
     settings = config["settings"]
@@ -83,7 +83,7 @@ def put(run: Path, folder: Path) -> Path:
 
 
 def command(policy: str, settings: dict[str, Any], rules: Rules) -> str:
-    """Return the command line of a training run, with the settings that differ from the preset."""
+    """Return the command line of a training run. Settings with the same value as in the preset are omitted."""
     preset = importlib.import_module(LEARNERS[policy]).PRESETS[settings["preset"]]
     words = ["python", "train.py", policy, "--preset", settings["preset"], "--seed", settings["seed"]]
     for name in sorted(settings.keys() - OWN):
@@ -97,7 +97,10 @@ def command(policy: str, settings: dict[str, Any], rules: Rules) -> str:
 
 
 def table(cards: list[dict[str, Any]], folder: Path) -> str:
-    """Return a table of the models in `folder`, one for each card, the picture, and the training commands."""
+    """Return Markdown text: a table with a row for each card, the picture, and the training commands.
+
+    The sizes in the table are those of the network files in `folder`.
+    """
     opponents = list(dict.fromkeys(name for card in cards for name in card["result"]))
     rows = []
     for card in cards:

@@ -1,4 +1,4 @@
-"""The Markdown pages, and the places in them that tools fill: from `<!-- table: NAME -->` to `<!-- end -->`."""
+"""The Markdown pages and their generated parts: the text from `<!-- table: NAME -->` to `<!-- end -->`."""
 
 import re
 from collections.abc import Iterable, Mapping
@@ -6,7 +6,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).parents[1]
 PAGES = sorted(page for places in ("*.md", "docs/*.md", "docs/*/*.md") for page in ROOT.glob(places))
-"""All pages of the checkout and of the site."""
+"""The Markdown pages in the root folder and in docs/."""
 
 Cells = str | Iterable[object]  # the cells of a row: a sequence, or text with `|` between the cells
 
@@ -22,7 +22,7 @@ def table(head: Cells, rows: Iterable[Cells], right: Iterable[int] = ()) -> str:
 
 
 def renew(page: str, tables: Mapping[str, str]) -> str:
-    """Return the text `page` with new contents. `tables` maps the name of a place to its new content."""
+    """Return the text `page` with new generated parts. `tables` maps NAME to the new text of a part."""
 
     def renewed(block: re.Match[str]) -> str:
         begin, name, old, end = block.groups()

@@ -17,7 +17,7 @@ from wotd_env.policy import play_policies
 
 PAGE = pages.ROOT / "docs" / "results" / "powers.md"
 BOARDS = (0, 1, 2, 3)  # numbers of plain spaces
-GAMES = 4000  # games of each pair of colors, and of each graded policy
+GAMES = 4000  # games for each pair of colors, and for each graded policy
 GRADED = ("planner", "greedy", "random")
 START = [[0] * 5]
 NAMES = [f"{color}: {power}" for color, power in zip(ELEMENTS, POWERS, strict=True)]
@@ -38,7 +38,7 @@ class Findings:
                 self.pairs[spaces, *pair] = solve(rules)
 
     def edge(self, spaces: int, mine: int, theirs: int | None) -> float:
-        """Return the expected reward of color `mine` against color `theirs`, averaged over the seats.
+        """Return the expected reward of color `mine` against color `theirs`, as the mean over both starting players.
 
         If `theirs` is None, the opponent has no power.
         """
@@ -63,7 +63,7 @@ class Findings:
         return pages.table(head, rows, right=range(1, len(head)))
 
     def pairings(self) -> str:
-        """Return a table of the win share of each color against each other color on the largest board."""
+        """Return a table of the win shares of all pairs of colors on the largest board."""
         rows = [[name] for name in NAMES]
         for mine, theirs in product(range(len(Power)), repeat=2):
             share = "" if mine == theirs else f"{50 + 50 * self.edge(BOARDS[-1], mine, theirs):.1f}"
@@ -126,9 +126,9 @@ def solve(rules: Rules) -> solver.Table:
 
 
 def times_of_use(table: solver.Table, games: int) -> NDArray[np.float64]:
-    """Play games between perfect players; return the share of each game that passes before each seat uses its power.
+    """Play games between perfect players; return how late each seat uses its power, float64 (games, 2).
 
-    The shares are float64 (games, 2). If a seat does not use its power, its share is nan.
+    A value is the share of the game's turns before the use, or nan if the seat does not use its power.
     """
     game, oracle = Game(table.rules), make_policy(f"oracle:{table.file}")
     state, rng = game.reset(games, seed=0), np.random.default_rng(0)

@@ -36,7 +36,7 @@ PATTERNS = {
 
 
 class Text(NamedTuple):
-    """A piece of prose."""
+    """A paragraph of a page, a docstring or a comment."""
 
     file: Path
     line: int
@@ -52,7 +52,7 @@ def main() -> int:
 
 
 def check(text: Text) -> Iterator[str]:
-    """Yield the faults of a piece of prose, each with its cure."""
+    """Yield a message for each fault of a text, with the cure of the fault."""
     for pattern, cure in PATTERNS.items():
         if found := re.search(pattern, text.words):
             yield f"{found[0]!r} ({cure})"

@@ -2,7 +2,7 @@
 
 The tool first solves the boards that have no table yet. The rest takes a minute.
 
-A puzzle is a decision in which the best action is clearly better than all others, by the exact solution of the board.
+A puzzle is a decision with one action that the solved board rates clearly higher than all others.
 The positions come from games between two of the server's opponents, `easy` and `very easy`. The level of a puzzle is 1
 if `greedy` finds the best action, 2 if only `planner` finds it, and 3 otherwise.
 """
@@ -83,7 +83,7 @@ def decisions(game: Game, games: int, rng: np.random.Generator) -> States:
 
 
 def kind_of(rules: Rules, record: np.void, legal: NDArray[np.int64]) -> str | None:
-    """Return the kind of a decision, or None if it is not suitable for a puzzle."""
+    """Return the kind of a decision, or None if the decision is not suitable for a puzzle."""
     moves, powers = record["phase"] == Phase.MOVE, rules.powers != "none"
     if powers:
         uses = any(power_of(action) is not None for action in legal.tolist())

@@ -1,7 +1,7 @@
 """Build sdist and wheel, compare their files with the checkout, and test every extra (`make release-check`).
 
-For each extra, the wheel is installed with this extra into a new environment. A short program in this environment tests
-the extra. The arguments select extras; "bare" is the package without extras.
+Each extra is installed from the wheel into a new environment, and tested there by a short program. The arguments select
+extras; "bare" is the package without extras.
 """
 
 import argparse
@@ -49,7 +49,7 @@ SMOKE = {
     "pyspiel.load_game('way_of_the_dragon').new_initial_state()",
     "web": "import wotd_env.web.app, uvicorn, websockets",
 }
-"""Extra -> program that tests the extra. PLAY tests the extras that are not in this dict."""
+"""Extra -> program that tests the extra. PLAY tests all other extras."""
 
 NOT_FOR_USERS = {"all", "bench", "dev", "docs", "notebooks"}
 

@@ -1,7 +1,7 @@
 """Measure the tables and draw the plot of docs/results/perfect-play.md (`make solution`).
 
-A table file contains the solved values of a board. If the table file of a board with up to 2 plain spaces is missing,
-the board is solved. If the table file of a larger board is missing, the board is left out.
+A table file contains the solved values of a board. Boards with up to 2 plain spaces are solved if they have no table
+file. Larger boards without a table file are left out.
 """
 
 import argparse
@@ -29,7 +29,7 @@ PAGE = pages.ROOT / "docs" / "results" / "perfect-play.md"
 REGRET_PLOT = PAGE.with_name("solution-regret.svg")
 SOLVED_HERE = 2  # largest number of plain spaces of a board that this tool solves
 GRADED = ("first", "random", "greedy", "planner")
-LEARNED = ("ppo", "td")  # graded only on the board of `Rules()`, because the models are made for it
+LEARNED = ("ppo", "td")  # graded only on the board of `Rules()`, for which the models were trained
 GAMES = 20_000  # games for every sampled figure
 EVALUATED = ((0, "first"), (0, "greedy"), (1, "greedy"))
 
@@ -48,9 +48,9 @@ class PerfectGames(NamedTuple):
 
 
 class Findings:
-    """The measured tables of the page, from the solved boards in `folder` or, by default, in the cache folder.
+    """The measured tables of the page. The table files are in `folder`, by default the cache folder.
 
-    Sampled figures come from `games` games on each board.
+    For sampled figures, `games` games are played on each board.
     """
 
     def __init__(self, folder: Path | None, games: int) -> None:
@@ -88,7 +88,7 @@ class Findings:
         )
 
     def boards(self) -> str:
-        """Return a table of the size, the processor time and the value of every board."""
+        """Return a table of the boards: size, processor time, value of the starting position."""
         rows = []
         for spaces, table in self.tables.items():
             print(f"verify {table.file}")
@@ -164,7 +164,7 @@ class Findings:
         return pages.table("best move | decisions | share", rows)
 
     def dragons(self) -> str:
-        """Return a table of how often a swap is best on the largest board, by the number of spaces that it gains."""
+        """Return a table that shows how often a swap is best on the largest board, for each range of gained spaces."""
         perfect = self.perfect_games(self.largest.spaces)
         game = Game(Rules(spaces=self.largest.spaces), skip_forced=False)
         first = (perfect.states["phase"] == Phase.KEEP) & (perfect.states["rolls_left"] == 2)
@@ -211,7 +211,7 @@ class Findings:
                     f"| {every.regret:.4f} ±{every.regret_error:.4f} | {every.errors:.1%} | {every.blunders:.1%} | "
                     + " | ".join(f"{grade.per_game:.3f}" for grade in graded.kinds[:-1])
                 )
-        shown = ("greedy", "planner", *LEARNED)  # large regrets of other policies would hide the differences
+        shown = ("greedy", "planner", *LEARNED)  # the other policies have too large regrets for the plot
         analysis.picture({name: drawn[name] for name in shown if name in drawn}, REGRET_PLOT)
         head = "plain spaces | policy | win share by regret | counted win share | regret per decision"
         kinds = "".join(f" | regret per game, {kind}" for kind in analysis.kinds_of(Rules()))

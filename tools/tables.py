@@ -88,7 +88,7 @@ ONE_HOT = {
     "one_hot": ("pieces", "dice", "rolls_left", "phase", "player", "colors"),
     "features": ("phase", "player"),
 }
-"""Encoding -> the parts that are one-hot on their last axis."""
+"""Encoding -> its parts that are one-hot on their last axis."""
 
 
 def parts(encoding: str) -> str:

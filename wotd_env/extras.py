@@ -1,4 +1,4 @@
-"""The error for a missing optional dependency. It names the extra to install."""
+"""The error for a missing optional dependency. Its message names the extra to install."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ def needed_for(what: str, extra: str) -> Iterator[None]:
     try:
         yield
     except ImportError as error:
-        # pip reads the extras of an installed package from its metadata, so the command needs no release on PyPI.
+        # The command needs no release on PyPI: pip reads the extras of an installed package from its metadata.
         raise MissingExtraError(
             f"{what} needs {error.name}, part of the extra {extra}: pip install 'wotd-env[{extra}]', "
             f"or '.[{extra}]' in a checkout",

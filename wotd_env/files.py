@@ -18,11 +18,11 @@ PART = ".part-"
 
 @contextmanager
 def replacing(file: Path, *, sync: bool = True) -> Iterator[Path]:
-    """Yield a temporary path in the folder of `file`; the file at this path replaces `file` after the `with` block.
+    """Yield the path of a temporary file, which replaces `file` after the `with` block.
 
-    The temporary name is unique and has the suffix of `file`. After an error `file` is unchanged, and the temporary
-    file is removed. If `file` is a symbolic link, its target is replaced. With `sync` the content is flushed to the
-    disk before the replacement, so that the content survives a power failure.
+    The path is unique and has the suffix of `file`. After an error `file` is unchanged, and the temporary file is
+    removed. If `file` is a symbolic link, the target of the link is replaced. If `sync` is true, the new content is
+    flushed to the disk before the replacement, so that the content survives a power failure.
 
     Raises:
         OSError: if `file` cannot be written; the error names `file`.
@@ -44,13 +44,13 @@ def replacing(file: Path, *, sync: bool = True) -> Iterator[Path]:
 
 
 def write(file: Path, content: bytes, *, sync: bool = True) -> None:
-    """Write a file with `replacing`, and raise the same errors."""
+    """Write `content` to a file atomically, see `replacing`."""
     with replacing(file, sync=sync) as part:
         part.write_bytes(content)
 
 
 def save_figure(figure: Figure, file: str | Path) -> None:
-    """Write a matplotlib figure. The suffix of `file` selects the format. Equal figures give identical files."""
+    """Write a figure to a file. The suffix of `file` selects the format. Equal figures give identical files."""
     import matplotlib as mpl
 
     date = {".svg": "Date", ".pdf": "CreationDate"}.get(Path(file).suffix)

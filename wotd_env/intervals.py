@@ -1,4 +1,4 @@
-"""95 % intervals of means and proportions of independent games."""
+"""95 % confidence intervals of means and proportions over independent games."""
 
 from __future__ import annotations
 
@@ -25,8 +25,8 @@ def margin_of_ratio(sums: NDArray[np.floating], counts: NDArray[np.number]) -> f
     """Return half the width of the 95 % interval of the ratio `sums.sum() / counts.sum()`.
 
     The ratio is the mean of all values in N independent groups, for example the regrets of all decisions in N games.
-    Values of the same group may be dependent. `sums[i]` is the sum of the values of group i, and `counts[i]`
-    is their number; both are (N,). There must be at least one value. For fewer than two groups the result is infinite.
+    Values of the same group may be dependent. Group i has `counts[i]` values with the sum `sums[i]`; `sums` and
+    `counts` have the shape (N,). There must be at least one value. For fewer than two groups the result is infinite.
     """
     total = counts.sum()
     return margin_of_error(sums - sums.sum() / total * counts) * len(sums) / float(total)

@@ -23,8 +23,8 @@ class Policy(Protocol):
 
         Args:
             game: the rules of the games.
-            state: the games, STATE (N,). The policy must not change this array. Its random streams are not the real
-                ones, so no policy can know the future dice.
+            state: the games, STATE (N,). The policy must not change this array. The field `rng` does not contain the
+                real random streams, so that no policy can know the future dice.
             rng: the only source of randomness that the policy may use.
 
         Returns:
@@ -35,7 +35,7 @@ class Policy(Protocol):
 
 @runtime_checkable
 class RulesBound(Protocol):
-    """A policy or value function for certain rules, such as a network. `check_rules` is called before games begin."""
+    """A policy or value function that fits only certain rules. `check_rules` is called before the first game."""
 
     def check_rules(self, rules: Rules) -> None:
         """Raise ValueError if the object does not fit `rules`. The error names the object's rules and `rules`."""
@@ -54,7 +54,7 @@ class HasEquity(Protocol):
 
 @runtime_checkable
 class Fingerprinted(Protocol):
-    """A policy with a fingerprint of its version. The arena reuses stored games only if the fingerprint is the same."""
+    """A policy with a fingerprint. The arena reuses stored games of the policy while its fingerprint is unchanged."""
 
     def fingerprint(self) -> str:
         """Return a text that changes whenever the policy may play differently, such as a digest of its weights."""
@@ -69,8 +69,8 @@ def check_plays(policy: Policy, rules: Rules) -> None:
 def check_made_for(name: str, own: Rules, rules: Rules) -> None:
     """Raise ValueError if an object made for the rules `own` does not fit games with `rules`.
 
-    The error contains `name`, the name of the object, and the fields that differ. `own` and `rules` may differ in the
-    starting player, the turn limit, and colors that have no effect. An object made for random colors fits all colors.
+    The error contains the differing fields and `name`, the name of the object. The starting player, the turn limit,
+    and colors without an effect may differ. An object made for random colors fits all colors.
     """
     essence, other = _essence(own), _essence(rules)
     if essence.colors == "random":
@@ -92,17 +92,17 @@ def _essence(rules: Rules) -> Rules:
 
 
 def seen_in(encoding: str, game: Game) -> Game:
-    """Return `game`, but with observations in the given encoding."""
+    """Return a game like `game` whose observations have the given encoding."""
     if game.encoding == encoding:
         return game
     return Game(game.rules, game.skip_forced, game.num_threads, encoding)
 
 
 def ask(policy: Policy, game: Game, state: States, rng: np.random.Generator) -> NDArray[np.int64]:
-    """Return the actions that a policy chooses, int64 (N,). Do not check that they are legal.
+    """Return the actions that a policy chooses, int64 (N,). They may be illegal.
 
-    The policy gets a copy of the games, in which 64 bits from `rng` replace each random stream. So the policy can
-    neither know the future dice nor change a game.
+    The policy gets a copy of the games, in which each random stream is replaced with 64 bits from `rng`. So the policy
+    can neither know the future dice nor change a game.
 
     Raises:
         ValueError: if the policy does not return one integer for each game.
@@ -121,15 +121,15 @@ def play_out(
     seats: NDArray[np.integer],
     choose: Callable[[int, NDArray[np.int64]], NDArray[np.int64]],
 ) -> Iterator[NDArray[np.int64]]:
-    """Play games to their ends, and update `state` in place. Before every step, yield the actions of the step.
+    """Play all games to the end, and update `state` in place. Before every step, yield the actions of the step.
 
     Args:
         game: the rules.
         state: STATE (N,).
         seats: integers (N, n): the player in each seat. Players have numbers from 0.
-        choose: `choose(player, games)` returns the actions of a player in the games with indices `games`, (M,). The
-            function may also end some of these games by setting their phase to OVER. Actions for ended games are
-            ignored.
+        choose: function `choose(player, games)` of a player and the indices of M games. It returns the player's
+            action in each of these games, (M,). It may also end a game by setting its phase to OVER; the action for
+            this game is then ignored.
 
     Yields:
         int64 (N,): a legal action for each running game, and -1 for games that are over. The games change when the next
@@ -157,7 +157,7 @@ def play_policies(
     policies: Sequence[Policy],
     rng: np.random.Generator,
 ) -> Iterator[NDArray[np.int64]]:
-    """Play games between policies with `play_out`. `seats` contains indices into `policies`. All policies use `rng`."""
+    """Play games between policies, see `play_out`. `seats` contains indices into `policies`. All policies use `rng`."""
     return play_out(
         game, state, seats, lambda player, games: ask(policies[player], game, take(state, games), rng)
     )

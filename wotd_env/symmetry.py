@@ -3,7 +3,7 @@
 A permuted or rotated game is equivalent to the original game: corresponding decisions lead to the same rewards. Use the
 symmetries to augment training data, or to test whether a policy respects them.
 
-Common arguments, which no function changes:
+Arguments that several functions have in common (the functions do not change them):
 
 - `rules`: the rules of all games.
 - `states`: STATE (N,), the games before the permutation or rotation.
@@ -12,8 +12,8 @@ Common arguments, which no function changes:
 Invalid arguments raise `ValueError`.
 
 `rotate_seats` rotates records only. Rotate arrays with one column per seat yourself, e.g. rewards with
-`np.roll(rewards, by, 1)`. Keep observations and actions: they number the seats relative to the seat that observes or
-acts, so a rotation does not change them.
+`np.roll(rewards, by, 1)`. A rotation does not change observations and actions, because they number the seats relative
+to the seat that observes or acts.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ def permute_states(rules: Rules, states: States, permutation: ArrayLike) -> Stat
     `powers="own"` ties each power to a color. With immunity and `powers="own"` the permutation must therefore not move
     the paths of the colors in play.
 
-    The random streams are only copied, so the next rolls are not permuted. For equivalent rolls, pass permuted dice to
+    The random streams do not change, so the next rolls are not permuted. For equivalent rolls, pass permuted dice to
     `Game.roll`.
     """
     moved_to = _checked(rules, states, permutation)
@@ -60,7 +60,7 @@ def permute_states(rules: Rules, states: States, permutation: ArrayLike) -> Stat
 def permute_dice(dice: ArrayLike, permutation: ArrayLike) -> NDArray[np.int8]:
     """Return the dice of permuted games, int8 (N, 5): faces in ascending order, then -1 for each unrolled die.
 
-    `dice` are integers (N, 5) in any order: faces, and -1 for each unrolled die.
+    `dice` contains the dice of the original games, integers (N, 5), in any order.
     """
     given = check_integers("dice", dice, (*np.shape(dice)[:1], DICE), -1, DRAGON)
     symbols = np.sort(_renamed(given, _symbols(_permutations(permutation, len(given)))), 1)
@@ -80,7 +80,7 @@ def permute_actions(
 
 
 def permute_masks(rules: Rules, states: States, masks: ArrayLike, permutation: ArrayLike) -> NDArray[Any]:
-    """Return the action masks of permuted games, or other arrays with one value per action.
+    """Permute action masks, or other arrays with one value per action.
 
     `masks` has the shape (N, A) and any dtype; the result has the same shape and dtype.
     """
@@ -94,7 +94,7 @@ def permute_masks(rules: Rules, states: States, masks: ArrayLike, permutation: A
 def permute_observations(
     rules: Rules, observations: ArrayLike, permutation: ArrayLike, encoding: str = "one_hot"
 ) -> NDArray[Any]:
-    """Return the observations of the same seats in permuted games.
+    """Convert observations of games to observations of the permuted games from the same seats.
 
     `observations` has the shape (N, D) and any dtype; the result has the same shape and dtype. Unlike `permute_states`,
     this function does not check whether the permutation moves the paths of colors in play.
@@ -180,7 +180,7 @@ def _moved(array: NDArray[Any], moved_to: NDArray[np.int64], axis: int) -> NDArr
 
 
 def _symbols(moved_to: NDArray[np.int64]) -> NDArray[np.int64]:
-    """Append 5 (dragon) and 6 (unrolled die) to the permutations, int64 (N, 7), because both keep their numbers."""
+    """Extend the permutations, int64 (N, 7): the numbers 5 (dragon) and 6 (unrolled die) do not change."""
     return np.concatenate([moved_to, np.broadcast_to([DRAGON, UNROLLED], (len(moved_to), 2))], 1)
 
 

@@ -1,4 +1,4 @@
-"""The benchmark entry of the tree search `mcts` with the learned value of `td`. The entry itself trains nothing."""
+"""The benchmark entry of the tree search `mcts` with the learned value function of `td`. The entry trains nothing."""
 
 from wotd_env.policies.mcts import Mcts
 

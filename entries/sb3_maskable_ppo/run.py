@@ -1,4 +1,4 @@
-"""The benchmark entry of MaskablePPO from sb3-contrib with an MLP."""
+"""The benchmark entry of MaskablePPO (sb3-contrib) with an MLP."""
 
 from sb3_contrib import MaskablePPO
 

@@ -1,4 +1,4 @@
-"""The benchmark entry of MaskablePPO from sb3-contrib with the network of `train.py sb3`."""
+"""The benchmark entry of MaskablePPO (sb3-contrib) with the network of `train.py sb3`."""
 
 from sb3_contrib import MaskablePPO
 

@@ -1,4 +1,4 @@
-"""The benchmark entry of examples/td0.py, a value learner with exactly planned turns."""
+"""The benchmark entry of examples/td0.py, a value learner that plans turns exactly."""
 
 from pathlib import Path
 
@@ -16,7 +16,7 @@ RESULTS = Path(__file__).parent / "results"
 
 
 class Agent:
-    """A policy that plans its turns with a learned value."""
+    """A policy that plans its turns with a learned value function."""
 
     def __init__(self, network: nn.Module) -> None:
         self.network = network

@@ -4,8 +4,8 @@
     write("games.parquet", "wotd/planner-v0", "planner")
     minari.load_dataset("wotd/planner-v0")
 
-An episode contains the actions and rewards of one seat in one game. It also contains the seat's observations and masks:
-one for each decision and one for the end of the game. All arrays have the same format as in the environment
+An episode contains the actions and rewards of one seat in one game. It also contains the observation and the mask of
+the seat at each decision and at the end of the game. All arrays have the same format as in the environment
 `gymnasium.make("wotd_env:wotd_env/WayOfTheDragon-v0")`.
 """
 
@@ -75,19 +75,19 @@ def write(file: str | Path, dataset_id: str, policy: str, encoding: str = "one_h
             every = (episodes(part, policy, encoding) for part in itertools.chain([first], parts))
             dataset = minari.create_dataset_from_buffers(
                 dataset_id,
-                itertools.chain.from_iterable(every),  # lazy, because a list may exceed the memory
+                itertools.chain.from_iterable(every),  # a generator, because a list may exceed the memory
                 env=_environment(first.rules, first.policies, policy, encoding),
                 algorithm_name=policy,
                 description=f"Way of the Dragon: the decisions of {policy}",
             )
         return int(dataset.total_episodes)
-    except BaseException:  # remove the incomplete dataset
+    except BaseException:
         shutil.rmtree(path, ignore_errors=True)
         raise
 
 
 def episodes(decisions: Decisions, policy: str, encoding: str = "one_hot") -> Iterator[EpisodeBuffer]:
-    """Yield one episode for each game and each seat that the policy plays in the game.
+    """Yield one episode for each seat of the policy in each game.
 
     `decisions` must contain whole games, such as a block from `wotd_env.recording.blocks`.
     """
@@ -121,7 +121,7 @@ def episodes(decisions: Decisions, policy: str, encoding: str = "one_hot") -> It
 
 
 def _environment(rules: Rules, policies: Sequence[str], policy: str, encoding: str) -> Any:
-    """Return the environment in which a learner replaces `policy` and the opponents are the other policies."""
+    """Return the environment in which a learner takes the place of `policy` against the other policies."""
     if policy not in policies:
         raise ValueError(f"policy must be one of {', '.join(policies)}, got {policy!r}")
     at = policies.index(policy)

@@ -5,9 +5,8 @@
     game = pyspiel.load_game("way_of_the_dragon(players=3,powers=own)")
 
 The parameters of the game are `position`, `encoding` and the fields of `Rules`; docs/how-to/openspiel.md describes
-them. Every random event is a chance node. Before the first turn, chance nodes draw the colors of the seats, the dead
-pieces of each path and the starting player, if the rules leave them to chance. During the game every roll is a chance
-node.
+them. Every random event is a chance node. Before the first turn, chance nodes draw the random parts of the setup:
+the colors of the seats, the dead pieces of each path, the starting player.
 """
 
 from __future__ import annotations
@@ -38,7 +37,7 @@ with needed_for("the game in OpenSpiel", "openspiel"):
 __all__ = ["NAME", "WayOfTheDragonGame", "WayOfTheDragonState", "position"]
 
 NAME = "way_of_the_dragon"  # name of the game in pyspiel
-ROLLED_OFF = -1  # value of the parameter `start`: a roll-off draws the starting player (R1)
+ROLLED_OFF = -1  # value of the parameter `start` if a roll-off decides the starting player (R1)
 COLORS, START = "colors", "start"
 """Names of two chance events before the first turn. The events that draw dead pieces have the names of the paths."""
 TO_PARAMETER = str.maketrans("=,", ":-")
@@ -77,7 +76,7 @@ TYPE = pyspiel.GameType(
 class Outcomes(NamedTuple):
     """The outcomes of a chance node."""
 
-    listed: list[tuple[int, float]]  # ascending (outcome, probability) pairs; cached: never change it
+    listed: list[tuple[int, float]]  # ascending (outcome, probability) pairs; cached, so never change it
     numbers: frozenset[int]  # the outcomes without their probabilities
 
 
@@ -115,7 +114,7 @@ class WayOfTheDragonGame(pyspiel.Game):  # type: ignore[misc]  # pyspiel is unty
             if rules.start == "dragons":
                 start["player"] = 0
         self.game = Game(rules, encoding=params.get("encoding", ENCODINGS[0]))
-        start["rng"] = 0  # the random stream is unused; with 0, equal positions have equal bytes
+        start["rng"] = 0  # the random stream is unused; it is 0, so that equal positions have equal bytes
         self._start = start.view(np.uint8)
         spec = self.game.spec
         info = pyspiel.GameInfo(
@@ -160,7 +159,7 @@ class WayOfTheDragonState(pyspiel.State):  # type: ignore[misc]  # pyspiel is un
     The outcomes of a chance node are integers. Their meaning depends on the random event:
 
     - roll: index of the five dice after the roll, kept dice included (see `wotd_env.core.dice`);
-    - colors: index of the tuple of seat colors in lexicographic order, e.g. 0 for the colors (0, 1) of two players;
+    - colors: index of the tuple of the seats' colors in the lexicographic order of all such tuples, e.g. (0, 2) -> 1;
     - dead pieces of a path: bit t - 1 is 1 if space t has a dead piece;
     - starting player: its seat.
     """
@@ -241,7 +240,7 @@ class WayOfTheDragonState(pyspiel.State):  # type: ignore[misc]  # pyspiel is un
         return json.dumps(self.to_dict())
 
     def restore(self, saved: Mapping[str, Any]) -> None:
-        """Replace this state by a result of `to_dict`. Raise ValueError if `saved` is malformed or has other rules."""
+        """Load a result of `to_dict` into this state. Raise ValueError if `saved` is malformed or has other rules."""
         try:
             line, draws = saved["position"], tuple(saved["draws"])
             rules, record = notation.parse_position(line)
@@ -322,7 +321,7 @@ class _Observer:
 
 
 def position(rules: Rules, state: States) -> str:
-    """Return the parameter `position` for a game, STATE (1,): the notation, but `:` and `-` replace `=` and commas."""
+    """Return the parameter `position` for a game, STATE (1,): the notation, but with `:` for `=` and `-` for commas."""
     return notation.position(rules, state).translate(TO_PARAMETER)
 
 
@@ -369,7 +368,7 @@ def _listed(ways: dict[int, int]) -> Outcomes:
 
 @functools.lru_cache(1 << 14)
 def _numbers(actions: int, swaps: int) -> list[int]:
-    """Convert the bits of the legal actions to a sorted list of action numbers. The list is cached: never change it."""
+    """Convert the bits of the legal actions to an ascending list of actions. The list is cached, never change it."""
     every = int(actions) | int(swaps) << Action.FIRST_SWAP
     return [number for number in range(every.bit_length()) if every >> number & 1]
 

@@ -28,13 +28,12 @@ _CONNECT = 30.0  # time limit for the answer of a cluster, in seconds
 
 
 class Cluster:
-    """A pool for `wotd_env.arena.run` that plays blocks of games on all CPUs of a Ray cluster.
+    """A pool that plays blocks of games on all CPUs of a Ray cluster; an argument of `wotd_env.arena.run`.
 
     Args:
         time_limit: maximum duration of one call of a policy, in seconds.
-        address: address of the cluster; `"auto"` means the running cluster on this machine. None starts a cluster on
-            this machine and stops it after the tournament. If this process is already connected to a cluster, that
-            cluster is used.
+        address: address of the cluster, see `connect`. If this process is already connected to a cluster, that cluster
+            is used. A cluster started by this object is stopped after the tournament.
         trust: True allows policy files that can run code, see `make_policy`.
 
     Raises:

@@ -45,8 +45,8 @@ def single_agent_env(env_config: Mapping[str, Any]) -> Any:
 
     Args:
         env_config: the arguments of the Gymnasium environment, such as `opponents`, `seat` and the fields of
-            `wotd_env.Rules`. With `num_envs`, the result is the vector environment. RLlib adds `num_envs` if the
-            configuration calls `env_runners(gym_env_vectorize_mode=gymnasium.VectorizeMode.VECTOR_ENTRY_POINT)`.
+            `wotd_env.Rules`. If `env_config` contains `num_envs`, the result is a vector environment. RLlib adds
+            `num_envs` if its configuration sets `gym_env_vectorize_mode` to `VectorizeMode.VECTOR_ENTRY_POINT`.
     """
     arguments = {**env_config, "mask_in": "obs", "observation_dtype": "float32"}
     if "num_envs" not in env_config:

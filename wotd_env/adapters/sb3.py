@@ -65,11 +65,11 @@ class SharedVecEnv(VecEnv):
 
 
 class SB3VecEnv(SharedVecEnv):
-    """N games as a `VecEnv`: faster than SB3's `DummyVecEnv`, with the same results.
+    """A `VecEnv` of N games. It is faster than SB3's `DummyVecEnv` and gives the same results.
 
-    The info of a game that ends contains `"episode"`, as with SB3's `Monitor`: `"r"` is the return, `"l"` is the number
-    of the learner's decisions, and `"t"` is the time in seconds since the environment was made. The infos contain no
-    masks, because MaskablePPO gets the masks from the method `action_masks`.
+    When a game ends, its info contains the dict `"episode"`, in the format of SB3's `Monitor`: `"r"` is the return,
+    `"l"` is the number of the learner's decisions, and `"t"` is the time in seconds since the environment was made. The
+    infos contain no masks, because MaskablePPO gets the masks from the method `action_masks`.
 
     Args:
         num_envs: the number of games, N.
@@ -85,7 +85,7 @@ class SB3VecEnv(SharedVecEnv):
         self.env = WayOfTheDragonVectorEnv(num_envs, autoreset_mode=AutoresetMode.SAME_STEP, **options)
         super().__init__(self.env.num_envs, self.env.single_observation_space, self.env.single_action_space)
         self._made = time.perf_counter()
-        self._lengths = np.zeros(self.num_envs, np.int64)  # the learner's decisions in each running game
+        self._lengths = np.zeros(self.num_envs, np.int64)  # learner's decisions so far in each game
 
     def reset(self) -> VecEnvObs:
         """Start new games with the stored seeds and options, see the methods `seed` and `set_options`.
@@ -108,7 +108,7 @@ class SB3VecEnv(SharedVecEnv):
         self._actions = actions
 
     def step_wait(self) -> VecEnvStepReturn:
-        """Take the stored actions; return observations, rewards float32 (N,), dones bool (N,), and infos."""
+        """Step with the stored actions. Return observations, rewards float32 (N,), dones bool (N,) and infos."""
         observation, rewards, terminated, truncated, info = self.env.step(self._actions)
         infos: list[dict[str, Any]] = [{"TimeLimit.truncated": bool(cut)} for cut in truncated & ~terminated]
         done = terminated | truncated
@@ -126,7 +126,7 @@ class SB3VecEnv(SharedVecEnv):
         return self.env.action_masks()
 
     def get_images(self) -> list[Any]:
-        """Return the picture of every game, for the render mode `"rgb_array"`."""
+        """Return the picture of every game in the render mode `"rgb_array"`."""
         return list(self.env.render() or [])
 
     def close(self) -> None:

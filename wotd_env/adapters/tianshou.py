@@ -21,7 +21,7 @@ __all__ = ["single_agent_env"]
 def single_agent_env(**arguments: Any) -> gymnasium.Env[Any, Any]:
     """Return an environment in which one seat learns and policies play the other seats.
 
-    The arguments are those of the Gymnasium environment, such as `opponents` and the fields of `wotd_env.Rules`.
+    `arguments` are those of the Gymnasium environment, such as `opponents` and the fields of `wotd_env.Rules`.
     Observations are `{"obs": float32 (D,), "mask": bool (A,)}`.
     """
     env = gymnasium.make(

@@ -21,7 +21,7 @@ from wotd_env.solver import Table, TableError, cache_file, load
 from wotd_env.solver.table import check_solvable, check_table, describe_missing
 
 KINDS = ("first hold", "second hold", "move", "swap", "extra turn", "tiger hold")
-"""Kinds of decisions. In a `"swap"` decision, a swap is legal. A `"tiger hold"` follows the second re-roll; only the
+"""Kinds of decisions. A `"swap"` is a decision with a legal swap. A `"tiger hold"` follows the second re-roll: only the
 power of the tiger allows a third re-roll."""
 ERROR = 0.01  #: smallest regret of an error (0.5 percentage points of win rate with two players)
 BLUNDER = 0.05  #: smallest regret of a blunder (2.5 percentage points of win rate with two players)
@@ -38,9 +38,10 @@ class Analysis(NamedTuple):
 def analyze(game: Game, state: States, table: Table) -> Analysis:
     """Return the exact equities of positions in a solved game. `state`, STATE (N,), may be in any phase.
 
-    With three players, guarantees replace the equities. The *guarantee* of a seat is the expected reward that it can
-    force even if the other two seats cooperate against it. A solution ignores the turn limit, so its equities are
-    inexact if `max_turns` may end the game soon.
+    With three players, the result contains guarantees instead of equities. The *guarantee* of a seat is the highest
+    expected reward that the seat can force even if the other two seats cooperate against it.
+
+    A solution ignores the turn limit, so its equities are inexact if `max_turns` may end the game soon.
 
     Raises:
         TypeError: if the table is not a Table.
@@ -98,14 +99,14 @@ def kinds(game: Game, state: States) -> NDArray[np.int64]:
     """Return the kind of each decision, as an index into KINDS, int64 (N,)."""
     hold, left, move = state["phase"] == Phase.KEEP, state["rolls_left"], state["phase"] == Phase.MOVE
     swap = game.legal_actions(state)[:, Action.FIRST_SWAP :].any(1)
-    # In the order of KINDS. A decision may meet several conditions; `argmax` returns the first.
+    # One condition for each of KINDS. If several conditions are true, `argmax` returns the first of them.
     conditions = [hold & (left == REROLLS), hold & (left > 0), move & ~swap, move, ~hold, hold]
     kind: NDArray[np.int64] = np.array(conditions).argmax(0)
     return kind
 
 
 class Advisor:
-    """An object that computes equities for the seat to act from the best available source.
+    """A calculator of equities that uses the best available source.
 
     The possible sources, best first:
 
@@ -113,19 +114,18 @@ class Advisor:
     - the turn planner with the learned value function that is bundled for these rules;
     - the turn planner with the hand-made value function.
 
-    The turn planner searches the current turn exactly; the value function estimates the position after the turn. If a
-    table turns out to be damaged, the advisor uses the next source. Several threads may share an advisor.
+    The turn planner searches the current turn exactly; the value function estimates the position after the turn. If the
+    advisor finds a damaged block in a table, it continues with the next source. Several threads may share an advisor.
 
     Args:
         game: the rules.
-        table: the only source; by default, the advisor selects a source.
+        table: the table to use. By default, the advisor selects the best available source.
 
     Attributes:
-        source: the source of the equities in words.
+        source: description of the source in use.
         exact: True if the source is the exact solution and `max_turns` is at least the default. For a table of three
             players, `exact` is False: a guarantee is only a lower bound of the expected reward.
-        skipped: the reasons why the advisor does not use better sources. They may contain paths of files on this
-            machine.
+        skipped: for each better source, the reason why it is not in use. A reason may contain a file path.
 
     Raises:
         TypeError: if the table is not a Table.
@@ -155,9 +155,9 @@ class Advisor:
             try:
                 actions, equity = plan(self.game, state, value)
                 return Analysis(equity, actions, actions.argmax(1))
-            except TableError as error:  # a table checks each of its blocks at the first use
+            except TableError as error:  # damage in a block of a table is found at the first use of the block
                 with self._opening:
-                    if self._value is value:  # otherwise another thread has already replaced the source
+                    if self._value is value:  # if not, another thread has already replaced the source
                         self.skipped += (str(error),)
                         if (other := next(self._sources, None)) is None:
                             raise
@@ -173,7 +173,7 @@ class Advisor:
         yield "the hand-made value, every turn planned exactly", False, hand_made
 
 
-Source = tuple[str, bool, Value]  # the source in words, whether it is exact, and its value function
+Source = tuple[str, bool, Value]  # description, whether the source is exact, and its value function
 
 
 def _solution(game: Game) -> Source:

@@ -1,4 +1,4 @@
-"""Grades of a policy, from games in which each of its decisions is compared with the best action."""
+"""Grades of a policy: each of its decisions in a sample of games is compared with the best action."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from wotd_env.policy import Policy, check_plays, play_policies
 from wotd_env.solver import Table
 from wotd_env.solver.table import check_solvable, check_table
 
-STAGES = 10  #: number of stages; a stage is one of equal intervals of the total progress of all pieces
+STAGES = 10  #: number of stages; each stage covers the same share of the total progress of all pieces
 WORST = 20  #: maximum number of blunders in `Grades.worst`
 
 BLOCK = 4096  # number of games in a batch
@@ -66,7 +66,7 @@ class Blunder(NamedTuple):
     best: int
     rules: Rules  #: rules of the game
     game_seed: int  #: seed of the game
-    moves: tuple[int, ...]  #: all actions of both seats before this decision
+    moves: tuple[int, ...]  #: all earlier actions of both seats in the game
 
     def __str__(self) -> str:
         game = Game(self.rules)
@@ -108,7 +108,7 @@ class Grades:
 
 
 def _known(value: Any) -> Any:
-    """Return `value`, or None for nan and infinity, which JSON does not have."""
+    """Return `value`, or None if it is nan or infinite, because JSON has no such numbers."""
     return None if isinstance(value, float) and not np.isfinite(value) else value
 
 
@@ -126,9 +126,9 @@ def grade(
     Args:
         policy: the policy to grade, or its name, see `make_policy`.
         table: the solution of the game.
-        games: number of games to play, at most 10,000,000; the policy starts in every second game.
+        games: number of games to play, at most 10,000,000. The policy starts in games 0, 2, 4 and so on.
         seed: game i has the seed `seed + i`.
-        opponent: the opponent; by default the policy plays itself, and the decisions of both seats are graded.
+        opponent: the opponent. By default, the policy plays both seats, and the decisions of both seats are graded.
         progress: function of the number of finished games and the number of all games, called after each batch.
 
     Raises:
@@ -152,8 +152,8 @@ def grade(
 class _Tally:
     """Sums of the regrets of `players[0]` for each game and each kind of decision. Game i has the seed `seed + i`.
 
-    `players` contains one or two policies. With two policies, `players[0]` has seat i % 2 in game i. A single policy
-    has both seats.
+    `players` contains one or two policies. If there are two, `players[0]` has seat i % 2 in game i. A single policy
+    plays both seats.
     """
 
     def __init__(self, table: Table, players: Sequence[Policy], games: int, seed: int) -> None:
@@ -176,7 +176,7 @@ class _Tally:
         rows, kinds_count = np.arange(len(block)), len(self.kinds)
         seat = np.array(block) % len(self.players)
         seats = (np.arange(2) + seat[:, None]) % len(self.players)
-        most = PATHS * (2 * (game.rules.spaces + NUMBERED) - 1)  # - 1: the last space holds only one piece
+        most = PATHS * (2 * (game.rules.spaces + NUMBERED) - 1)  # only one piece can be on the last space
         history: list[NDArray[np.int16]] = []
         for actions in play_policies(game, state, seats, self.players, rng):
             judged = np.flatnonzero((actions >= 0) & (seats[rows, state["player"]] == 0))
@@ -234,7 +234,7 @@ class _Tally:
 
 
 def picture(grades: dict[str, Grades], file: str | Path) -> None:
-    """Draw the regrets of policies for each kind of decision and each stage. Equal grades give identical files.
+    """Draw charts of the regrets of policies: by kind of decision, and by stage. Equal grades give identical files.
 
     Args:
         grades: a dict from the name of each policy to its grades.

@@ -17,7 +17,7 @@ from wotd_env.notation import RecordedGame
 
 
 class Note(NamedTuple):
-    """A decision of a recorded game with its grade."""
+    """A graded decision of a recorded game."""
 
     number: int  #: index of the decision in `RecordedGame.actions`
     turn: int
@@ -45,17 +45,18 @@ class SeatReview(NamedTuple):
     regret: float  #: sum of the regrets of all decisions
     errors: int  #: number of decisions with a regret of at least ERROR, including blunders
     blunders: int  #: number of decisions with a regret of at least BLUNDER
-    luck: float  #: total change in this seat's expected reward caused by the rolls of all seats
+    luck: float  #: change of this seat's expected reward, summed over the rolls of all seats
     result: float  #: the reward of the seat; 0 in an unfinished game
 
 
 class Review(NamedTuple):
-    """The review of a recorded game of T decisions: notes, luck, and totals for each seat.
+    """The review of a recorded game with T decisions.
 
-    For the seat to act, the luck of a roll is the equity after the roll minus the mean equity over all outcomes.
+    The luck of a roll is the equity after this roll minus the mean equity after all possible rolls. Both are equities
+    of the seat to act.
     """
 
-    source: str  #: the source of the equities in words
+    source: str  #: the source of the equities, in words
     exact: bool  #: whether the source is the exact solution
     notes: list[Note]  #: a note for every decision with more than one legal action
     luck: NDArray[np.float32]  #: (T + 1,): luck of the roll just before each position, 0 if there was no roll
@@ -67,7 +68,7 @@ def review(recorded: RecordedGame, advisor: Advisor | None = None) -> Review:
 
     Args:
         recorded: the game, which may be unfinished.
-        advisor: the advisor that computes the equities, for the same rules; by default a new one.
+        advisor: the source of the equities, for the rules of this game; by default a new `Advisor`.
 
     Raises:
         IllegalActionError: if an action of the game is illegal.
@@ -109,7 +110,7 @@ def review(recorded: RecordedGame, advisor: Advisor | None = None) -> Review:
     players, seats = recorded.rules.players, []
     for seat, result in enumerate(game.rewards(recorded.states[-1:])[0].tolist()):
         own = [note for note in notes if note.seat == seat]
-        mine = after["player"] == seat  # zero-sum: the others lose what the seat to act gains
+        mine = after["player"] == seat  # zero-sum: the other seats share the opposite change equally
         seats.append(
             SeatReview(
                 decisions=len(own),
@@ -124,7 +125,7 @@ def review(recorded: RecordedGame, advisor: Advisor | None = None) -> Review:
 
 
 def _rolls(game: Game, recorded: RecordedGame) -> tuple[NDArray[np.int64], States]:
-    """Return the indices (M,) of positions just after a roll, and the states STATE (M,) just before these rolls."""
+    """Return the indices of the positions just after a roll, (M,), and the states before these rolls, STATE (M,)."""
     before = np.concatenate([recorded.states[:1], recorded.states[:-1]])
     game.decide(before[1:], recorded.actions)
     first = before[0]

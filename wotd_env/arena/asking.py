@@ -65,17 +65,17 @@ class Asker:
     game: Game
     policies: Sequence[Policy]
     generators: Sequence[np.random.Generator]
-    fatal_calls: Mapping[int, str]  # number of a call that is not made -> reason to forfeit its games
+    fatal_calls: Mapping[int, str]  # number of a call -> reason why its games are forfeited without the call
     on_call: Callable[[int], None]  # gets the number of a call before the call, and 0 after the call
     calls: int = 0
 
     def __call__(self, policy: int, state: States) -> tuple[NDArray[np.int64], dict[int, Failure]]:
         """Ask a policy, given by its index, for its actions in N games, STATE (N,).
 
-        If the policy raises an exception, it is asked again for each game separately.
+        If the policy raises an exception, the policy is asked again for each game separately.
 
         Returns:
-            The actions, int64 (N,), each legal or FORFEITED, and a dict: index of a forfeited game -> failure.
+            The actions, int64 (N,), each legal or FORFEITED, and the failures by index of the forfeited game.
         """
         self.calls += 1
         if self.calls in self.fatal_calls:

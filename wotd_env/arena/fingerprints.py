@@ -34,7 +34,7 @@ _log = logging.getLogger("wotd_env")
 def digests(
     tournament: Tournament, made: Mapping[str, Policy], given: Container[str] = (), trust: bool = False
 ) -> dict[str, str]:
-    """Return the digest of each policy by name, including the policy that measures luck."""
+    """Return the digests of a tournament's policies by name. The policy that measures luck is included."""
     found = {name: policy_digest(name, made.get(name), name in given) for name in tournament.policies}
     if tournament.luck and tournament.luck not in found:
         found[tournament.luck] = policy_digest(tournament.luck, make_policy(tournament.luck, trust=trust))

@@ -43,12 +43,12 @@ class Estimate(NamedTuple):
 
 
 def percent(share: Estimate | None, digits: int = 1) -> str:
-    """Format a share and its error in percent; return an empty text for None."""
+    """Format a share and its error in percent; return an empty text if `share` is None."""
     return "" if share is None else f"{share.value:.{digits}%} ±{100 * share.error:.{digits}f}"
 
 
 def signed(estimate: Estimate, digits: int, unit: float = 1) -> str:
-    """Format an estimate and its error, e.g. "+0.25 ±0.03". `unit` is a factor for both numbers."""
+    """Format an estimate and its error, e.g. "+0.25 ±0.03". Both numbers are multiplied by `unit`."""
     return f"{unit * estimate.value:+.{digits}f} ±{unit * estimate.error:.{digits}f}"
 
 
@@ -78,7 +78,7 @@ def mean_of(x: Floats, low: float = 0.0, high: float = 1.0) -> Mean:
 
 
 def adjusted_mean(x: Floats, luck: Floats) -> Mean:
-    """Return the luck-adjusted mean of the shares `x`. `luck` is a control variate with expected value 0."""
+    """Return the luck-adjusted mean of the win shares `x`. `luck` is a control variate with expected value 0."""
     spread = float(luck.var())
     slope = float(np.mean((x - x.mean()) * (luck - luck.mean()))) / spread if spread else 0.0
     return mean_of(x - slope * luck)
@@ -104,8 +104,8 @@ def fit_ratings(
     One drawn game is added for each pair of policies, so that the strength of an unbeaten policy is finite. The
     intervals come from the sandwich estimator, with duplicates as clusters.
 
-    `counts` contains one dict for each matchup: (policy A, policy B) -> float64 (D, 2), for D duplicates. Row d counts
-    how often A finished ahead of B in duplicate d, and how often behind B.
+    `counts` contains one dict for each matchup: (policy A, policy B) -> float64 (D, 2), for D duplicates. Row d
+    contains two counts for duplicate d: how often A finished ahead of B, and how often behind.
 
     Return a dict: policy -> rating, best policy first.
     """
@@ -126,7 +126,7 @@ def fit_ratings(
     weight = (wins + wins.T) * expected * (1 - expected)
     information = np.diag(weight.sum(1)) - weight
     drawn = (0.5 - expected) ** 2
-    # covariance of the score, here of the added drawn games only
+    # covariance of the score function: first the added drawn games, then the played games
     spread = np.diag(drawn.sum(1)) - drawn
     for pairs in matchups:
         score = np.zeros((len(pairs[0][2]), k))
@@ -223,7 +223,7 @@ _Parts = dict[Matchup, dict[tuple[str, int | None], _Part]]  # matchup -> (polic
 
 
 def share_error(matchup: Matchup, games: GameResults, luck: bool) -> float:
-    """Return the largest `Estimate.error` of a win share in a matchup; `luck` selects luck-adjusted shares."""
+    """Return the largest `Estimate.error` of the win shares in a matchup; `luck` selects luck-adjusted shares."""
     played = _MatchupGames(matchup, games, luck)
     measure = "adjusted" if luck else "share"
     return max(played.part(policy, None).means[measure].estimate().error for policy in played.names)
@@ -245,8 +245,8 @@ class Results:
         earlier: date -> number of reused games that were saved on this date.
 
     Attributes:
-        rows: the rows over all matchups, then the rows of each matchup. Each group begins with the rows over all seats,
-            best policy first. The rows of each policy and seat follow.
+        rows: one group of rows for all matchups together, then one group for each matchup. A group begins with the rows
+            for all seats together, best policy first. The rows for single seats follow.
         ahead: (policy A, policy B) -> estimate of the share of their common games in which A finishes ahead of B. Ties
             count half.
         ratings: policy -> rating, best first.

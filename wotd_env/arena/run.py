@@ -34,7 +34,7 @@ def run(
     pool: Pool | None = None,
     progress: Callable[[int, int], None] = lambda done, total: None,
 ) -> Results:
-    """Play a tournament. Games that are already in the file are reused.
+    """Play a tournament. Games that `file` already contains are reused.
 
     The results depend only on the tournament, not on the number of workers or on interruptions. A warning at the start
     shows the dates of reused games. `Results.earlier` counts the reused games by date.
@@ -50,11 +50,11 @@ def run(
         policies: name -> policy object, for policies that are not made from their names.
         trust: allow policy files that can run code, see `make_policy`.
         pool: a pool that replaces the worker processes, such as `wotd_env.adapters.ray.Cluster`.
-        progress: function f(done, total): the number of finished games and the largest possible number. It is called
-            once for the stored games and then after every block.
+        progress: function f(done, total) that is called once for the stored games and then after every block. `done`
+            is the number of finished games, and `total` is the largest possible number of games.
 
     Raises:
-        ValueError: for an unknown or unsuitable policy, a wrong option, or a file that is damaged or is not a
+        ValueError: for an unknown or unsuitable policy, an invalid argument, or a file that is damaged or is not a
             tournament file.
         BrokenPolicyError: if a policy fails in all games of its first call.
         sqlite3.Error: if the file cannot be read or written. Games that are already saved are kept.

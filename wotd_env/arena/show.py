@@ -25,9 +25,9 @@ class Shown(NamedTuple):
 
 
 def as_text(results: Results, digits: int = 1) -> list[Shown]:
-    """Return tables of the results by policy, by pair of policies (unless there is only one policy) and by seat.
+    """Return tables of the results by policy, by pair of policies, and by seat.
 
-    `digits` is the number of decimals in percentages.
+    The table of pairs is omitted if there is only one policy. `digits` is the number of decimals in percentages.
     """
     n, names = results.tournament.rules.players, list(results.ratings)
 
@@ -67,7 +67,7 @@ def as_text(results: Results, digits: int = 1) -> list[Shown]:
 
 
 def as_table(shown: Shown) -> Table:
-    """Return a table for `rich`; all columns but the first are right-aligned. Long words continue on the next line."""
+    """Return a table for `rich`."""
     numbers = (Column(name, justify="right", overflow="fold") for name in shown.columns[1:])
     table = Table(
         Column(shown.columns[0], overflow="fold"), *numbers, title=shown.title, title_justify="left"
@@ -78,7 +78,7 @@ def as_table(shown: Shown) -> Table:
 
 
 def tables(results: Results) -> list[Table]:
-    """Return the tables of `as_text` for `rich`."""
+    """Return the results as tables for `rich` (see `as_text`)."""
     first, *others = (as_table(shown) for shown in as_text(results))
     neutral = 1 / results.tournament.rules.players
     first.caption = f"± is a 95 % interval; a win share of {neutral:.1%} means equal strength"
@@ -106,7 +106,7 @@ def write(results: Results, file: str | Path) -> None:
 
 
 def draw(results: Results, file: str | Path, title: str = "") -> None:
-    """Draw the ratings with intervals, and a heat map of the pairings. The file's suffix selects the format."""
+    """Draw the ratings with intervals, and a heat map of `Results.ahead`. The file's suffix selects the format."""
     from matplotlib.figure import Figure
 
     names = list(results.ratings)

@@ -4,8 +4,8 @@ Each block is written in one transaction, so only unfinished blocks are lost if 
 
 The key of a block contains everything that its games depend on: the rules, the seed, the policies with their digests
 (see `wotd_env.arena.fingerprints`) and the version of the engine. Several tournaments may share a file, even at the
-same time. A changed tournament reuses the blocks whose keys are unchanged. A block with a wrong
-checksum is played again.
+same time. A changed tournament reuses the blocks whose keys are unchanged. A block with a wrong checksum is played
+again.
 """
 
 from __future__ import annotations
@@ -53,9 +53,9 @@ _log = logging.getLogger("wotd_env")
 class Store(AbstractContextManager["Store"]):
     """The stored blocks of a tournament. A file that is damaged or is not a tournament file raises ValueError.
 
-    A missing file is created. If `file` is None, the blocks are kept in memory. `digests` (policy -> digest) are only
-    needed with a file. If `fresh` is true, blocks in the file are ignored, and the first saved block replaces all
-    stored blocks of the tournament.
+    A missing file is created. If `file` is None, the blocks are kept in memory. `digests` (policy -> digest) are
+    needed only if `file` is given. If `fresh` is true, blocks in the file are ignored, and the first saved block
+    replaces all stored blocks of the tournament.
     """
 
     def __init__(
@@ -84,8 +84,8 @@ class Store(AbstractContextManager["Store"]):
         self._connection.text_factory = lambda text: text.decode(errors="replace")
         try:
             with self._explained("read"):
-                # Count the tables first: if another process creates the tables between these queries, the file
-                # counts as empty. In another order, it would count as another database.
+                # Count the tables before the other queries, because another process may create them meanwhile. The
+                # file is then treated as empty, and is not rejected as another database.
                 (tables,) = self._connection.execute("SELECT count(*) FROM sqlite_master").fetchone()
                 (application,) = self._connection.execute("PRAGMA application_id").fetchone()
                 (version,) = self._connection.execute("PRAGMA user_version").fetchone()
@@ -192,7 +192,7 @@ class Store(AbstractContextManager["Store"]):
 
 
 def _unpack(block: Block, games: bytes, forfeits: str) -> PlayedBlock:
-    """Decode the block in a row of the file. Damaged rows can raise many kinds of errors."""
+    """Decode the games and forfeits of a stored block. Damaged data can raise many kinds of errors."""
     dtype = results_dtype(len(block.matchup))
     size = block.size * len(block.matchup) * dtype.itemsize
     records = np.frombuffer(zlib.decompressobj().decompress(games, size + 1), dtype)

@@ -37,7 +37,7 @@ from wotd_env.policies import make_policy
 from wotd_env.policy import HasEquity, Policy, play_out
 
 BLOCK = 256
-"""Number of duplicates in each block but the last. Another number would change the random numbers of policies."""
+"""Number of duplicates in a full block. Another number would change the random numbers of policies."""
 
 Matchup = tuple[str, ...]  # the policies that meet, sorted by name
 
@@ -60,11 +60,11 @@ class Tournament:
     Attributes:
         policies: distinct policy names, see `make_policy`.
         rules: the rules of all games. Games are independent, so `start="loser"` acts as `start="dragons"`.
-        games: number of games of each matchup, rounded up to whole duplicates. Each matchup has two or more duplicates.
-            All matchups together may have at most 20,000,000 games.
+        games: number of games of each matchup, rounded up to whole duplicates, at least two. All matchups together may
+            have at most 20,000,000 games.
         seed: integer from 0 to 2**63 - 1; it determines all dice and all random choices of policies.
-        until: stop a matchup as soon as the 95 % interval of every policy's win share has at most this half-width;
-            `games` is then the maximum number of games. None plays all games.
+        until: half-width of 95 % intervals. A matchup stops as soon as the interval of every policy's win share is that
+            narrow; `games` is then the maximum number of games. None plays all games.
         luck: name of a policy that measures the luck of the dice, see `HasEquity`; None measures no luck.
     """
 
@@ -106,12 +106,12 @@ class Tournament:
 
     @property
     def duplicates(self) -> int:
-        """Largest number of duplicates of each matchup."""
+        """Maximum number of duplicates of a matchup."""
         return max(2, math.ceil(self.games / self.rules.players))
 
     @property
     def num_blocks(self) -> int:
-        """Largest number of blocks of each matchup."""
+        """Maximum number of blocks of a matchup."""
         return math.ceil(self.duplicates / BLOCK)
 
     def block(self, matchup: Matchup, i: int) -> Block:
@@ -177,7 +177,7 @@ GameResults = NDArray[np.void]  # results of G games, `results_dtype` (G,)
 class PlayedBlock(NamedTuple):
     """The results of a block."""
 
-    games: GameResults  # one result per game, (size * n,), in order of duplicates
+    games: GameResults  # one result per game, (size * n,), sorted by duplicate
     forfeits: list[Forfeit]
 
 
@@ -318,9 +318,11 @@ def luck(
 ) -> NDArray[np.float64]:
     """Replay the games of a block; return the luck of each seat in shares of the win, float64 [game, seat].
 
-    The luck of one seat is subtracted from the other seats in equal parts. `seed` is the seed of the first duplicate.
-    `shape` is (games, seats). `moves`, int16 [game, step], contains the actions. An entry is -1 if the game had no
-    decision at this step.
+    The luck of a roll counts for the seat that rolls. It is subtracted from the luck of the other seats in equal
+    parts.
+
+    `seed` is the seed of the first duplicate. `shape` is (games, seats). `moves`, int16 [game, step], contains the
+    actions. An entry is -1 if the game had no decision at this step.
     """
     games, seats = shape
     game = Game(rules, skip_forced=False)  # so that every roll is visible

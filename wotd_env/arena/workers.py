@@ -24,7 +24,7 @@ from wotd_env.policies import make_policy
 from wotd_env.policy import Policy
 
 _STARTING = -1  # value of `Worker._current_call` until the process runs `_serve`
-_DEATHS = 3  # a block fails after its worker has died this many times outside calls of policies
+_DEATHS = 3  # a block fails if its process dies this many times while no policy is called
 
 
 def make_policies(tournament: Tournament, given: Mapping[str, Policy], trust: bool) -> dict[str, Policy]:
@@ -228,7 +228,7 @@ def _serve(
 
 
 def _end_with_parent() -> None:
-    """End this process as soon as its parent ends for any reason."""
+    """End this process as soon as its parent process ends."""
     parent = multiprocessing.parent_process()
     assert parent is not None
     wait([parent.sentinel])

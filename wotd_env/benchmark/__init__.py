@@ -1,4 +1,4 @@
-"""Measure agents in fixed positions, whose equities are known, and in games against reference policies.
+"""Measure agents by their regret in fixed positions and by games against reference policies.
 
     positions = load(rules=Rules(spaces=3))  # STATE, masks and exact equities
     result = measure("greedy", Rules(spaces=3))

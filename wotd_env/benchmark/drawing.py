@@ -1,21 +1,22 @@
 """Draw positions from games between players of many strengths.
 
 Each game gives at most one position for each pair of decision kind and stage. Every game has its own seed, and draws
-its random numbers as integers from SplitMix64, as the engine does. So a game does not depend on the other games, and
-equal arguments give equal files. If the source of the equities is a table, the files are equal on all processors with
-fused multiply-add, such as x86-64-v3. If the source is a learned value, the files are equal only on processors of the
+its random numbers as integers from SplitMix64, as the engine does. So a game does not depend on the other games.
+
+The source of the equities is a table or a learned value. Equal arguments give equal files. With a table, this holds on
+all processors with fused multiply-add, such as x86-64-v3. With a learned value, this holds only on processors of the
 same kind, because other kinds round sums differently.
 
 If the source is a learned value, rollouts estimate the equity of every action. In a rollout, every seat plans each of
-its turns exactly with the learned value, as the policy `td` does. The estimate is the mean of the luck-adjusted results
-of the rollouts. A luck-adjusted result has only about 2 % of the variance of the plain result. For the seat that takes
-the action, the luck-adjusted result is
+its turns exactly with the learned value, as the policy `td` does. The result of a rollout is the reward of the seat
+that takes the action. The estimate is the mean of the luck-adjusted results. Their variance is only about 2 % of the
+variance of the results. A luck-adjusted result is
 
     plan(action) + sum over the later turns of (plan before the turn - value of the position before the turn).
 
-Here, a plan is the exact expectation of the learned value after the planned turn. The plain result also contains the
-luck of every turn: the value of the position after the turn minus the plan. The mean luck is 0, so the luck-adjusted
-result has the same expected value as the plain result.
+A plan is the exact expectation of the learned value after the planned turn. The luck of a turn is the value of the
+position after the turn minus the plan. A luck-adjusted result is the result minus the luck of all turns. The mean luck
+is 0, so the luck-adjusted results have the same expected value as the results.
 """
 
 from __future__ import annotations
@@ -50,10 +51,9 @@ from wotd_env.solver.table import check_table
 
 _MISTAKES = {"random": (0,), "greedy": (0, 4), "planner": (0, 2), "strongest": (0, 1, 4)}
 ROSTER = tuple((name, mistakes) for name, each in _MISTAKES.items() for mistakes in each)
-"""The players, as pairs of a policy and its average number of random decisions per 16 decisions.
+"""The players, as pairs (name of a policy, average number of random actions in 16 decisions).
 
-Each seat draws its player uniformly. "strongest" is the planner whose value function is the `source` of `draw`, a table
-or a learned value."""
+Each seat gets a uniformly random player. "strongest" is the planner whose value function is the `source` of `draw`."""
 SIZE = 800  # default number of positions for each pair of kind and stage
 GAMES = 200  # `draw` plays at most GAMES * size games
 ERROR = 0.002  #: an equity is accurate enough if its standard error is at most this number
@@ -74,7 +74,7 @@ def draw(
     seed: int = 0,
     progress: Callable[[int, int], None] = _NO_PROGRESS,
 ) -> Positions:
-    """Draw positions, compute the equity of every action, and write both to a Parquet file.
+    """Draw positions, compute the equity of every legal action, and write a Parquet file.
 
     If only `size` differs between two calls, the file with the larger `size` contains all positions of the other file.
 
@@ -86,8 +86,7 @@ def draw(
         size: number of positions for each pair of kind and stage. `draw` plays at most `GAMES * size` games, so a rare
             kind may have fewer positions.
         seed: number from 0 to 2**20. Different seeds give different games. The published positions have seed 0.
-        progress: called with two numbers. With a table, they are the number of finished games and the largest possible
-            number of games. With a learned value, they are the numbers of finished positions and of all positions.
+        progress: called with the numbers of finished and of all games (for a table) or positions (for a learned value).
 
     Raises:
         TypeError, ValueError: for a wrong argument.
@@ -131,7 +130,7 @@ def draw(
 def _choose(
     game: Game, strongest: Value, first: int, size: int, progress: Callable[[int, int], None]
 ) -> tuple[States, NDArray[np.int64], int]:
-    """Play the games `first`, `first` + 1, and so on. Choose at most `size` decisions for each pair of kind and stage.
+    """Play games with the seeds `first`, `first` + 1, ...; choose at most `size` decisions for each kind and stage.
 
     Return the states of the decisions, the numbers of their games, and the number of games played.
     """
@@ -159,7 +158,7 @@ def _choose(
 def _sample(
     game: Game, strongest: Value, seeds: NDArray[np.int64]
 ) -> tuple[States, NDArray[np.int64], NDArray[np.int64]]:
-    """Play games. In each game, choose one random decision for each pair of kind and stage that occurs in it.
+    """Play games. Choose one random decision for each pair of kind and stage in each game.
 
     Return the states, the game numbers and the cells of these decisions, sorted by game. A cell is the number of a pair
     of kind and stage.
@@ -206,10 +205,10 @@ def roll_out(
     error: float = ERROR,
     progress: Callable[[int, int], None] = lambda done, total: None,
 ) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
-    """Estimate the equity of every action.
+    """Estimate the equity of every action with rollouts.
 
     Args:
-        state: STATE (M,), games in which a player has a decision. The array is not changed.
+        state: STATE (M,), games in which a seat must decide. The array is not changed.
         keys: uint64 (M,), a seed of the dice for each position.
         value: the learned value with which all seats plan. The games have the rules of this value.
         error: target of the standard errors. Games after an action are simulated until the standard error of the
@@ -223,7 +222,7 @@ def roll_out(
     Raises:
         ValueError: for an invalid record, or a game that is over or waits for a roll.
     """
-    game = Game(value.rules, skip_forced=False)  # a forced move in `game.roll` could end the turn
+    game = Game(value.rules, skip_forced=False)  # forced moves in `game.roll` could end the turn
     game.check(state)
     equity = plan(game, state, value)[0]
     if not (decides := np.isfinite(equity).any(1)).all():
@@ -254,9 +253,9 @@ def _later_turns(
 ) -> NDArray[np.float64]:
     """Play ROUND games after each action, and sum (plan - value) over the later turns of each game.
 
-    Return the sums, (actions, ROUND). The games after one action are independent of each other. Games after different
-    actions share their later turns if the current turn ends in the same position. Shared turns save time and reduce the
-    noise of differences between actions.
+    Return the sums, float64 (actions, ROUND). The games after one action are independent of each other. Games after
+    different actions share their later turns if the current turn ends in the same position. Shared turns save time and
+    reduce the noise of differences between actions.
     """
     seat = state["player"][0]
     ends = take(state, np.zeros(len(actions) * ROUND, np.int64))
@@ -303,7 +302,7 @@ def _occurrences(values: NDArray[np.uint64]) -> NDArray[np.uint64]:
 
 
 def _sum_of_turns(game: Game, state: States, seat: Any, value: LearnedValue) -> NDArray[np.float64]:
-    """Play games to the end. Return for each game the sum of (plan - value) over its turns, for the seat `seat`."""
+    """Play games to the end. Return the sum of (plan - value) over the turns of each game, for the seat `seat`."""
     total = np.zeros(len(state))
     games = np.flatnonzero(state["phase"] != Phase.OVER)
     state = take(state, games)

@@ -72,7 +72,7 @@ class Result:
             "regret": {kind: _plain(by_stage) for kind, by_stage in self.regret.items()},
             "against_perfect": self.against_perfect and self.against_perfect._asdict(),
             "win_shares": {players: _plain(shares) for players, shares in self.win_shares.items()},
-            "actions": " ".join(map(str, self.actions)),  # written on one line
+            "actions": " ".join(map(str, self.actions)),  # a list would take one line per action
         }
         return json.dumps({"format": FORMAT, **values}, indent=1, allow_nan=False) + "\n"
 
@@ -139,7 +139,7 @@ def mean_regret(positions: Positions, regret: NDArray[np.float64], low: float = 
 
 
 def tables(result: Result) -> list[Shown]:
-    """Return the tables of a result as text."""
+    """Return a table of the regrets and a table of the win shares."""
     regrets = [
         [kind, *(_regret(by_stage.get(stage)) for stage in (ALL, *STAGES))]
         for kind, by_stage in result.regret.items()
@@ -159,9 +159,9 @@ def tables(result: Result) -> list[Shown]:
 
 
 def compare(one: Result, other: Result) -> Shown:
-    """Return a table that compares two results, with intervals for their differences.
+    """Return a table of two results, their differences and the confidence intervals of the differences.
 
-    Regrets are compared position by position, so the intervals of the regret differences are narrow. The win shares of
+    Regrets are compared position by position, so the intervals of their differences are narrow. The win shares of
     the two results are treated as independent.
 
     Raises:
@@ -254,13 +254,12 @@ def measure(
 
     Args:
         agent: a policy, or a name for `make_policy`.
-        rules: rules for which positions are bundled. The default rules have `players`, `powers` and the longest board
-            that the agent can play.
+        rules: rules with bundled positions. The default rules have `players`, `powers` and the longest board that the
+            agent can play.
         players: number of players of the default rules; ignored if `rules` is given.
-        powers: mode of the powers of the default rules; ignored if `rules` is given.
+        powers: `Rules.powers` of the default rules; ignored if `rules` is given.
         games: number of games for each win share.
-        size: number of positions to grade for each pair of kind and stage; by default all positions. A small number
-            saves time with slow agents.
+        size: number of positions to grade for each pair of kind and stage; by default all positions.
         seed: seed of the games and of the random choices of the agent.
         trust: consent to read policy files that can run code, see `make_policy`.
         progress: called with the number of finished games and the number of all games.
@@ -327,7 +326,7 @@ def measure(
 
 
 def act(policy: Policy, positions: Positions, seed: int) -> tuple[NDArray[np.int64], float]:
-    """Return the actions of a policy and its decisions per second. The first call may compile code, so it is not timed.
+    """Return the actions of a policy, and its speed in decisions per second without compilation.
 
     The actions in the first `BATCH` positions do not depend on the other positions.
     """
@@ -340,7 +339,7 @@ def act(policy: Policy, positions: Positions, seed: int) -> tuple[NDArray[np.int
 
 
 def meet(name: str, policy: Policy, reference: str, rules: Rules, games: int, seed: int) -> Row:
-    """Play games of the policy `name` against a reference in all possible seatings. Return the policy's result row."""
+    """Play a tournament of the policy `name` against a reference. Return the result row of this policy."""
     tournament = Tournament((name, reference), rules, math.ceil(games / (rules.players - 1)), seed)
     return next(row for row in run(tournament, policies={name: policy}).rows if row.policy == name)
 

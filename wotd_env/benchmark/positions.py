@@ -1,4 +1,4 @@
-"""Read and write Parquet files of positions. In each position a seat must decide; every legal action has an equity."""
+"""Read and write Parquet files of positions. A position is a decision, with the equity of every legal action."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ class Positions(NamedTuple):
     state: States  #: STATE (M,): the seat in the field "player" decides
     mask: NDArray[np.int8]  #: (M, A): 1 for legal actions; each row has at least two legal actions
     equity: NDArray[np.float32]  #: (M, A): expected reward, nan for illegal actions
-    error: NDArray[np.float32]  #: (M, A): standard error of the equity, 0 with two players, nan if illegal
+    error: NDArray[np.float32]  #: (M, A): standard error of the equity (0 with two players), nan if illegal
     kind: NDArray[np.int64]  #: (M,): index into `wotd_env.analysis.KINDS`
     stage: NDArray[np.int64]  #: (M,): index into STAGES
     game: NDArray[np.int64]  #: (M,): number of the game, which is also its seed
@@ -84,9 +84,9 @@ def has_errors(rules: Rules) -> bool:
 def stages(rules: Rules, state: States) -> NDArray[np.int64]:
     """Return the stage of each state as an index into STAGES, int64 (N,). `state` is STATE (N,).
 
-    The progress of a seat is the sum of the spaces of its pieces. A piece beyond the first numbered space of a path
-    counts as if it were on this space. The leading seat determines the stage: the first, second or last third of the
-    maximal progress. The game ends when a seat reaches the maximal progress.
+    The progress of a seat is the sum of the space numbers of its pieces. A piece beyond the first numbered space counts
+    as if it were on this space. The game ends when a seat reaches the maximal progress. The stage depends on the
+    largest progress of a seat: opening below 1/3 of the maximal progress, middle below 2/3, endgame from 2/3 on.
     """
     progress = np.minimum(state["pieces"], rules.spaces + 1).sum(2, dtype=np.int64).max(1)
     whole = state["pieces"].shape[2] * (rules.spaces + 1)
@@ -119,7 +119,7 @@ def load(split: str = "test", rules: Rules | None = None, *, file: str | Path | 
             bundled.
 
     Raises:
-        FileNotFoundError: if there is no such file.
+        FileNotFoundError: if `file` does not exist.
         ValueError: if no such positions are bundled, the file is damaged, or the file has another split or other rules.
     """
     check_choice("split", split, SPLITS)

@@ -144,7 +144,7 @@ def progress_bar(unit: str, quiet: bool = False) -> Iterator[Callable[[int, int]
         short = unit if len(unit) <= 24 else f"{unit[:23]}…"  # keeps the bar within 80 columns
         task = bar.add_task(short, total=None, rate="", word="left")
         first: list[float] = []  # `done` and the time at the first call; the rate excludes earlier work
-        printed = 0.0  # time of the last printed line, if the error stream is not a terminal
+        printed = 0.0  # time of the last printed line; used if the error stream is not a terminal
 
         def move(done: int, total: int) -> None:
             nonlocal printed

@@ -1,4 +1,4 @@
-"""`wotd compile`: compile all kernels by using each part of the package once, in parallel processes."""
+"""`wotd compile`: compile all kernels. Parallel processes use each part of the package once."""
 
 from __future__ import annotations
 

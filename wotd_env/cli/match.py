@@ -93,7 +93,7 @@ class Decision:
 
     @property
     def is_hold(self) -> bool:
-        """Whether the person chooses the dice to keep."""
+        """Whether the decision is about the dice to keep."""
         return bool(self.state["phase"][0] == Phase.KEEP)
 
     @property
@@ -117,15 +117,15 @@ class Decision:
         return self._read_hold(line) if self.is_hold else self._read_move(line)
 
     def _spelled(self, line: str) -> int | None:
-        """Return the action whose short word or description equals `line`; None if no action matches."""
+        """Return the action whose notation or description equals `line`; None if no action matches."""
         fitting = (c.action for c in self.choices if line in (c.notation.lower(), _normalized(c.words)))
         return next(fitting, None)
 
     def _read_move(self, line: str) -> int:
-        """Return the action whose short word, description or number is `line`.
+        """Return the action whose notation, description or number is `line`.
 
-        If there is none, return the only action whose description contains all words of `line`. Raise
-        ValueError if several actions match, or none.
+        If no action matches, return the action whose description contains all words of `line`. Raise ValueError unless
+        exactly one description contains them.
         """
         if (spelled := self._spelled(line)) is not None:
             return spelled
@@ -211,7 +211,7 @@ def _quoted(text: str) -> str:
 
 
 def question(decision: Decision) -> str:
-    """Return the question to the person about a decision."""
+    """Return the text that asks a person for a decision."""
     state = decision.state[0]
     if state["phase"] == Phase.EXTRA:
         return "an extra turn?"
@@ -282,7 +282,7 @@ class Match:
         game, state = self._game, self._recorded.states[-1:].copy()
         if not state["rng"][0]:  # a game written by hand has no random stream
             state["rng"] = secrets.randbits(64)
-        game.roll(state)  # a game written by hand can end before a roll
+        game.roll(state)  # the text of a game written by hand can stop before a roll
         self._save(self._recorded._replace(states=np.concatenate([self._recorded.states[:-1], state])))
         say(f"{', '.join(self._names)} play. The game is saved in {self._file}. Type help for help.")
         if self._recorded.seed is not None and not len(self._recorded.actions):
@@ -311,7 +311,7 @@ class Match:
         self._recorded, self._on_disk = recorded, str(recorded)
 
     def _choose(self, state: States) -> int | None:
-        """Return and print the action of the seat to act; return None if a person leaves."""
+        """Choose and print the action of the seat to act; return None if a person leaves."""
         seat = int(state["player"][0])
         name = self._recorded.players[seat]
         legal = np.flatnonzero(self._game.legal_actions(state)[0])

@@ -53,8 +53,8 @@ def rules_options(*names: str, **settled: str) -> Callable[[Callable[..., None]]
     `names` are the fields that get options, by default all. The command is called with a dict `rules`: field ->
     unchecked value.
 
-    `settled` is for fields whose default the command computes: field -> description of the default for the help.
-    `rules` contains such a field only if its option is given.
+    The command itself computes the defaults of the fields in `settled`: field -> description of the default for the
+    help. `rules` contains such a field only if its option is given.
     """
     options = {
         field.name: _option(field, settled.get(field.name))
@@ -90,7 +90,7 @@ def refuse(context: typer.Context, names: Iterable[str], why: str) -> None:
 def start_of(
     context: typer.Context, rules: dict[str, Any], position: str | None, seats: Sequence[str], seed: int
 ) -> tuple[Rules, States | None]:
-    """Return the rules of a game and the position given with --position, STATE (1,), or None without --position."""
+    """Return the rules of a game and its start position, STATE (1,). Without --position, the position is None."""
     if position is None:
         rules.setdefault("players", max(2, len(seats)))
         return Rules(**rules), None

@@ -87,9 +87,9 @@ def _resumed(file: Path, seats: list[str] | None, trust: bool) -> RecordedGame:
 
 
 def _seated(seats: list[str] | None, players: int) -> tuple[str, ...]:
-    """Return the player of each seat. One name fills all seats: `td` becomes `me td`, and `me` becomes `me planner`.
+    """Return the player of each seat. A single name is expanded: `td` to `me td`, and `me` to `me planner`.
 
-    No names are equivalent to `me`. With more than two players, the policy gets all seats but the first.
+    If no names are given, they are `me planner`. With more than two players, the policy gets all seats but the first.
     """
     names = seats or [PERSON]
     if len(names) == 1:

@@ -14,7 +14,7 @@ from wotd_env.cli.common import check_writable, explained, ready_policies
 from wotd_env.cli.options import TRUST, option
 from wotd_env.extras import needed_for
 
-_HOST = r"[\w-]+(\.[\w-]+)*"  # a host name without scheme and port
+_HOST = r"[\w-]+(\.[\w-]+)*"  # a host name without scheme or port
 
 
 @explained()

@@ -32,7 +32,7 @@ class Action(IntEnum):
     END_TURN = 52
     PERFECTION_TURN = 53  #: take the extra turn for five dice of one element (R8)
     REBIRTH_TURN = 54  #: take an extra turn (R12, rebirth)
-    FIRST_SWAP = 55  #: on path 0, swap the pieces of the first pair of seats (R6)
+    FIRST_SWAP = 55  #: on path 0, swap the pieces of the seat to act and the next seat (R6)
 
 
 def pairs(players: int) -> int:
@@ -45,11 +45,14 @@ def num_actions(players: int) -> int:
     return Action.FIRST_SWAP + PATHS * pairs(players)
 
 
-MOST_ACTIONS = num_actions(MAX_PLAYERS)  # the size of the action space for five players
+MOST_ACTIONS = num_actions(MAX_PLAYERS)
 
 
 def power_of(action: int) -> Power | None:
-    """Return the power that an action uses (R12), or None. For a hold the result is None, even with the tiger."""
+    """Return the power that an action uses (R12), or None.
+
+    The number of a hold does not show whether the hold uses the tiger, so the result is None for all holds.
+    """
     if Action.WOOD_ON <= action < Action.JUMP_ON or action == Action.WOOD_EQUILIBRIUM:
         return Power.DRAGON
     if Action.JUMP_ON <= action < Action.EQUILIBRIUM or action == Action.EARTH_EQUILIBRIUM:
@@ -60,6 +63,6 @@ def power_of(action: int) -> Power | None:
 
 
 PAIRS = np.zeros((MAX_PLAYERS + 1, pairs(MAX_PLAYERS), 2), np.int8)
-"""int8 (6, 10, 2): PAIRS[players, pair] are the two seats of a swap. Seat 0 is the seat to act, seat 1 the next one."""
+"""int8 (6, 10, 2): PAIRS[players, pair] are the two seats of a swap, counted from the seat to act (0)."""
 for _players in range(2, MAX_PLAYERS + 1):
     PAIRS[_players, : pairs(_players)] = list(combinations(range(_players), 2))

@@ -49,8 +49,8 @@ def roll_off_round(states: Records, config: Configs, candidates: Any) -> None:
 def first_wrong(states: Records, config: Configs, actions: Any, shown: Any) -> Any:
     """Return the index of the first game with an invalid record or an illegal action, or -1 if there is no such game.
 
-    In a finished game every action is legal. Write the result of `engine.shown` for each game to `shown`, uint16 (N,).
-    Entries after the returned index stay unset.
+    Write the result of `engine.shown` for each game to `shown`, uint16 (N,). If a game is found, the entries of later
+    games stay unset.
     """
     rules = config[0]
     for i in range(states.shape[0]):
@@ -254,8 +254,8 @@ def view_one(
 def view(s: Record, rules: Config, observer: Any, ended: Any, observation: Any, mask: Any) -> None:
     """Write the observation, int8 (D,), and action mask, int8 (A,), of seat `observer`. Skip an empty `observation`.
 
-    The mask is all ones if the game is over, or has ended for this seat (`ended`). Otherwise, the mask is all zeros if
-    another seat is to act.
+    `ended` is true if the game has ended for this seat. If `ended` is true or the game is over, the mask is all ones.
+    Otherwise the mask is all zeros unless this seat is to act.
     """
     keep = engine.shown(s)
     if observation.size:

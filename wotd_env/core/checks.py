@@ -151,9 +151,9 @@ def faults(s: Record, rules: Config) -> Any:
 def approves(s: Record, rules: Config, roll: Roll, action: Any) -> Any:
     """Return whether a quick check shows that a record passes all CHECKS and that the action is legal.
 
-    `roll` is the result of `engine.shown`. The quick check is much faster than `faults` and `engine.legal`. If it
-    returns False, `faults` and `engine.legal` must decide: the result is False for some valid records and legal
-    actions. Examples are decisions with dead pieces, random colors, the tiger, extra turns, swaps or powers.
+    `roll` is the result of `engine.shown`. If `approves` returns False, call `faults` and `engine.legal`, which take
+    much longer: the quick check rejects some valid records and legal actions. Examples are decisions with dead pieces,
+    random colors, the tiger, extra turns, swaps or powers.
     """
     wrong = word_at(s, DICE_AT) & FIVE ^ DICE_WORDS[roll]
     wrong |= (word_at(s, COLOR_AT) ^ word_at(rules, COLORS_AT)) & FIVE
@@ -177,7 +177,7 @@ def approves(s: Record, rules: Config, roll: Roll, action: Any) -> Any:
     ):
         return False
     # The condition above has checked that the action fits the phase. So one test of the union of all legal holds and
-    # moves suffices. A branch on the phase would be mispredicted, and add 2 to 29 ns to a checked step. A product with
+    # moves suffices. A branch on the phase would be mispredicted, and add 2 to 29 ns to a checked step. Arithmetic with
     # the phase is no alternative, because the compiler can turn it into such a branch.
     moves = engine.free_moves(engine.open_paths(s, rules, roll), roll)
     return (LEGAL_HOLDS[roll] | moves) >> np.uint64(action) & BIT != 0
@@ -185,7 +185,7 @@ def approves(s: Record, rules: Config, roll: Roll, action: Any) -> Any:
 
 @kernel
 def _unrolled_as_dragons(s: Record, dice: Any, over: Any) -> Any:
-    """Return the dice, with a dragon for each unrolled die, and return whether the unrolled dice are valid.
+    """Return the dice with dragons in place of unrolled dice, and whether the unrolled dice are valid.
 
     Unrolled dice must come after the rolled dice. At least one die must be unrolled unless the game is over.
     """

@@ -2,9 +2,9 @@
 
 - Kernels release the GIL. They start no threads, because numba's threading layers break forked workers.
 - A fork waits until all running compilations are finished. Otherwise the child would inherit a locked compiler.
-- Kernels are cached on disk. A kernel is compiled again if its source file has changed, or a file of this package that
-  is imported there. Functions and tables of imported files are compiled into the kernel, but numba's own cache ignores
-  changes in them.
+- Kernels are cached on disk. A kernel is compiled again after a change of its source file, or of a file of this package
+  that the source file imports. Kernels contain functions and tables of imported files, but numba's own cache ignores
+  changes of imported files.
 - A damaged cache file is detected by its checksum and replaced. If the cache folder is not writable or the disk is
   full, every process compiles again.
 - Compiling takes seconds, so each process logs one warning before its first compilation. `wotd compile` compiles all
@@ -34,7 +34,7 @@ from wotd_env import files
 
 _Function = TypeVar("_Function", bound=Callable[..., Any])
 
-_PACKAGE = Path(__file__).parents[1]  # the folder of the package wotd_env
+_PACKAGE = Path(__file__).parents[1]
 
 KERNELS: list[Any] = []
 """The compiled functions of all modules that have been imported."""
@@ -58,7 +58,7 @@ def inlined(function: _Function) -> _Function:
 
 
 def _compiled(function: _Function, forceinline: bool) -> _Function:
-    # Only C code would need the C wrappers of kernels. Kernels without wrappers compile 3 % faster.
+    # Kernels need no C wrappers, because no C code calls kernels. Without C wrappers, they compile 3 % faster.
     # `options` has a type annotation, because numba's type stubs lack the option `no_cfunc_wrapper`.
     options: dict[str, Any] = {"nogil": True, "forceinline": forceinline, "no_cfunc_wrapper": True}
     dispatcher: Any = numba.njit(**options)(function)
@@ -153,7 +153,7 @@ def _announce(how_often: str, in_package: bool = True) -> None:
 
 @functools.cache  # log each message once per process
 def _warn(message: str) -> None:
-    # Python hides levels below WARNING by default, and without a message a long compilation looks like a hang.
+    # By default Python hides messages below WARNING. Without a message, a long compilation looks like a hang.
     logging.getLogger("wotd_env").warning(message)
 
 

@@ -74,7 +74,10 @@ def config(rules: Rules, skip_forced: bool, encoding: int = 0) -> NDArray[np.voi
 
 
 def _limits(rules: Rules) -> NDArray[np.uint8]:
-    """Return the highest valid value of each byte of a record, uint8 (64,), at a decision without dead pieces."""
+    """Return the highest valid value of each byte of a record, uint8 (64,).
+
+    The limits are for records at a decision, without dead pieces.
+    """
     limits = np.zeros(1, STATE)
     limits["rng"] = ~np.uint64(0)
     limits["turn"] = ~np.uint16(0)

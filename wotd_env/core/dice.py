@@ -1,6 +1,6 @@
 """Tables with one entry for each of the 252 rolls, or for each of the 462 keeps, of five dice.
 
-A *keep* is a multiset of five symbols, one for each die on the table: a face (0 to 5), or 6 for an unrolled die. The
+A *keep* is a multiset of five symbols, one for each die. A symbol is a face (0 to 5), or 6 for an unrolled die. The
 index of a keep in the tables is its rank in the combinatorial number system. A *roll* is a keep without an unrolled
 die; rolls have the indices 0 to 251.
 """
@@ -43,7 +43,7 @@ KEEPS = np.array(sorted(combinations_with_replacement(range(FACES + 1), DICE), k
 """int8 (462, 5): the symbols of every keep, ascending."""
 
 KEEP_DICE = np.where(KEEPS == UNROLLED, -1, KEEPS).astype(np.int8)
-"""int8 (462, 5): KEEPS with -1 for unrolled dice, the format of the field `dice` of STATE."""
+"""int8 (462, 5): KEEPS in the format of the field `dice` of STATE, with -1 for unrolled dice."""
 
 COUNTS = (KEEPS[:, :, None] == np.arange(FACES)).sum(1).astype(np.uint8)
 """uint8 (462, 6): for every keep, the number of dice that show each face."""

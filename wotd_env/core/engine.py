@@ -1,4 +1,4 @@
-"""The rules of Way of the Dragon, as compiled functions. They work on one game, a record of `wotd_env.STATE`.
+"""The rules of Way of the Dragon, as compiled functions. Each function works on one game, a record of `STATE`.
 
 The phases of a game, and the functions that lead to them:
 
@@ -27,11 +27,11 @@ The argument `s` is the record of a game, and `rules` is a record of CONFIG. Fun
 functions trust that records are valid and actions are legal; `wotd_env.core.game` checks records and actions that
 come from outside.
 
-Two sets of bits represent the legal actions: bit a of the first set is action a < FIRST_SWAP, and bit k of the second
-set is the swap FIRST_SWAP + k.
+Two sets of bits represent the legal actions. Bit a of the first set stands for action a, which is below FIRST_SWAP. Bit
+k of the second set stands for the swap FIRST_SWAP + k.
 
-The index of the dice is the index of the roll or keep on the table (see wotd_env.core.dice). `shown` computes it from
-the record. Functions take and return this index, so that it is computed only once.
+The dice of a game form a roll or a keep, which has an index (see wotd_env.core.dice). `shown` computes this *index of
+the dice* from the record. Functions take and return the index, so that it is computed only once.
 """
 
 from __future__ import annotations
@@ -94,7 +94,7 @@ def powers_of(s: Record, rules: Config, seat: Any) -> Bits:
 
 @kernel
 def occupied(s: Record, rules: Config, path: Any) -> Bits:
-    """Return the spaces of a path with a piece or dead piece, as bits; bit 0 has no meaning."""
+    """Return the occupied spaces of a path as bits, including spaces of dead pieces. Bit 0 has no meaning."""
     spaces = np.uint32(s.dead[path])
     for seat in range(MAX_PLAYERS):  # unused seats only set bit 0
         spaces |= np.uint32(1) << np.uint32(s.pieces[seat, path])
@@ -281,7 +281,7 @@ def numbered(s: Record, rules: Config, seat: Any) -> Any:
 
 @kernel
 def standing(s: Record, rules: Config, seat: Any) -> Any:
-    """Return a number that ranks seats by points, and equal points by pieces on numbered spaces (R10)."""
+    """Return a number that ranks seats: first by points, then by pieces on numbered spaces (R10)."""
     return score(s, rules, seat) * (PATHS + 1) + numbered(s, rules, seat)
 
 
@@ -293,7 +293,7 @@ def loss(rules: Config) -> Any:
 
 @kernel
 def rewards(s: Record, rules: Config, out: Any) -> None:
-    """Write the rewards of all seats, which sum to 0. Every reward is 0 unless the game has ended by R9 (R10, R16)."""
+    """Write the reward of every seat (R10). All rewards are 0 in an unfinished or truncated game (R16)."""
     n = rules.players
     if s.phase != Phase.OVER or s.truncated:
         for seat in range(n):
@@ -470,7 +470,7 @@ def left(s: Record, keep: Keep) -> Keep:
 def hold(s: Record, rules: Config, roll: Roll, action: Any) -> Keep:
     """Take a legal action of phase KEEP; return the index of the resulting keep (R2, R12).
 
-    The field `dice` does not change before `run`.
+    The field `dice` stays unchanged until `run` sets it.
     """
     keep = np.uint64(HOLD_KEEP[roll, action])
     if action == Action.STOP_ROLLING:
@@ -559,7 +559,10 @@ def advance_all(s: Record, rules: Config, jumps: Any) -> None:
 
 @inlined
 def end_turn(s: Record, rules: Config, again: Any) -> None:
-    """Finish the turn. Truncate the game (R16) or begin the next turn, an extra turn if `again` is true (R8)."""
+    """Finish the turn. Then truncate the game (R16) or begin the next turn.
+
+    If `again` is true, the same seat takes the next turn (R8, R12).
+    """
     s.turn += np.uint16(1)
     if s.turn >= rules.max_turns:
         s.phase = Phase.OVER
@@ -587,9 +590,9 @@ def roll_if_due(s: Record, rules: Config, keep: Keep) -> Keep:
 def run(s: Record, rules: Config, keep: Keep, chance: Any) -> tuple[Bits, Bits, Keep]:
     """Play to the next decision. If `chance` is false, stop before the next roll.
 
-    `keep` is the index of the dice. Return the legal actions, the legal swaps, and the new index of the dice. With
-    `rules.skip_forced`, take every forced move at once: the only legal action in phase MOVE. The phases KEEP and EXTRA
-    always offer several legal actions.
+    `keep` is the index of the dice. Return the legal actions, the legal swaps, and the new index of the dice. A forced
+    move is the only legal action in phase MOVE. If `rules.skip_forced` is true, take forced moves at once. The phases
+    KEEP and EXTRA always offer several legal actions.
     """
     while True:
         if s.phase == Phase.CHANCE and not chance:

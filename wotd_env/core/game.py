@@ -64,8 +64,8 @@ class Game:
     other methods return new arrays, or fill the array `out`. In shapes, N is the number of games, n the number of
     players, A the number of actions, and D the length of an observation.
 
-    All methods first check all records, and raise `ValueError` for the first invalid record. With `validate=False`
-    methods trust the records and actions: an invalid record or an illegal action may have any result, even a crash.
+    All methods first check all records, and raise `ValueError` for the first invalid record. If `validate` is False, a
+    method trusts the records and actions: an invalid record or an illegal action may have any result, even a crash.
 
     Args:
         rules: the rules of all games.
@@ -138,7 +138,7 @@ class Game:
             state = np.zeros(check_integer("batch_size", state, 0), STATE)
         work = self._writable(state)
         starters = self.starters(starting_player, len(work))
-        if fresh or seed is not None:  # ignore the previous game
+        if fresh or seed is not None:  # a seed must give the same game after any previous game
             starters[starters == LOSER] = DRAGONS
         chosen = np.ones(len(work), np.bool_) if where is None else np.array(where)
         if chosen.dtype != np.bool_ or chosen.shape != work.shape:
@@ -195,7 +195,7 @@ class Game:
         return over
 
     def describe_action(self, state: States, action: int) -> str:
-        """Describe a legal action, with the kept dice or the pieces' destinations. `state` is one game, STATE (1,).
+        """Describe a legal action and its effect. `state` is one game, STATE (1,), before the action.
 
         Raises:
             IllegalActionError: if the action is illegal.
@@ -282,9 +282,9 @@ class Game:
 
         Args:
             state: STATE (N,), changed in place.
-            dice: the five faces after the roll, integers (N, 5), in any order, including the kept dice. With `dice`,
-                each game rolls once. If a forced move follows, it is taken, and the game stops before the next roll.
-                By default, each game rolls with its random stream until the next decision.
+            dice: the five faces after the roll, integers (N, 5), in any order, including the kept dice. If given, each
+                game rolls only once, and stops at its next decision or before its next roll. By default, each game
+                rolls with its random stream until its next decision.
             validate: check all records first.
 
         Raises:
@@ -389,11 +389,11 @@ class Game:
     def apply(
         self, kernel: Callable[..., Any], state: States, *arguments: Any, validate: bool = True
     ) -> list[Any]:
-        """Call `kernel(states, config, *arguments)` for the whole batch or, with threads, for one part in each thread.
+        """Call `kernel(states, config, *arguments)` once for the batch, or once for each thread's part of it.
 
         Return a list with the result of each call of the kernel. The records are checked first unless `validate` is
-        False. The kernel may be any function, such as one compiled with `numba.njit`, and may change the records. It
-        receives `states`, the M games of its part, and `config`, which is `self.config`. It can pass `states[i]` and
+        False. The kernel may be any function, such as one compiled with `numba.njit`, and may change the records. Its
+        argument `states` is the batch or the part, and `config` is `self.config`. The kernel can pass `states[i]` and
         `config[0]` to the functions of `wotd_env.core.engine`.
 
         An argument that is an array or a NamedTuple of arrays must have a row for every game, and is sliced like the
@@ -437,7 +437,7 @@ class Game:
         return np.full(games, check_integer(name, seats, 0, last), np.int64)
 
     def as_actions(self, state: States, actions: ArrayLike) -> NDArray[np.int64]:
-        """Return `actions` for kernels, int64 (N,) and contiguous. Raise ValueError unless each game has one integer.
+        """Return `actions` for kernels, int64 (N,) and contiguous. Raise ValueError unless they are N integers.
 
         An integer that does not fit into int64 becomes an illegal action that fits.
         """

@@ -44,7 +44,7 @@ class Part(NamedTuple):
 
     highest: NDArray[np.int8]  # int8 (k,): highest value of each of the k entries
     axes: dict[str, int]  # lengths of the axes, by name; on the axis "seat", index 0 is the observer
-    names: dict[int, str]  # {1: "face"} if the entries [..., 1] are faces; other values: "path", "color"
+    names: dict[int, str]  # e.g. {1: "face"}: the entries [..., 1] are faces; also "path" and "color"
 
 
 def parts(rules: Rules, encoding: str) -> dict[str, Part]:

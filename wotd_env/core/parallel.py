@@ -1,6 +1,6 @@
-"""Call a kernel on a batch of games, with threads if the batch is large enough.
+"""Calls of kernels in several threads: the batch of games is split into one slice for each thread.
 
-Each thread calls the kernel for one slice of the batch. The results do not depend on the number of threads.
+The results do not depend on the number of threads.
 """
 
 from __future__ import annotations
@@ -29,9 +29,9 @@ _THREAD = _Thread()
 
 
 def slices(games: int, threads: int) -> list[slice]:
-    """Return the slice of the batch for each thread, or the whole batch as one slice if threads do not pay off.
+    """Split a batch into at most one slice per thread. A slice of a split batch has at least MIN_GAMES games.
 
-    In a worker thread the result is one slice, because workers that use threads could wait for each other forever.
+    A worker thread does not split its batch, because workers that wait for other workers could deadlock.
     """
     count = 1 if threads == 1 or _THREAD.is_worker else max(1, min(threads, games // MIN_GAMES))
     edges = [games * i // count for i in range(count + 1)]
@@ -45,11 +45,13 @@ def call(
     arguments: tuple[Any, ...],
     threads: int,
 ) -> list[Any]:
-    """Call `kernel(states, config, *arguments)` for each slice of the batch, in threads if there are several slices.
+    """Call `kernel(states, config, *arguments)` for each slice of a batch, and return the list of the results.
 
-    `states` is STATE (N,) and contiguous. An argument that is an array or a NamedTuple of arrays must have a row for
-    each game, and is sliced like the batch. A callable argument is called in each thread. The kernel gets the result,
-    such as the thread's scratch memory. Return a list with the result of each call of the kernel.
+    `states` is the batch, STATE (N,), and must be contiguous. Each of `arguments` has one of these kinds:
+
+    - an array with N rows, or a NamedTuple of such arrays: sliced like the batch;
+    - a function without parameters, such as `scratch`: called in each thread, and the kernel gets its result;
+    - any other value: passed unchanged.
     """
     parts = slices(len(states), threads)
     if len(parts) == 1:
@@ -60,10 +62,11 @@ def call(
     try:
         for part, own in zip(parts[1:], sliced[1:], strict=True):
             calls.append(pool.submit(_call, kernel, states[part], config, own))
-        # Waking an idle core takes up to 0.2 ms, so the caller's own thread also takes a slice.
+        # Waking an idle core takes up to 0.2 ms, so the caller's thread processes a slice itself.
         first = _call(kernel, states[parts[0]], config, sliced[0])
         return [first, *(each.result() for each in calls)]
-    except BaseException:  # a failed call or Ctrl-C: wait for the other calls, so that no game changes later
+    except BaseException:
+        # After a failed call or Ctrl-C, wait for the other calls, so that no game changes later.
         wait([each for each in calls if not each.cancel()])
         raise
 
@@ -85,5 +88,8 @@ def _slice(argument: Any, part: slice) -> Any:
 
 @functools.lru_cache(maxsize=8)
 def _pool(workers: int, process: int) -> ThreadPoolExecutor:
-    """Return a pool of `workers` threads. `process` is the process ID, so that a forked process gets a new pool."""
+    """Return a pool of `workers` threads.
+
+    The cache key includes `process`, the process ID, because a forked process needs a new pool.
+    """
     return ThreadPoolExecutor(workers, "wotd_env", initializer=setattr, initargs=(_THREAD, "is_worker", True))

@@ -14,7 +14,7 @@ from wotd_env.core.state import STATE, States
 
 SEATS = "ABCDE"  # the letters of the seats and of their pieces
 FACES = "wfmeod"
-"""The letters of the faces of a die, and of the paths and colors: water, fire, metal, earth, wood, dragon."""
+"""The letters of the faces water, fire, metal, earth, wood and dragon. The first five also denote paths and colors."""
 UNROLLED = "?"
 
 _EMPTY, _DEAD, _NUMBERS_BEGIN = ".#|"
@@ -24,9 +24,10 @@ _FIELDS = ("board", "colors", "turn", "seat", "phase", "re-rolls", "dice")
 
 
 def position(rules: Rules, state: States, stream: bool = False) -> str:
-    """Return one line of text for a game in any phase, STATE (1,). Raise ValueError for an invalid record.
+    """Return a position as one line of text. `state` is STATE (1,), in any phase.
 
-    If `stream` is true, the line includes the random stream, which determines the future dice.
+    If `stream` is true, the line includes the random stream, which determines the future dice. Raise ValueError for an
+    invalid record.
     """
     check_states(rules, state)
     check_one(state)
@@ -48,7 +49,7 @@ def position(rules: Rules, state: States, stream: bool = False) -> str:
     for field in fields(Rules):
         value = getattr(rules, field.name)
         usual = count_dead(record) if field.name == "dead_pieces" else field.default
-        # The board and the colors show the fields `players` and `spaces`.
+        # The first two words, board and colors, already show `spaces` and `players`.
         if value != usual and field.name not in ("players", "spaces"):
             text = ",".join(value) if isinstance(value, tuple) else value
             words.append(field.name if value is True else f"{field.name}={text}")
@@ -58,7 +59,7 @@ def position(rules: Rules, state: States, stream: bool = False) -> str:
 
 
 def parse_position(text: str) -> tuple[Rules, States]:
-    """Parse a line as written by `position`.
+    """Parse a line of text written by `position`.
 
     Returns:
         The rules, and the game, STATE (1,). The field `rng` of the game is 0 if the line has no stream.
@@ -93,12 +94,15 @@ def parse_position(text: str) -> tuple[Rules, States]:
 
 
 def letters(faces: Any) -> str:
-    """Return the letters of faces or colors; an unrolled die, -1, has the letter `?`."""
+    """Return faces or colors as letters, e.g. (0, 5, -1) -> "wd?"; -1 is an unrolled die."""
     return "".join((FACES + UNROLLED)[face] for face in faces)
 
 
 def read_dice(what: str, text: str, more: str = "") -> list[int]:
-    """Return the faces of five letters, e.g. "wm?f?" -> [0, 1, 2, -1, -1] if `more`, an unrolled die, is "?"."""
+    """Return the five faces in a text, ascending, e.g. "wmdfw" -> [0, 0, 1, 2, 5].
+
+    If `more` is "?", the text may contain unrolled dice, e.g. "wm?f?" -> [0, 1, 2, -1, -1].
+    """
     if len(text) != DICE or not set(text) <= set(FACES + more):
         symbols = ", ".join(FACES + more)
         raise wrong(what, f"{DICE} letters out of {symbols}", text)
@@ -107,19 +111,19 @@ def read_dice(what: str, text: str, more: str = "") -> list[int]:
 
 
 def wrong(what: str, expected: str, got: str) -> ValueError:
-    """Return the error for an invalid part of a text. The message shortens a long part."""
+    """Return the error for an invalid part of a text."""
     return ValueError(f"{what} must be {expected}, got {got if len(got) <= 60 else got[:57] + '...'!r}")
 
 
 def _draw_path(rules: Rules, record: np.void, path: int) -> str:
     marks = [_DEAD if record["dead"][path] >> at & 1 else _EMPTY for at in range(rules.spaces + NUMBERED + 1)]
     for seat in range(rules.players):
-        marks[record["pieces"][seat, path]] = SEATS[seat]  # index 0, off the board, is not drawn
+        marks[record["pieces"][seat, path]] = SEATS[seat]  # space 0 is off the board and is not drawn
     return "".join(marks[1 : rules.spaces + 1]) + _NUMBERS_BEGIN + "".join(marks[rules.spaces + 1 :])
 
 
 def _read_board(record: np.void, text: str) -> int:
-    """Write the pieces on the board `text` to the record, and return the number of plain spaces of a path."""
+    """Write the pieces drawn in `text` to the record, and return the number of plain spaces of each path."""
     paths = text.split("/")
     if len(paths) != PATHS:
         raise wrong("board", f"{PATHS} paths, {', '.join(ELEMENTS)}, with / between them", text)
@@ -157,7 +161,7 @@ def _read_colors(record: np.void, text: str) -> int:
 
 
 def _read_rest(record: np.void, words: list[str], given: dict[str, Any]) -> None:
-    """Write the values of the words after the dice to the record, and to `given`, the fields of the rules."""
+    """Read the words after the dice. Each sets a field of the record, or a field of the rules in the dict `given`."""
     seen = set()
     for word in words:
         name, _, value = word.partition("=")

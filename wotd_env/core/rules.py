@@ -98,7 +98,7 @@ class Rules:
 
     @classmethod
     def from_dict(cls, values: Any) -> Rules:
-        """Return the rules from a dict made by `dataclasses.asdict`, even if the dict was stored as JSON.
+        """Return the rules described by `values`, a dict made by `dataclasses.asdict` or loaded from JSON.
 
         Raises:
             ValueError: for an unknown field or an invalid value.
@@ -110,7 +110,9 @@ class Rules:
 
 
 def rules_for(made: type, given: Mapping[str, Any], rules: Rules | None = None) -> Rules:
-    """Return `rules`, or `Rules(**given)` if `rules` is None. Errors contain the name of the class `made`.
+    """Return `rules`, or `Rules(**given)` if `rules` is None.
+
+    `given` and `rules` are arguments of the class `made`; errors contain the name of this class.
 
     Raises:
         TypeError: for an unknown field, for fields in addition to `rules`, or if `rules` is not a Rules. The error
@@ -135,7 +137,7 @@ def rules_for(made: type, given: Mapping[str, Any], rules: Rules | None = None) 
 
 
 def options_of(rules: Rules) -> list[str]:
-    """Return the command-line options for the fields of `rules` that differ from their defaults."""
+    """Return the command-line options for the fields that differ from the defaults, e.g. ["--players", "3"]."""
     words = []
     for field in fields(rules):
         if (value := getattr(rules, field.name)) != field.default:
@@ -146,7 +148,7 @@ def options_of(rules: Rules) -> list[str]:
 
 
 def _colors(colors: Any, players: int) -> str | tuple[str, ...] | None:
-    """Check `colors`, and return it as a hashable value."""
+    """Return valid colors as a hashable value; raise ValueError for invalid colors."""
     if colors is None or (isinstance(colors, str) and colors == "random"):
         return colors
     names = list(colors) if isinstance(colors, Sequence) and not isinstance(colors, str) else []

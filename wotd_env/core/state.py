@@ -17,7 +17,7 @@ STATE = np.dtype(
         ("turn", "u2"),  # turns finished so far
         ("player", "i1"),  # seat to act
         ("phase", "i1"),  # a Phase
-        ("rolls_left", "i1"),  # re-rolls left, without the re-roll of the tiger
+        ("rolls_left", "i1"),  # re-rolls left; the tiger's additional re-roll is not counted
         ("dice", "i1", (DICE,)),  # ascending faces; before a roll, the kept dice, then -1 for the other dice
         ("pieces", "i1", (MAX_PLAYERS, PATHS)),  # [seat, path]: the space of the seat's piece on the path
         ("color", "i1", (MAX_PLAYERS,)),  # first the colors of the seats, then the unused colors
@@ -27,7 +27,7 @@ STATE = np.dtype(
         ("_reserved", "u1", (3,)),  # fills the cache line; always 0
     ]
 )
-"""One game, in one cache line, for 2 to 5 players; docs/reference/state.md describes the fields."""
+"""The dtype of a record. A record fills one cache line; docs/reference/state.md describes the fields."""
 
 States = NDArray[np.void]  # a batch of games: STATE (N,)
 
@@ -53,11 +53,11 @@ class Record(Protocol):
 Records = Any  # a batch of games in compiled code: STATE (N,)
 
 ROW = np.dtype((np.void, STATE.itemsize))
-"""A game as bytes: NumPy copies and indexes `states.view(ROW)` about twenty times faster than `states`."""
+"""A record as raw bytes. NumPy copies and indexes `states.view(ROW)` about twenty times faster than `states`."""
 
 
 def take(states: States, games: NDArray[np.integer]) -> States:
-    """Return the games of a batch with the given indices. This function is faster than `states[games]`."""
+    """Return `states[games]` for an array of indices. This function is faster than NumPy's indexing of records."""
     taken: States = states.view(ROW)[games].view(STATE)
     return taken
 

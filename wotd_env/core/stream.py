@@ -22,6 +22,6 @@ def mix(x: Any) -> Any:
 
 @inlined
 def below(s: Record, bound: Any) -> Any:
-    """Draw a number from 0 to `bound` - 1 from the game's stream. For bounds up to 6^5 the bias is under 2^-38."""
+    """Draw an integer from 0 to `bound` - 1 from the game's stream. For bounds up to 6^5 the bias is under 2^-38."""
     s.rng += STEP
     return ((mix(s.rng) >> np.uint64(13)) * np.uint64(bound)) >> np.uint64(51)

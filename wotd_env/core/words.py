@@ -28,7 +28,7 @@ _SEATS = ("me", "the next seat", "the 2nd next seat", "the 3rd next seat", "the 
 def describe_action(action: int, rules: Rules | None = None) -> str:
     """Return an action in words; raise ValueError for an unknown action.
 
-    Without `rules`, assume two players; the number of players matters only for swaps.
+    By default, the game has two players. The number of players changes only the words of swaps.
     """
     players = 2 if rules is None else rules.players
     action = check_integer("action", action, 0, num_actions(players) - 1, f"for {players} players")
@@ -71,5 +71,5 @@ def describe_decision(rules: Rules, before: Any, after: Any, action: int) -> str
 
 
 def show_dice(faces: ArrayLike) -> str:
-    """Return the faces of the rolled dice in words."""
+    """Return faces in words, e.g. "water, dragon". Unrolled dice, -1, are left out."""
     return ", ".join((*ELEMENTS, "dragon")[face] for face in np.asarray(faces) if face >= 0) or "none"

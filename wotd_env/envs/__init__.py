@@ -1,1 +1,1 @@
-"""The standard environments: PettingZoo (`aec`), Gymnasium for one game (`single`) and many games (`vector`)."""
+"""The standard environments: `aec` for PettingZoo, and for Gymnasium `single` (one game) and `vector` (many games)."""

@@ -18,11 +18,11 @@ from wotd_env.envs.common import Format, OneGame, as_integer, take_action
 from wotd_env.rendering import FPS, RENDER_MODES, Viewer
 
 
-def env(**arguments: Any) -> _OrderEnforcing:  # AECEnv is untyped, so type checkers would see Any
+def env(**arguments: Any) -> _OrderEnforcing:  # type checkers would treat the untyped AECEnv as Any
     """Return the environment `raw_env` with the wrappers that PettingZoo's classic games have.
 
-    An illegal action ends the game. The agent that takes it gets -1 and the other agents get 0, so the rewards do not
-    sum to 0.
+    An illegal action ends the game. The agent that took the action gets -1, and the other agents get 0. These rewards
+    do not sum to 0.
 
     Args:
         **arguments: the arguments of `raw_env`.
@@ -60,7 +60,7 @@ class raw_env(OneGame, AECEnv[str, Any, int]):  # type: ignore[misc]  # PettingZ
     """
 
     # Despite their underscores, `_cumulative_rewards`, `_accumulate_rewards` and `_was_dead_step` are meant for authors
-    # of environments, see PettingZoo's page "Environment Creation".
+    # of environments (PettingZoo's page "Environment Creation").
 
     metadata = {  # noqa: RUF012  # as in PettingZoo
         "name": "way_of_the_dragon_v0",
@@ -147,7 +147,7 @@ class raw_env(OneGame, AECEnv[str, Any, int]):  # type: ignore[misc]  # PettingZ
         self._select(player)
 
     def forfeit(self) -> None:
-        """End the running game with a loss of the selected agent.
+        """End the running game as a loss for the selected agent.
 
         The environment from `env()` calls this method after an illegal action. The selected agent gets -1 and all other
         agents get 0. All agents are terminated and truncated, as after PettingZoo's `TerminateIllegalWrapper`. With
@@ -186,7 +186,7 @@ class raw_env(OneGame, AECEnv[str, Any, int]):  # type: ignore[misc]  # PettingZ
         self.agent_selection = self.agents[0]
 
     def _info(self, legal: int) -> dict[str, Any]:
-        """Return a new info. With `mask_in="info"`, it contains a mask in which every entry is `legal`, 0 or 1."""
+        """Return a new info. With `mask_in="info"`, it contains a mask with all entries equal to `legal`."""
         if self._format.mask_in == "obs":
             return {}
         return self._format.info(np.full(self.game.num_actions, legal, np.int8))
@@ -214,10 +214,10 @@ class raw_env(OneGame, AECEnv[str, Any, int]):  # type: ignore[misc]  # PettingZ
 
 
 class _Direct(BaseWrapper[str, Any, int]):  # type: ignore[misc]  # PettingZoo is untyped
-    """Base class of the wrappers. It reads the most used attributes directly from `raw_env`.
+    """Base class of the wrappers, with direct access to the most used attributes of `raw_env`.
 
-    PettingZoo's wrappers pass every lookup to the next wrapper, which takes three times as long as the game itself.
-    Before the first reset, the properties of this class raise AttributeError. Python then calls PettingZoo's
+    PettingZoo's wrappers pass every lookup to the next wrapper. These lookups take three times as long as the game
+    itself. Before the first reset, the properties of this class raise AttributeError. Python then calls PettingZoo's
     `__getattr__`, which raises the usual error.
     """
 
@@ -240,11 +240,10 @@ class _Direct(BaseWrapper[str, Any, int]):  # type: ignore[misc]  # PettingZoo i
 class _TerminateIllegal(_Direct):
     """A wrapper that ends the game at an illegal action, like PettingZoo's `TerminateIllegalWrapper`.
 
-    PettingZoo's wrapper is slower, because it observes before every step, and it changes private attributes.
+    PettingZoo's wrapper changes private attributes, and is slower: it makes an observation before every step.
     """
 
     def step(self, action: Any) -> None:
-        """Take an action. An illegal action ends the game."""
         try:
             super().step(action)
         except IllegalActionError:

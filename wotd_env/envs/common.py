@@ -1,4 +1,4 @@
-"""Shared parts of the environments: argument checks, format of observations, base class of single games."""
+"""Shared parts of the environments: argument checks, the format of observations, a base class for a single game."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ class Format:
         self._game = game
 
     def flat_space(self) -> Box:
-        """Return a new space of observations without masks: arrays (D,) of type `observation_dtype`."""
+        """Return a new space for observations without masks, `observation_dtype` (D,)."""
         layout = parts(self._game.rules, self._game.encoding).values()
         # In the encoding "tokens" some entries are always 0. They get the range 0 to 1, because Gymnasium warns about
         # empty ranges.
@@ -42,7 +42,7 @@ class Format:
         return Box(np.zeros_like(high), high, dtype=high.dtype.type)
 
     def space(self) -> Box | Dict:
-        """Return a new space of observations."""
+        """Return a new observation space."""
         if self.mask_in == "info":
             return self.flat_space()
         mask = Box(0, 1, (self._game.num_actions,), self.mask_dtype.type)
@@ -71,7 +71,7 @@ def check_dtype(name: str, value: DTypeLike, allowed: Sequence[str]) -> np.dtype
 
 
 class OneGame:
-    """Base class of the environments with a single game. It starts, copies and renders this game."""
+    """Base class of the environments with a single game."""
 
     game: Game
     render_mode: str | None
@@ -95,7 +95,7 @@ class OneGame:
         """Return the next game, STATE (1,), at its first decision. Also return the learner's seat in this game.
 
         `learner` is the learner's seat in the last game. `lost` is True if the learner lost that game by an illegal
-        action. `seat` is a result of `fixed_seat`.
+        action. `seat` is the result of `starts.fixed_seat`.
         """
         learners = np.zeros(1, LEARNER)
         learners["seat"], learners["lost"] = learner, lost
@@ -126,7 +126,10 @@ class OneGame:
 
 
 def take_action(game: Game, state: States, action: Any) -> int:
-    """Take an action in a game, STATE (1,). Return the next seat to act, n after the end, -1 for an illegal action."""
+    """Take an action in a game, STATE (1,), and return the next seat to act.
+
+    Return the number of players if the game is over, and -1 if the action is illegal.
+    """
     player: int = batch.step_one(state, game.config, max(-1, min(as_integer(action), game.num_actions)))
     return player
 
@@ -143,7 +146,7 @@ def as_integer(action: Any) -> int:
 
 
 def warn_of_illegal(explanation: object) -> None:
-    """Warn that a game is lost by an illegal action. Each environment gives this warning at most once."""
+    """Warn that a game is lost by an illegal action. Each environment calls this function at most once."""
     gymnasium.logger.warn(
         "a game is lost by an illegal action; further ones get no warning: choose actions by the action mask. %s",
         explanation,

@@ -1,8 +1,8 @@
 """The policies of the seats that do not learn.
 
 The policies `random` and `greedy` are *scripts*: they run in compiled code. The draws of `random` are derived from the
-game's random stream, but do not advance it. So the dice do not depend on the policies, and a game has the same moves in
-every batch, process and interface.
+game's random stream, but do not advance it. So the dice do not depend on the policies, and scripts play the same moves
+in every batch, process and interface.
 
 All other policies run outside of compiled code. They draw from the random generator of the environment. They get copies
 of the games with different random streams, so they cannot foresee the dice.
@@ -42,7 +42,7 @@ class Opponents:
     Attributes:
         policies: the policies of the relative seats 1 to n - 1.
         scripts: the scripts of all relative seats as one integer, SCRIPT_BITS bits for each seat. A tuple or a record
-            would add 2 us to a step of the single environment, which takes 20 us.
+            would add 2 us to the 20 us of a step of the single environment.
         outside: whether at least one policy is not a script.
     """
 
@@ -60,7 +60,7 @@ class Opponents:
         scripts = [script_of(policy) for policy in self.policies]
         self.scripts = sum(script << SCRIPT_BITS * seat for seat, script in enumerate(scripts, 1))
         self.outside = Script.OUTSIDE in scripts
-        # If one policy object plays several seats, `decide` calls it only once for all of them.
+        # The distinct policy objects: `decide` calls each of them only once for all its seats.
         self._players = list({id(policy): policy for policy in self.policies}.values())
         # For each relative seat, the index of its policy in _players; -1 for the learner.
         self._player = np.array([-1, *(self._players.index(policy) for policy in self.policies)])

@@ -29,14 +29,14 @@ class WayOfTheDragonEnv(OneGame, gymnasium.Env[Any, Any]):
 
     A step is one decision of the learner, followed by the decisions of the other seats until the learner decides again
     or the game ends. The reward of the last step is the result of the learner's seat (R10); all earlier rewards are 0.
-    A game that reaches `max_turns` is truncated (R16). Copies by `copy.deepcopy` or `pickle` continue the running game
-    with the same dice.
+    A game that reaches `max_turns` is truncated (R16). Copies made with `copy.deepcopy` or `pickle` continue the
+    running game with the same dice.
 
     Observations are int8 (D,), and `info["action_mask"]` is int8 (A,) at every reset and step. With `mask_in="obs"`
     observations are `{"observation": int8 (D,), "action_mask": int8 (A,)}`. The mask is all ones after the end.
 
-    A game may end before the learner's first decision. Then the reset returns the final position, and the next step
-    ignores its action and returns the result.
+    A game may end before the learner's first decision. In this case `reset` returns the final position. The next step
+    ignores its action and returns the reward.
 
     Args:
         opponents: one policy for all opponents, as an object or a name; or a list with one policy for each opponent, in
@@ -94,7 +94,7 @@ class WayOfTheDragonEnv(OneGame, gymnasium.Env[Any, Any]):
 
     @property
     def seat(self) -> int:
-        """The learner's seat in the running game. If no game is running, its seat in the last game."""
+        """The learner's seat in the running game or, after the end, in the last game."""
         self._started("seat")
         return self._seat
 

@@ -1,4 +1,4 @@
-"""The start of games in the environments, from the seeds and options of `reset` and the setting `seat`."""
+"""The start of games in the environments. It depends on the arguments of `reset` and the setting `seat`."""
 
 from __future__ import annotations
 
@@ -27,16 +27,16 @@ LEARNER = np.dtype(
     [
         ("seat", "i1"),
         ("steps", "i4"),  # number of the learner's actions in this game
-        ("waiting", "?"),  # during a reset or step: an opponent of the learner is to decide
-        ("ended", "?"),  # the game has ended for the learner; the next step starts another game
-        ("lost", "?"),  # the learner lost the game by an illegal action
+        ("waiting", "?"),  # during a reset or step: whether an opponent of the learner is to decide
+        ("ended", "?"),  # whether the game has ended for the learner; the next step then starts another game
+        ("lost", "?"),  # whether the learner lost the game by an illegal action
     ]
 )
 """The seat and the progress of one environment's learner."""
 
 
 def fixed_seat(rules: Rules, seat: int | str) -> int:
-    """Return the setting `seat` as an integer, ANY_SEAT for `"random"`; raise ValueError for an invalid seat."""
+    """Return the setting `seat` as an integer; `"random"` becomes ANY_SEAT. Raise ValueError for an invalid seat."""
     if isinstance(seat, str) and seat == "random":
         return ANY_SEAT
     return check_integer("seat", seat, 0, rules.players - 1, "or 'random'")
@@ -50,9 +50,9 @@ class Seeds(NamedTuple):
 
 
 def read_seeds(seed: Any, num_envs: int) -> Seeds:
-    """Return the seeds of environments from an integer or a list. Raise ValueError for an invalid seed.
+    """Return the seeds of environments for the argument `seed` of `reset`: an integer, a list or None.
 
-    Environment i gets `seed + i` or item i of the list.
+    Environment i gets `seed + i` or item i of the list. An invalid seed raises ValueError.
     """
     if seed is None:
         return Seeds(np.zeros(num_envs, np.uint64), np.zeros(num_envs, np.bool_))
@@ -112,7 +112,7 @@ def next_games(
         learners: the learners of the last games, LEARNER (N,). They are replaced by the learners of the next games.
         seat: a result of `fixed_seat`.
         seeds: the seeds of the games. A game without a seed continues the random stream of the option `state`. Without
-            this option, it continues the random stream of the last game. The first game gets a random seed.
+            this option, it continues the random stream of the last game. Without a last game, it gets a random seed.
         options: a result of `read_options`.
 
     Raises:
@@ -147,10 +147,10 @@ def _start(states: Records, config: Configs, learners: Any, starters: Any, seeds
 
 @kernel
 def restart(s: Record, rules: Config, learner: Any, starter: Any, seat: Any) -> None:
-    """Start a learner's next game in the record `s` of the last game. Run the next game up to the first decision.
+    """Replace the last game in the record `s` with the learner's next game. Run this game to its first decision.
 
-    `starter` is an argument of `engine.new_game`, or CONTINUE. If the learner changes seats, the turn order of the
-    other players stays the same. A learner that lost the last game by an illegal action counts as loser (R1).
+    `starter` is a seat, DRAGONS, LOSER or CONTINUE. If the learner changes seats, the turn order of the other players
+    stays the same. A learner that lost the last game by an illegal action counts as loser (R1).
     """
     # The seat is drawn from the game's random stream without advancing the stream.
     chosen = np.int64(mix(~s.rng) % np.uint64(rules.players)) if seat == ANY_SEAT else np.int64(seat)

@@ -1,7 +1,7 @@
 """The native Gymnasium vector environment: many games with one learner each, and policies in the other seats.
 
-A step calls the kernel `advance` until in every game the learner is to decide or the game has ended. Opponents outside
-of compiled code act between two calls of `advance`.
+A step calls the kernel `advance` until no game waits for an opponent. Opponents outside of compiled code act between
+two calls of `advance`.
 """
 
 from __future__ import annotations
@@ -31,16 +31,15 @@ from wotd_env.rendering import FPS, RENDER_MODES, Viewer
 class WayOfTheDragonVectorEnv(VectorEnv[Any, ArrayLike, NDArray[Any]]):
     """N games in one environment: `gymnasium.make_vec("wotd_env:wotd_env/WayOfTheDragon-v0", N)`.
 
-    The environment has the same observations, rewards, flags, infos, options and seeds as Gymnasium's `SyncVectorEnv`
-    over N single environments (environment i gets seed + i). There are two differences:
+    The environment behaves like Gymnasium's `SyncVectorEnv` over N single environments. There are two differences:
 
-    - Policies other than `random` and `greedy` draw from one generator for all games, `np_random`.
+    - Policies other than `random` and `greedy` draw from `np_random`, one generator for all games.
     - A reset of only some games also returns the action masks of the other games.
 
     Actions are integers (N,). Observations are int8 (N, D), and `infos["action_mask"]` is int8 (N, A). With
     `mask_in="obs"` observations are `{"observation": int8 (N, D), "action_mask": int8 (N, A)}`. The mask of an ended
     game is all ones. Rewards are float64 (N,); `terminated` and `truncated` are bool (N,). Every call returns new
-    arrays. Copies by `copy.deepcopy` or `pickle` continue the running games.
+    arrays. Copies made with `copy.deepcopy` or `pickle` continue the running games.
 
     The arguments `opponents`, `seat`, `mask_in`, `observation_dtype`, `mask_dtype`, `encoding` and `illegal` are those
     of `WayOfTheDragonEnv`.
@@ -151,7 +150,7 @@ class WayOfTheDragonVectorEnv(VectorEnv[Any, ArrayLike, NDArray[Any]]):
         self._state.view(ROW)[games], self._learners[games] = state.view(ROW), learners
         super().reset(seed=int(seeds.number[seeds.given][0]) if seeds.given.any() else None)
         self._started = True
-        self._learners["waiting"] = True  # a reset of only some games also returns the masks of the others
+        self._learners["waiting"] = True  # even after a reset of only some games, all masks are returned
         step = self._new_step()
         self._play(step)
         return self._show(step)
@@ -223,7 +222,7 @@ class WayOfTheDragonVectorEnv(VectorEnv[Any, ArrayLike, NDArray[Any]]):
         return np.flatnonzero(where)
 
     def _answer_illegal(self, given: ArrayLike, step: Step) -> dict[str, Any]:
-        """Return the infos about illegal actions, and warn at the first one. With `illegal="raise"`, raise an error."""
+        """Return the infos about illegal actions. The first call also warns. With `illegal="raise"`, raise an error."""
         if self.illegal == "raise" or not self._warned:
             error = self.game.error_in(self._state, int(step.illegal.argmax()), given)
             if self.illegal == "raise":

@@ -22,7 +22,7 @@ from wotd_env.jax.rules import COLORS, Moves, State
 _THROWS = [np.bincount(dice.rolls_after(keep), minlength=dice.NUM_ROLLS) for keep in range(dice.NUM_KEEPS)]
 with np.errstate(divide="ignore"):
     CHANCE_LOGITS = np.log(np.array(_THROWS) / dice.THROW_SIZE[:, None]).astype(np.float32)
-"""Log-probabilities, float32 (462, 252). Entry [k, r] is for roll r after all dice outside keep k are rolled."""
+"""Log-probabilities of rolls, float32 (462, 252). Entry [k, r] is for roll r if all dice outside keep k are rolled."""
 
 INTEGERS = ("dead", "turn", "phase", "rolls_left", "used")
 """Integer fields with the same values in a STATE record and in a `State`. In a `State` their names start with `_`."""
@@ -35,14 +35,14 @@ class WayOfTheDragon:
     If a move is the only legal action, `step` plays it at once, as `wotd_env.Game` does.
 
     Args:
-        rules: the rules; `start="loser"` is not supported, because a state does not contain the previous loser.
+        rules: the rules; `start="loser"` is not supported, because a state does not contain the loser of the last game.
         **fields: the fields of `Rules`, if `rules` is not given.
 
     Attributes:
         num_players: the number n of players.
         num_actions: the number A of actions.
         observation_shape: the shape (D,) of an observation.
-        observation_layout: a dict with the slice of each part of an observation, by name, in order.
+        observation_layout: a dict from the name of each part of an observation to its slice, in order.
     """
 
     id = "way_of_the_dragon"
@@ -86,7 +86,7 @@ class WayOfTheDragon:
         """Set the dice of a game that waits for a roll. `roll` is an index of `chance_logits(state)`, 0 to 251.
 
         This method is the second half of `step`, but does not play a move that is the only legal action. If no roll is
-        due, only the rewards change: they become 0.
+        due, it only sets the rewards to 0.
         """
         rewards = jnp.zeros_like(state.rewards)
         return self._complete(play.throw(self.rules, state, roll).replace(rewards=rewards))
@@ -175,7 +175,7 @@ class WayOfTheDragon:
         return self._complete(new, moves)
 
     def _complete(self, state: State, moves: Moves | None = None) -> State:
-        """Fill in the observation and the legal actions. `moves` is the result of `moves_of`, computed if None."""
+        """Fill in the observation and the legal actions. Without `moves`, call `moves_of`."""
         legal = play.legal_actions(self.rules, state, moves or play.moves_of(self.rules, state))
         return state.replace(
             _legal=legal,
@@ -187,10 +187,10 @@ class WayOfTheDragon:
 def auto_reset(
     step: Callable[[State, Array, Array], State], init: Callable[[Array], State]
 ) -> Callable[[State, Array, Array], State]:
-    """Return a step function that starts a new game when a game ends, like `auto_reset` of pgx.
+    """Return a step function that starts a new game when a game ends, like pgx's `auto_reset`.
 
-    After the last step of a game, the returned state is the first state of the new game. Only its `rewards`,
-    `terminated` and `truncated` are from the finished game.
+    The last step of a game returns the first state of the new game. Only `rewards`, `terminated` and `truncated` are
+    from the finished game.
     """
 
     def stepped(state: State, action: Array, key: Array) -> State:

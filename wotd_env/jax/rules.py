@@ -1,8 +1,8 @@
 """The rules as functions of JAX arrays. Each function handles one game; `jax.vmap` maps it over games.
 
-Under `vmap` JAX computes both sides of a branch for all games, so the functions have no branches. A function that
+Under `vmap` JAX computes both sides of a branch for all games, so no function branches on a state. A function that
 changes a state always computes the change, but applies it only if a condition is true. Pieces are stored by relative
-seat (row 0 belongs to the seat to act), which avoids lookups.
+seat: row 0 belongs to the seat to act. This order avoids lookups.
 
 The tests in tests/jax play the same games in this module and in the engine (`wotd_env.core`), and compare all states,
 masks, observations and rewards.
@@ -55,7 +55,7 @@ class State:
     _phase: Array
     _perfection: Array  # bool
     _turn: Array
-    _legal: Array  # uint32 (W,): the result of `legal_actions`; stored, so XLA computes it only once
+    _legal: Array  # uint32 (W,): the result of `legal_actions`; stored so that XLA computes it only once
 
     def replace(self, **changes: Any) -> State:
         """Return a copy with some fields changed."""
@@ -67,8 +67,8 @@ class Moves(NamedTuple):
 
     legal: Array  # uint32: bit i is set if action MOVE_ON + i is legal; the last action is NO_MOVE_BY_FEAR
     swaps: Array  # uint32 (5,), by path: bit i is set if the i-th pair of seats can swap pieces
-    jumps: Array  # int32 (5,): destinations of jumps over pieces (anxiety)
-    ones: Array  # int32 (5,): destinations one space ahead
+    jumps: Array  # int32 (5,), by path: destinations of jumps over pieces (anxiety)
+    ones: Array  # int32 (5,), by path: destinations of moves by one space
 
 
 # ------------------------------------------------------------------------------------------------------------ questions
@@ -98,7 +98,7 @@ def occupied(rules: Rules, s: State) -> Array:
 
 
 def destinations(rules: Rules, s: State, counts: Array | int) -> Array:
-    """Return the destinations of the pieces of the seat to act: `counts` spaces ahead, or 0 if illegal (R3, R4)."""
+    """Return the destinations of moves by `counts` spaces, int32 (5,), for the seat to act; 0 if illegal (R3, R4)."""
     mine = s._pieces[0]
     goals = mine + counts
     free = (occupied(rules, s) >> goals & 1) == 0
@@ -106,7 +106,7 @@ def destinations(rules: Rules, s: State, counts: Array | int) -> Array:
 
 
 def jump_destinations(rules: Rules, s: State, counts: Array) -> Array:
-    """Return the destinations of jumps of the pieces of the seat to act, 0 for illegal jumps (R12, anxiety).
+    """Return the destinations of jumps, int32 (5,), for the seat to act; 0 if illegal (R12, anxiety).
 
     A piece can jump only if the space at distance `counts` is occupied. It then lands on the next empty space.
     """
@@ -262,7 +262,7 @@ def new_game(rules: Rules, key: Array) -> State:
         truncated=no,
         legal_action_mask=jnp.zeros(0, bool),
         _step_count=zero,
-        # Without the barrier XLA makes the observation a constant, and copies it for every game of every step.
+        # Without the barrier XLA makes the first observation a constant, and copies it for every game in every step.
         _pieces=jax.lax.optimization_barrier(  # type: ignore[no-untyped-call]
             jnp.zeros((n, PATHS), jnp.int32)
         ),
@@ -352,7 +352,7 @@ def move(rules: Rules, s: State, moves: Moves, action: Array, where: Array) -> t
     if rules.powers != "none":
         goals = jnp.where(jump, moves.jumps, goals)
         goals = jnp.where((action == Action.WOOD_EQUILIBRIUM) & (moves.ones > 0), moves.ones, goals)
-        earth = jnp.maximum(advance, moves.jumps)  # one of the two is 0: no piece can both move and jump
+        earth = jnp.maximum(advance, moves.jumps)  # one of the two is 0: a piece cannot both move and jump
         goals = jnp.where((action == Action.EARTH_EQUILIBRIUM) & (earth > 0), earth, goals)
         used = (action >= Action.WOOD_ON) & (action < Action.EQUILIBRIUM)
         used = used | (action == Action.WOOD_EQUILIBRIUM) | (action == Action.EARTH_EQUILIBRIUM)
@@ -385,7 +385,7 @@ def swap(rules: Rules, pieces: list[Array], action: Array) -> Array:
 
 
 def end_turn(rules: Rules, s: State, ended: Array, again: Array) -> State:
-    """End the turn if `ended` is true. If `again` is true, the same seat plays next, else the next seat (R8, R16)."""
+    """End the turn if `ended` is true. The next turn belongs to the same seat if `again` is true (R8, R16)."""
     turn = s._turn + ended
     over = ended & (turn >= rules.max_turns)
     begins = ended & ~over
@@ -405,7 +405,7 @@ def end_turn(rules: Rules, s: State, ended: Array, again: Array) -> State:
 def finish(rules: Rules, s: State, moves: Moves, action: Array, where: Array, extra: Array) -> State:
     """Take an action of phase MOVE if `where` is true, or of phase EXTRA if `extra` is true.
 
-    Then, if the action ended the turn, start the next turn or end the game (R8, R12).
+    If this action ends the turn, start the next turn or end the game (R8, R12).
     """
     s = use_power(s, extra & (action == Action.REBIRTH_TURN))
     s, ended = move(rules, s, moves, action, where)
@@ -423,8 +423,8 @@ def decide(rules: Rules, s: State, action: Array) -> tuple[State, Moves]:
 def advance(rules: Rules, s: State, action: Array, bits: Array) -> tuple[State, Moves]:
     """Take an action, roll if a roll is due, and play a forced move. Also return the moves of the new state.
 
-    The action, int32, must be legal. `bits`, uint32 (2,), are random numbers. The first is for the roll after a hold,
-    the second for the first roll of the next turn.
+    The action, int32, must be legal. `bits`, uint32 (2,), are random numbers: `bits[0]` for the roll after a hold,
+    `bits[1]` for the first roll of the next turn.
     """
     choosing, extra = s._phase == Phase.MOVE, s._phase == Phase.EXTRA
     s = hold(rules, s, action)

@@ -1,8 +1,8 @@
 """Find the bundled trained networks. A file such as `td-3-any.npz` is the network of one policy for one set of rules.
 
 A file name consists of the policy, the number of players and the powers. If the number of plain spaces is not the
-default, this number is the last part of the name, as in `td-2-none-3`. `rules_of` documents the other rules. Training
-and strength of the networks are documented in docs/results/models.md, which `tools.models` writes.
+default, this number is the last part of the name, as in `td-2-none-3`. `rules_of` describes the other rules. The
+training and the strength of the networks are documented in docs/results/models.md.
 """
 
 from __future__ import annotations
@@ -27,8 +27,8 @@ def name_of(policy: str, rules: Rules) -> str:
 def rules_of(rules: Rules) -> Rules:
     """Return the rules of the games in which the model for `rules` was trained.
 
-    The result has the players, powers and spaces of `rules`. With own powers, its colors are random. All other rules
-    have default values.
+    The result has the players, powers and spaces of `rules`. If `powers` is "own", `colors` is "random". All other
+    rules have default values.
     """
     colors = "random" if rules.powers == "own" else None
     return Rules(players=rules.players, powers=rules.powers, spaces=rules.spaces, colors=colors)

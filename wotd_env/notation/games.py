@@ -1,4 +1,4 @@
-"""Recorded games: replaying decisions, writing games as text, and parsing. Parse errors name the line of the text."""
+"""Recorded games: made by replaying decisions, written as text, and parsed. Parse errors contain the line number."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from wotd_env.core.state import ROW, States
 from wotd_env.notation.words import parse_action, word
 
 NOBODY = "?"  # name of an unknown player
-MOST_TEXT = 10_000_000  # maximum length of a text, in characters or bytes; every possible game is shorter
+MOST_TEXT = 10_000_000  # maximum length of a text, in characters or bytes; every game is shorter
 _LONGEST_TAG = 1000  # maximum length of a line of the header, in characters
 _TAGS = ("Position", "Seed", *SEATS, "Result", "Points")
 _TAG = re.compile(r'\[([A-Za-z]+) (".*")\]\s*')
@@ -30,11 +30,14 @@ _COMMENT = ";"
 
 
 class RecordedGame(NamedTuple):
-    """A recorded game with T decisions; `str` returns its text."""
+    """A recorded game with T decisions; `str` returns its text.
+
+    A decision is *forced* if only one move is legal.
+    """
 
     rules: Rules
     states: States
-    """STATE (T + 1,): the positions at all decisions, including forced ones, then the last position"""
+    """STATE (T + 1,): the position before each decision (forced ones included), then the last position"""
     actions: NDArray[np.int64]  #: the decisions, int64 (T,)
     players: tuple[str, ...]  #: names of the players, by seat; "?" if unknown
     seed: int | None = None  #: seed of `Game.reset(1, seed=...)`; None if unknown
@@ -108,7 +111,7 @@ def record_game(
 
     Raises:
         IllegalActionError: for an illegal action.
-        ValueError: for actions after the end of the game, or unless exactly one of `seed` and `state` is given.
+        ValueError: for actions after the end of the game, or if `seed` and `state` are both given or both missing.
     """
     if (seed is None) == (state is None):
         raise ValueError("a game is recorded from one of seed and state, got both or none")
@@ -156,7 +159,7 @@ def write_game(file: str | Path, game: RecordedGame) -> None:
 
 
 def same_but_stream(one: States, other: States) -> NDArray[np.bool_]:
-    """Return whether game i of `one` equals game i of `other`, apart from the random streams, bool (N,)."""
+    """Compare two batches game by game, ignoring the random streams. Return True for equal games, bool (N,)."""
     other = other.copy()
     other["rng"] = one["rng"]
     equal: NDArray[np.bool_] = one.view(ROW) == other.view(ROW)
@@ -164,7 +167,7 @@ def same_but_stream(one: States, other: States) -> NDArray[np.bool_]:
 
 
 def outcome(game: Game, state: States) -> dict[str, str]:
-    """Return the tags `Result` and `Points` of a game, given its last position, STATE (1,)."""
+    """Return the tags `Result` and `Points` for the last position of a game, STATE (1,)."""
     points = "-".join(map(str, game.scores(state)[0]))
     if not game.is_over(state)[0]:
         return {"Result": "*", "Points": points}
@@ -236,7 +239,7 @@ def _read_tag(line: str, number: int, tags: dict[str, tuple[int, str]]) -> None:
 
 
 def _replay(tags: dict[str, tuple[int, str]], words: Iterator[tuple[int, str]]) -> RecordedGame:
-    """Replay a game. `tags` maps the name of a tag to (line number, text). `words` yields pairs (line number, word)."""
+    """Replay a parsed game. `tags` maps each tag to (line number, text). `words` yields pairs (line number, word)."""
     if "Position" not in tags:
         raise ValueError('a game must begin with its first position, [Position "..."], got none')
     line, text = tags["Position"]
@@ -287,7 +290,10 @@ def _replay(tags: dict[str, tuple[int, str]], words: Iterator[tuple[int, str]]) 
 
 
 def _from_seed(game: Game, state: States, text: str, has_stream: bool) -> tuple[int, States, bool]:
-    """Return the seed in `text`, the first position with the seed's stream, and True, the new value of `follows`."""
+    """Return the seed in `text`, and the first position with the seed's random stream.
+
+    The third result is True, because the dice of a game with a seed follow from the random stream.
+    """
     if not (text.isascii() and text.isdecimal() and len(text) <= len(str(2**64))):
         raise wrong("Seed", "a number from 0 to 2**64 - 1", text)
     seed = check_integer("Seed", int(text), 0, 2**64 - 1)
@@ -299,7 +305,7 @@ def _from_seed(game: Game, state: States, text: str, has_stream: bool) -> tuple[
 
 
 def _read_roll(game: Game, state: States, word: str, follows: bool, first: bool) -> None:
-    """Apply the roll in `word` to `state`. If `follows` is true, the dice must follow from the random stream."""
+    """Apply the roll in `word` to `state`. If `follows` is true, the roll must come from the random stream."""
     if len(word) != DICE + 2 or word[-1] != "]":
         raise wrong("a roll", "five dice in brackets, as in [wfmmd]", word)
     dice = read_dice("a roll", word[1:-1])

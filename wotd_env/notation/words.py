@@ -24,7 +24,7 @@ FIXED_WORDS: dict[int, str] = {
     Action.PERFECTION_TURN: "perfection",
     Action.REBIRTH_TURN: "rebirth",
 }
-"""Dict from an action to its word, for words that do not depend on the position."""
+"""The words that do not depend on the position, by action."""
 
 
 def action_text(game: Game, state: States, action: int) -> str:
@@ -32,7 +32,7 @@ def action_text(game: Game, state: States, action: int) -> str:
 
     Raises:
         IllegalActionError: if the action is not legal.
-        ValueError: if `state` has several records, or a record that is invalid under the rules of `game`.
+        ValueError: if `state` is not one record, or the record is invalid under the rules of `game`.
     """
     check_one(state)
     after = state.copy()
@@ -41,12 +41,12 @@ def action_text(game: Game, state: States, action: int) -> str:
 
 
 def legal_words(game: Game, state: States) -> dict[str, int]:
-    """Return a dict from the word of each legal action to the action, sorted by action. `state` is STATE (1,).
+    """Return the legal actions as a dict {word: action}, sorted by action. `state` is a position, STATE (1,).
 
     The result is empty if the game is over or a roll is due.
 
     Raises:
-        ValueError: if `state` has several records, or a record that is invalid under the rules of `game`.
+        ValueError: if `state` is not one record, or the record is invalid under the rules of `game`.
     """
     check_one(state)
     legal = np.flatnonzero(game.legal_actions(state)[0])
@@ -98,7 +98,7 @@ def word(rules: Rules, before: np.void, after: np.void, action: int) -> str:
 
 
 def _hold_words(record: np.void) -> list[str]:
-    """Return the word of each hold, by action. If no re-roll is left, holds use the tiger (R12), e.g. "mm+metal"."""
+    """Return the words of all holds, by action. If no re-roll is left, a hold uses the tiger (R12), e.g. "mm+metal"."""
     return _holds(record["dice"].tobytes(), "" if record["rolls_left"] else f"+{ELEMENTS[Power.TIGER]}")
 
 

@@ -1,4 +1,4 @@
-"""A value function that plans the next turn exactly, with another value function."""
+"""A value function that plans one turn, and values the ends of this turn with another value function."""
 
 from __future__ import annotations
 

@@ -1,7 +1,8 @@
 """A learned value function for positions before a turn: a small compiled network and its file format.
 
-The input is a set of *features* of the position, seen from the seat to act. Every feature has a row of weights. The
-features of a position are:
+The input is a set of *features* of the position, seen from the seat to act. A feature is a combination of values, e.g.
+"on a path, the seat to act is on space 3 and the next seat on space 5". Every possible feature has a row of weights. A
+position has these features:
 
 - for each path and each pair of players: the spaces of the two players' pieces on this path (with `immunity`, also
   whether one of the two pieces is immune);
@@ -48,18 +49,18 @@ from wotd_env.policy import check_made_for
 
 HIDDEN = BLOCK  # units of the second layer
 
-LEAD = 8  # points; the network treats any larger lead as this lead
+LEAD = 8  # largest lead in points; a larger lead counts as this lead
 AHEAD = np.uint64(31)  # a mask for the next five spaces
 FORMAT = "wotd-env value 1"
-# Largest unpacked size of a file, enough for a width of about 5,000. Without a limit, a small compressed file could
-# fill the memory.
+# Largest unpacked size of a file in bytes, enough for a width of about 5,000. Without a limit, a small compressed file
+# could fill the memory.
 MOST_BYTES = 256_000_000
 
 
 class Features(NamedTuple):
-    """Numbers of features under given rules, and the first index of each kind. Pairs of pieces start at index 0."""
+    """Numbers of features under given rules, and the first index of each kind. Features of pairs start at index 0."""
 
-    total: int  # R, the number of all features
+    total: int  # R, the number of possible features
     active: int  # K, the number of features of a position
     standing: int  # index of the first feature for standings
     power: int  # index of the first feature for powers
@@ -108,7 +109,7 @@ def shapes(rules: Rules, width: int) -> dict[str, tuple[int, ...]]:
 
 
 class LearnedValue(CheckedValue):
-    """A value function computed by a network. Raises ValueError if the weights do not fit the rules."""
+    """A value function computed by a network. The constructor raises ValueError if the weights do not fit the rules."""
 
     def __init__(self, rules: Rules, network: Network) -> None:
         width = network.rows.shape[-1] if network.rows.ndim else 0
@@ -135,7 +136,7 @@ class LearnedValue(CheckedValue):
 
 
 def save(value: LearnedValue, dtype: type[np.floating[Any]] = np.float32) -> bytes:
-    """Return the bytes of a file: a NumPy archive (`.npz`) with the weights, the rules and the version of the format.
+    """Return a NumPy archive (`.npz`) as bytes. It contains the weights, the rules and the version of the format.
 
     Args:
         value: the value function to save.
@@ -153,7 +154,7 @@ def load(file: str | Path) -> LearnedValue:
 
     Raises:
         FileNotFoundError: if there is no such file.
-        ValueError: if the file is damaged or is not a file of a learned value function.
+        ValueError: if the file is damaged or contains no learned value function.
     """
     file = Path(file)
     if not file.is_file():

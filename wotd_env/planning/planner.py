@@ -1,6 +1,6 @@
 """The turn planner: exact values of all actions of a turn, given a value function for the positions after the turn.
 
-Only the seat to act decides within a turn. So with any number of players, the plan maximizes the value of this seat.
+Only the seat to act decides within a turn. So with any number of players, the plan maximizes the value for this seat.
 The plan includes all powers: the tiger adds one re-roll, and the other powers add moves. It also includes the decision
 about an extra turn. A plan depends only on the state and the value function, and reads no random stream.
 """

@@ -1,4 +1,4 @@
-"""Play whole turns with one plan per turn. The plan is made before the first roll.
+"""Whole turns, each played with one plan that is made before the first roll.
 
 The policy `Planner` makes a new plan at every decision. But the first plan of a turn already contains the values of all
 later decisions in the turn. Therefore self-play and the value function `Deeper` use only the first plan.
@@ -42,8 +42,7 @@ def play_turns(game: Game, state: States, value: Value, at_random: NDArray[np.bo
         game: the rules.
         state: STATE (N,), games before the first roll of a turn.
         value: the zero-sum value function for the afterstates.
-        at_random: bool (N,): True to play a random legal action as the last action of the turn; by default, no last
-            action is random.
+        at_random: bool (N,): True to end the turn with a random legal action; by default, no action is random.
 
     Raises:
         ValueError: if a game is not before the first roll of a turn, if `at_random` is invalid, or if `value` returns

@@ -1,4 +1,4 @@
-"""Compute the plan of a turn for `planner` and `playing`.
+"""Plans of turns, for the modules `planner` and `playing`.
 
 An *afterstate* is a state at the end of a turn: the game is over, or the first roll of the next turn is due. The
 effect of an action depends on the roll only through the number of dice that show the action's element. A *slot* is an
@@ -41,7 +41,7 @@ Value = Callable[[Game, NDArray[np.void]], NDArray[np.floating[Any]]]
 The planner ignores the values of ended games."""
 
 CHUNK = 128  # largest number of states whose afterstates the value function evaluates in one call
-MOST_ENDS = 3  # most afterstates of an action: no extra turn, extra turn by perfection (R8) or rebirth (R12)
+MOST_ENDS = 3  # most afterstates of an action: no extra turn, one by perfection (R8), one by rebirth (R12)
 PASSING = (Action.PASS, Action.NO_MOVE_BY_FEAR)
 """The actions of the first slots. Their effect does not depend on the roll: they move no piece (R5, R12),
 and so earn no extra turn (R8)."""
@@ -51,7 +51,7 @@ class Slots(NamedTuple):
     """The K slots: first the slots of the actions in PASSING, then all other slots, grouped by `roll`."""
 
     action: NDArray[np.int64]  # (K,): the action of the slot
-    roll: NDArray[np.int64]  # (K,): the representative roll of the slot, after which the slot can be legal
+    roll: NDArray[np.int64]  # (K,): a roll after which the slot can be legal, its *representative roll*
     offered: NDArray[np.int64]  # slots of roll 0, then of roll 1, ...; for each roll, power-free moves first
     start: NDArray[np.int64]  # (253,): the slots of roll r are offered[start[r]:start[r + 1]]
     other: NDArray[np.int64]  # (252,): the power-free moves of roll r are offered[start[r]:other[r]]
@@ -65,7 +65,7 @@ def slots_of(players: int, powers: bool) -> Slots:
     index: dict[tuple[int, int], int] = {}
     rolls = [0] * len(PASSING)
     missing = {slot for offered in offers for slot in offered}
-    # Few representative rolls save time, because `_write_slots` computes the legal moves of each of them once.
+    # A small number of representative rolls saves time: `_write_slots` computes the legal moves of each roll once.
     while missing:
         roll = max(range(NUM_ROLLS), key=lambda r: len(missing.intersection(offers[r])))
         found = sorted(missing.intersection(offers[roll]))
@@ -158,8 +158,8 @@ def _write_groups(states: Records, config: Configs, rolls: Any, tiger: Any) -> N
 class Ends(NamedTuple):
     """The possible ends of a turn in N states. There are K choices (slots or actions), M afterstates and n players.
 
-    Several afterstates can follow a choice. For each choice, `best` has the index of the afterstate with the largest
-    value for the seat to act, and `choice_values` has this value.
+    Several afterstates can follow a choice. For each choice in each state, `best` is the index of the afterstate with
+    the largest value for the seat to act, and `choice_values` is this value.
     """
 
     afterstates: States  # STATE (M,)
@@ -292,14 +292,14 @@ def _find_best(states: Records, config: Configs, written: _Afterstates, ends: En
     return -1
 
 
-# Each seat has these rows in `TurnPlan.rows`, in this order: the rows of the module `turn`, the values of stopping with
-# each roll, and the values of the slots.
+# `TurnPlan.rows` has these rows for each seat, in this order: the rows of all keeps (see the module `turn`), the values
+# of stopping with each roll, and the values of the slots.
 _SLOTS = STOPS + NUM_ROLLS
 _PASS, _FEAR = range(_SLOTS, _SLOTS + len(PASSING))
 
 
 class TurnPlan(NamedTuple):
-    """A plan for the rest of the turn in each of the N states of a group."""
+    """Plans for the rest of the turn in the N states of a group."""
 
     slots: Slots
     ends: Ends
@@ -311,9 +311,9 @@ class TurnPlan(NamedTuple):
 
 
 def plan_turns(game: Game, value: Value, states: States, group: Group, seats: int, keeps: bool) -> TurnPlan:
-    """Compute the values of the ends of a group's turns. Return a plan for `expect_rolls`, with room for `seats` seats.
+    """Compute the values of all ends of a group's turns. Return a plan for `expect_rolls` with rows for `seats` seats.
 
-    The group must have at least one roll left. `keeps` says whether `expect_rolls` stores `TurnPlan.expected`.
+    The group must have at least one roll left. `keeps` says whether `expect_rolls` fills `TurnPlan.expected`.
     """
     slots = slots_of(game.rules.players, game.rules.powers != "none")
 
@@ -337,8 +337,8 @@ def stride_of(slots: Slots) -> Any:
 def expect_rolls(plan: TurnPlan, states: Records, first: Any) -> None:
     """Compute the values of all rolls and keeps for LANES states, starting with state `first`.
 
-    Afterwards `plan.rows` has the value of each keep if the seat rolls the other dice next. `plan.expected[k]` has the
-    value of each keep if the seat rolls the other dice and then has k re-rolls left.
+    Afterwards `plan.rows` has, for each keep, the value of rolling the other dice next. `plan.expected[k]` has, for
+    each keep, the value of rolling the other dice if k re-rolls are left after this roll.
     """
     rows, stride = plan.rows, stride_of(plan.slots)
     if plan.tiger:
@@ -421,7 +421,7 @@ _follow = turn.row_operation(_emit_follow)
 
 @kernel
 def open_slots(slots: Slots, ends: Ends, state: Any, roll: Any, out: Any) -> Any:
-    """Write the legal slots of a state after its last roll to `out`, int64 (K,). Return the number of legal slots."""
+    """Fill `out`, int64 (K,), with the slots that are legal in a state after the last roll. Return their number."""
     values = ends.choice_values
     count = np.int64(0)
     for k in range(slots.start[roll], slots.other[roll]):

@@ -1,18 +1,18 @@
-"""Compute the values of keeps in a turn from the values of rolls, for LANES positions side by side.
+"""Compute the expected value of every keep in a turn. A *keep* is a set of dice that the player does not re-roll.
 
-`rows` is a C-contiguous float array (462 or more, LANES): one row for each keep of `core.dice`, and one column (a
-*lane*) for each position. Rows 0 to 251 are for the rolls, which are keeps of five dice. The caller first sets these
-rows to the values of stopping with each roll.
+The kernels work on LANES positions at once. Their argument `rows` is a C-contiguous float array (462 or more, LANES).
+It has one row for each keep of `core.dice`, and one column (a *lane*) for each position. Rows 0 to 251 are for the
+rolls, which are keeps of five dice. The caller first sets the row of each roll to the value of stopping with this roll.
 
 - `expect(rows)` sets the row of every keep with fewer than five dice to the mean value over the rolls of the other dice
   (W in docs/explanation/solver.md).
 - `best(rows)` sets the row of every keep to the elementwise maximum of its row and the rows of all keeps that it
   contains (U in docs/explanation/solver.md).
+- `reroll(rows)` calls `expect` and then `best`. Each call allows one more re-roll.
 
-`reroll` calls `expect` and then `best`: this is one re-roll. A turn takes two calls of `reroll` (three with the tiger)
-and then one call of `expect`. After these calls, the row of the keep without dice (NOTHING) has the value before the
-first roll. After `expect` and before `best`, row HOLD_KEEP[roll, hold] has the value of playing `hold` after `roll`.
-The planner and the solver share this module.
+For a whole turn, call `reroll` twice (three times with the tiger) and then `expect` once. Then row NOTHING, which is
+for the keep without dice, has the value before the first roll. After `expect` and before `best`, row
+HOLD_KEEP[roll, hold] has the value of playing `hold` after `roll`.
 """
 
 from __future__ import annotations
@@ -32,24 +32,24 @@ from wotd_env.core.compilation import kernel
 from wotd_env.core.dice import FACES, KEEPS, NUM_KEEPS, NUM_ROLLS
 from wotd_env.core.rules import DICE
 
-LANES = 16  # positions side by side; 16 float32 fill an AVX-512 register, and the rows fit into the L1 cache
+LANES = 16  # positions per call; 16 float32 fill an AVX-512 register, and 462 rows fit into the L1 cache
 NOTHING = NUM_KEEPS - 1  # the row of the keep without dice
-STOPS = NUM_KEEPS  # for `best_keep`, row STOPS + r has the value of stopping with roll r
+STOPS = NUM_KEEPS  # the first row with a value of stopping, see `best_keep`
 
 Rows = Any  # float (462 or more, LANES), in kernels
 
 
 def _more() -> np.ndarray:
-    """Return uint16 (210, 6). Entry [i, face] is the row of keep 252 + i after adding a die with this face."""
+    """Return a table M, uint16 (210, 6): adding a die with the face f to keep 252 + i gives keep M[i, f]."""
     partial = KEEPS[NUM_ROLLS:].tolist()
     rows = [[dice.keep_index(sorted([*keep[:-1], face])) for face in range(FACES)] for keep in partial]
     return np.array(rows, np.uint16)
 
 
 def _fewer() -> np.ndarray:
-    """Return uint16 (462, 5): for every keep, the rows of the keeps that remain if one die is removed.
+    """Return a table, uint16 (462, 5). Row k lists the keeps that remain if one die is removed from keep k.
 
-    If a keep has fewer than five such rows, the last row is repeated.
+    If fewer than five keeps remain, the last one is repeated.
     """
     table = np.zeros((NUM_KEEPS, DICE), np.uint16)
     for i, keep in enumerate(KEEPS.tolist()):
@@ -69,7 +69,10 @@ FACES_SHOWN = (dice.COUNTS > 0).sum(1).astype(np.uint8)
 
 
 def new_rows(count: int = NUM_KEEPS, dtype: Any = np.float32) -> np.ndarray:
-    """Return uninitialized rows (count, LANES). Alignment to cache lines halves the time of `expect` and `best`."""
+    """Return an uninitialized array (count, LANES), aligned to cache lines.
+
+    The alignment halves the time of `expect` and `best`.
+    """
     itemsize = np.dtype(dtype).itemsize
     memory = np.empty(count * LANES + 64 // itemsize, dtype)
     skip = -memory.ctypes.data % 64 // itemsize
@@ -77,10 +80,10 @@ def new_rows(count: int = NUM_KEEPS, dtype: Any = np.float32) -> np.ndarray:
 
 
 def row_operation(reduce: Callable[[Any, list[Any]], Any]) -> Any:
-    """Return a kernel `f(rows, out, sources)`. It sets row `out` to the result of `reduce` for the rows in `sources`.
+    """Return a kernel `f(rows, out, sources)`. The kernel reduces the rows in the tuple `sources` to the row `out`.
 
-    `reduce` takes an LLVM builder and the rows as vectors, and returns a vector. A loop over lanes would take six times
-    as long, because LLVM checks before each loop whether the rows overlap.
+    `reduce` takes an LLVM builder and the source rows as LLVM vectors, and returns an LLVM vector. A loop over lanes
+    would take six times as long, because LLVM checks before each loop whether the rows overlap.
     """
 
     @intrinsic
@@ -108,7 +111,7 @@ def _emit_mean(builder: Any, rows: list[Any]) -> Any:
     if total.type.element != ir.FloatType():
         return builder.fmul(total, ir.Constant(total.type, [sixth] * LANES))
     # The rounding error of 1/6 in single precision would accumulate over the many means of a game. Therefore 1/6 is
-    # split into its rounded value and a rest. The flag "contract" allows a fused multiply-add.
+    # split into its rounded value and a remainder. The flag "contract" allows a fused multiply-add.
     rounded = float(np.float32(sixth))
     rest = builder.fmul(total, ir.Constant(total.type, [float(np.float32(sixth - rounded))] * LANES))
     main = builder.fmul(total, ir.Constant(total.type, [rounded] * LANES), flags=("contract",))
@@ -116,7 +119,7 @@ def _emit_mean(builder: Any, rows: list[Any]) -> Any:
 
 
 def emit_largest(builder: Any, rows: list[Any]) -> Any:
-    """Return the elementwise maximum of the rows; used as the argument `reduce` of `row_operation`."""
+    """Return the elementwise maximum of the rows. `row_operation` can take this function as `reduce`."""
     while len(rows) > 1:
         a, b = rows.pop(0), rows.pop(0)
         rows.append(builder.select(builder.fcmp_ordered(">", a, b), a, b))
@@ -144,7 +147,7 @@ def best(rows: Rows) -> None:
     Call `expect` first.
     """
     for i in range(NUM_KEEPS):
-        row = NOTHING - i  # keeps with few dice come first
+        row = NOTHING - i  # small keeps first, because larger keeps read their rows
         fewer = FEWER[row]
         faces = FACES_SHOWN[row]
         if faces <= 1:
@@ -159,17 +162,17 @@ def best(rows: Rows) -> None:
 
 @kernel
 def reroll(rows: Rows) -> None:
-    """Add one re-roll: set the row of every roll to the value of its best choice, a re-roll or stopping."""
+    """Allow one more re-roll: set the row of every roll to the value of its best keep. Keeping all dice is stopping."""
     expect(rows)
     best(rows)
 
 
 @kernel
 def best_keep(rows: Rows, expected: Any, roll: Any, lane: Any) -> Any:
-    """Return the best keep of a roll, or the roll itself to stop rolling. Among equal values the lowest action wins.
+    """Return the best keep of a roll, or the roll itself if stopping is best. In a tie, the lowest action number wins.
 
-    Row STOPS + r of `rows` has the value of stopping with roll r. `expected`, float (462 or more, LANES),
-    has the values of the keeps, as `expect` computes them.
+    Row STOPS + r of `rows` has the value of stopping with roll r. `expected`, float (462 or more, LANES), is the result
+    of `expect`.
     """
     best, most = np.int64(roll), -np.inf
     for hold in range(Action.STOP_ROLLING):

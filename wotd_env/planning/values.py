@@ -6,13 +6,13 @@ The strength is the sum of these terms, where S is the number of plain spaces:
 - *progress*: a piece on plain space t has the value t;
 - *points*: a piece on numbered space k has the value S - 1 + NUMBER * k;
 - *tempo*: the seat to act gets TEMPO;
-- *blocking*: a piece loses BLOCKED[c - 1] for every occupied space at distance c = 1 to 5 ahead of it;
-- *power*: an unused power has the value POWER, or ANY_POWER if the seat may choose which power it uses;
+- *blocking*: a piece on a plain space loses BLOCKED[c - 1] for every occupied space c = 1 to 5 spaces ahead;
+- *power*: an unused power has the value POWER[color] if `powers` is "own", and ANY_POWER if `powers` is "any";
 - *lead*: a seat with at least four pieces on numbered spaces gets CLOSING[d] if it is d points behind the best other
   seat.
 
 The strengths are multiplied by WEIGHT, which grows towards the end of the game. The softmax of the products gives the
-probabilities to win. The value of a seat is its expected reward with these probabilities.
+probabilities of winning. The value of a seat is its expected reward under these probabilities.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from wotd_env.core.game import Game
 from wotd_env.core.rules import DICE, PATHS
 from wotd_env.core.state import Record, Records, States
 
-# Weight of one unit of strength. Index: the largest number of pieces that any seat has on numbered spaces.
+# Factor of the strengths before the softmax. Index: the largest number of pieces that a seat has on numbered spaces.
 WEIGHT = np.array([0.17, 0.21, 0.24, 0.31, 0.42])
 NUMBER = 1.25
 TEMPO = 1.4
@@ -39,7 +39,7 @@ ANY_POWER = 4.0
 CLOSING = np.array([1.5, 2.6, 0.8, -1.2])  # index: points behind the best other seat, at most three
 
 NEXT_FIVE = np.uint64((1 << DICE) - 1)
-# Loss of strength of a piece. Index: a mask of the occupied spaces among the next five spaces.
+# Strength that a piece loses. Index: a mask of the occupied spaces among the next five spaces.
 BLOCKED_BY = (np.arange(1 << DICE)[:, None] >> np.arange(DICE) & 1) @ BLOCKED
 
 
@@ -47,11 +47,13 @@ BLOCKED_BY = (np.arange(1 << DICE)[:, None] >> np.arange(DICE) & 1) @ BLOCKED
 class CheckedValue(Protocol):
     """A value function that checks its input. The planner calls `unchecked` for the records that it writes itself.
 
-    `wotd_env.planning.planner.plan` also takes any other function `value(game, afterstates)`.
+    `wotd_env.planning.planner.plan` also accepts any other function `value(game, afterstates)`.
     """
 
     def __call__(self, game: Game, afterstates: States) -> NDArray[np.float32]:
-        """Return the value of every state for each seat, float32 (M, n): expected rewards, zero-sum in [-1, 1].
+        """Return the expected reward of every seat in each state, float32 (M, n).
+
+        The rewards are in [-1, 1]. In each state, their sum is 0.
 
         Raises:
             ValueError: for an invalid record.

@@ -15,7 +15,7 @@ from numba.core import cgutils
 from numba.extending import intrinsic
 
 BLOCK = 32
-ABREAST = 2  # number of vectors that `relu_of_products` handles at a time; the CPU overlaps their additions
+ABREAST = 2  # vectors per call of `relu_of_products`; the CPU overlaps the additions of different vectors
 
 _FLOAT = ir.FloatType()
 _VECTOR = ir.VectorType(_FLOAT, BLOCK)
@@ -48,7 +48,7 @@ class _Array:
 
 
 def _compiled(define: Callable[..., Any]) -> Any:
-    """Return `define` as a numba intrinsic for kernels, with the static type Any."""
+    """Return `define` as a numba intrinsic. The static type is Any, because calls omit the argument `typing`."""
     return intrinsic(define)
 
 

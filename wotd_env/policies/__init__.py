@@ -1,7 +1,7 @@
 """The bundled policies, each in its own file, and `make_policy`, which creates a policy from its name.
 
-A new policy needs a file and a row in `POLICIES`. A policy for compiled loops also needs a kernel that chooses an
-action for one record of `wotd_env.STATE`; see `wotd_env.envs.opponents`.
+A new policy needs a file and an entry in `POLICIES`. A policy for compiled loops also needs a kernel that chooses the
+action for one game; see `wotd_env.envs.opponents`.
 """
 
 from __future__ import annotations
@@ -30,20 +30,20 @@ __all__ = [
 class Script(IntEnum):
     """Numbers of the *scripts*: the policies that compiled loops can call."""
 
-    OUTSIDE = 0  #: all other policies; Python code calls them
+    OUTSIDE = 0  #: every other policy; only Python code can call it
     RANDOM = 1
     GREEDY = 2
 
 
 class Named(NamedTuple):
-    """An entry of `POLICIES`: how to create a policy, and its description."""
+    """An entry of `POLICIES`: the description and the factory of a policy."""
 
     words: str  #: description
-    maker: str  #: module of the factory in this package, a colon, and name of the factory
-    argument: str = ""  #: placeholder of the factory's argument; users write NAME:ARGUMENT
+    maker: str  #: import path of the factory, relative to this package, as module:name
+    argument: str = ""  #: placeholder for the factory's argument in texts, such as FILE
     needs_argument: bool = False
     needs_trust: bool = (
-        False  #: whether the argument is a file that can run code; if so, the factory takes `trust`
+        False  #: whether the argument is a file that can run code; the factory then takes `trust`
     )
     script: Script = Script.OUTSIDE  #: the script of the policy, or OUTSIDE
 
@@ -73,17 +73,17 @@ POLICIES = {
         needs_trust=True,
     ),
 }
-"""The policies that `make_policy` knows, by name."""
+"""The bundled policies, by name."""
 RUN_FILES = ("value.npz", "model.onnx")  # names of the policy files in a run folder of train.py
 FILES = {".npz": "td", ".onnx": "onnx", ".zip": "sb3"}  # suffix of a file -> policy that reads the file
-STRONGEST = ("oracle", "deep", "deep:planner")  # strongest first; the last one plays under any rules
+STRONGEST = ("oracle", "deep", "deep:planner")  # strongest first; `deep:planner` plays under any rules
 
 # import path of a policy -> script
 _SCRIPTS = {f"{__name__}.{known.maker}": known.script for known in POLICIES.values()}
 
 
 def full_name(name: str) -> str:
-    """Return `name` or, if `name` is a run folder of train.py, the name of the policy in this folder.
+    """Return the name of the policy in a run folder of train.py. Return any other name unchanged.
 
     Raises:
         ValueError: if the folder contains no policy.
@@ -101,7 +101,7 @@ def full_name(name: str) -> str:
 
 
 def strongest(rules: Rules) -> str:
-    """Return the strongest bundled policy for the rules. `oracle` counts only if its table is in the cache folder."""
+    """Return the strongest bundled policy for the rules. Return `oracle` only if its table is in the cache folder."""
     from wotd_env.solver import cache_file
 
     playing = (name for name in STRONGEST if plays(name, rules))
@@ -112,13 +112,13 @@ def make_policy(name: str | Policy, *, trust: bool = False) -> Policy:
     """Return the policy with the given name.
 
     Args:
-        name: a name in `POLICIES`, if necessary followed by a colon and an argument; a run folder of train.py; or
-            `module:object`, where the object is a policy or a callable without arguments that returns a policy. If
-            `name` is a policy object, it is returned unchanged.
+        name: a name in `POLICIES` such as `td`, or NAME:ARGUMENT such as `mcts:500`; a run folder of train.py; or
+            `module:object`. The object is a policy, or a callable without arguments that returns a policy. A policy
+            object passed as `name` is returned unchanged.
         trust: consent to read files that can run code. Only `sb3:FILE` needs it.
 
     Raises:
-        ValueError: if the policy is unknown, its argument is missing or wrong, or `trust` is needed and False.
+        ValueError: if the policy is unknown, its argument is missing or wrong, or `trust` is False but needed.
         FileNotFoundError: if the file of the policy does not exist.
         ImportError: if the policy needs an extra that is not installed.
     """
@@ -143,7 +143,7 @@ def make_policy(name: str | Policy, *, trust: bool = False) -> Policy:
 
 
 def plays(policy: str | Policy, rules: Rules) -> bool:
-    """Return whether a policy can be made and plays games with these rules."""
+    """Return whether a policy can be created and supports these rules."""
     try:
         check_plays(make_policy(policy), rules)
     except (ValueError, OSError, ImportError):  # unsupported rules, a missing table or a missing extra
@@ -154,7 +154,7 @@ def plays(policy: str | Policy, rules: Rules) -> bool:
 def _from_module(name: str) -> Policy:
     """Return the policy with the import path `module:object`."""
     module, _, attribute = name.partition(":")
-    if not attribute or module.startswith("."):  # relative names of modules are not supported
+    if not attribute or module.startswith("."):  # relative imports are not supported
         kind = FILES.get(os.path.splitext(name)[1])
         cure = f": write '{kind}:{name}' for the policy in this file" if kind else ""
         if similar := difflib.get_close_matches(name, POLICIES, 1):
@@ -166,7 +166,7 @@ def _from_module(name: str) -> Policy:
         try:
             found = pkgutil.resolve_name(name)
         except ModuleNotFoundError as error:
-            here = f"{module}.".startswith(f"{error.name}.")  # not an import inside the module
+            here = f"{module}.".startswith(f"{error.name}.")  # the module itself is missing
             cure = ". Write the module without .py, and run the program in its folder" if here else ""
             raise ValueError(
                 f"policy {name[:80]!r} is neither one of {', '.join(POLICIES)} nor 'module:object': {error}{cure}"

@@ -1,4 +1,4 @@
-"""`deep` and `deep:NAME`: plan one turn exactly, or two turns if the best two actions have close equities."""
+"""`deep` and `deep:NAME`: the best action of an exact plan of one or two turns."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ CLOSE = 0.01  # plan two turns if the one-turn equities of the best two actions 
 
 
 class Deep(Planner):
-    """A policy that plans one turn exactly, or two turns if the best two actions are close, and plays the best action.
+    """A policy that plans one turn exactly, or two turns if the equities of the best two actions are close.
 
     Args:
-        name: a policy that has a value function: a name such as `planner` or `td`, the file or run folder of a learned
-            value, or `module:object`. The default is the bundled learned value for the rules.
+        name: name of a policy with a value function, such as `planner`, `td` or `module:object`; or the file or run
+            folder of a learned value. The default is the bundled learned value for the rules.
 
     Raises:
         FileNotFoundError: if the file does not exist.

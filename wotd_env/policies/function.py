@@ -20,10 +20,10 @@ class FunctionPolicy:
 
     Args:
         choose: a function `choose(observation, mask)`. It takes the observation, int8 (D,), and the action mask, int8
-            (A,), of one game and returns an action. With `batched`, it takes the observations, int8 (N, D),
-            and the masks, int8 (N, A), of N games and returns integers (N,).
-        batched: call the function once for all games.
-        encoding: encoding of the function's observations, independent of the encoding of the games.
+            (A,), of one game and returns an action. If `batched` is true, the function takes the observations, int8
+            (N, D), and the masks, int8 (N, A), of N games and returns integers (N,).
+        batched: whether one call of the function takes all games.
+        encoding: encoding of the observations that the function takes. The games may have another encoding.
     """
 
     def __init__(

@@ -1,11 +1,11 @@
 """`greedy`: a deterministic heuristic without search.
 
-The policy collects the dice of its best path: the path with the most dice or, in a tie, with the foremost piece of the
-seat. The policy stops rolling early if an equilibrium or a swap gains at least as much as an average move. After the
-last roll, the policy plays the move that increases its lead most. The *lead* of a seat is the value of its pieces minus
-the value of the best opponent's pieces. Each plain space adds 2 to the value of a piece. Each numbered space adds 3,
-except number 1, which adds nothing. The use of a power costs as much as an average move gains. Winning or losing the
-game counts more than any lead.
+The policy collects the dice of its best path. This is the path with the most dice; in a tie, the path on which the
+seat's piece is farthest ahead. The policy stops rolling early if an equilibrium or a swap gains at least as much as an
+average move. After the last roll, the policy plays the move that increases its lead most. The *lead* of a seat is the
+value of its pieces minus the value of the best opponent's pieces. Each plain space adds 2 to the value of a piece. Each
+numbered space adds 3, except number 1, which adds nothing. The use of a power costs as much as an average move gains.
+Winning or losing the game counts more than any lead.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ class Greedy:
     """A policy that collects the dice of its best path, then maximizes its lead."""
 
     def act(self, game: Game, state: States, rng: np.random.Generator) -> NDArray[np.int64]:
-        """Return an action for each state, int64 (N,), see `Policy.act`. An action depends only on its state."""
+        """Return an action for each state, int64 (N,), see `Policy.act`. An action depends only on the state."""
         out = np.empty(len(state), np.int64)
         game.apply(choose_all, state, scratch, out)
         return out
@@ -90,7 +90,7 @@ def hold(s: Record, rules: Config, after: Record) -> Any:
 
 @kernel
 def best_move(s: Record, rules: Config, after: Record) -> Any:
-    """Return the best move with the dice on the table, and how much this move increases the lead."""
+    """Return the best move with the current dice, and its gain in lead, corrected for powers and extra turns."""
     roll = engine.shown(s)
     actions, swaps = engine.legal_moves(s, rules, roll)
     before = lead(s, rules, np.int64(s.player))

@@ -2,11 +2,11 @@
 
 The search is UCT over states. A node is a decision. Each outcome of the dice leads to its own node, and transpositions
 share a node. A playout descends to the first state that is not in the tree; from there, `greedy` finishes the turn. The
-value of the playout is the value of the position after this turn: the hand-made value of `planner` or, with `learned`,
-the value of `td`. If the game is over, the value is the reward. Every seat maximizes its own value (max^n). The most
-visited action is played.
+playout then adds the value of the position after this turn to every visited node. By default, this value is the
+hand-made value of `planner`; if `learned` is true, it is the value of `td`. At the end of the game, it is the reward.
+Every seat maximizes its own value (max^n).
 
-The policy is weak, because the dice have many outcomes, so each node gets few visits. For figures, see
+The policy is weak: the dice have many outcomes, so each node gets few visits. The results are in
 docs/results/experiments.md.
 """
 
@@ -35,7 +35,7 @@ from wotd_env.policies import greedy
 from wotd_env.policies.td import BundledValue
 
 PLAYOUTS = 1000
-MOST_PLAYOUTS = 100_000  # with this maximum, the search tree takes several hundred megabytes
+MOST_PLAYOUTS = 100_000  # a tree of this size takes several hundred megabytes
 EXPLORATION = 0.1
 
 
@@ -79,7 +79,7 @@ class Mcts:
     def _search(
         self, features: Features, network: Network, states: Records, config: Configs, bits: Any, out: Any
     ) -> None:
-        """Search from every state of one thread's part of the batch. All searches use the same memory."""
+        """Search from every state in `states`, one thread's part of the batch. All searches use the same memory."""
         state = np.empty(1, STATE)
         nodes = 1 << (2 * self.playouts).bit_length()  # a power of two; at most half of the slots are used
         actions = num_actions(int(config["players"][0]))
@@ -133,7 +133,7 @@ def _search_all(states: Records, config: Configs, bits: Any, tree: _Tree, out: A
 
 @kernel
 def _playout(s: Record, config: Configs, tree: _Tree, values: Any) -> None:
-    """Run a playout from the state `s`, and add its value to every visited node."""
+    """Run one playout from the state `s`, and add its value to every visited node."""
     rules, after, value = config[0], tree.scratch[0], values[0]
     steps = 0
     new = False
@@ -207,7 +207,7 @@ def _visit(tree: Any) -> Any:
 
 @kernel
 def _key(words: Any) -> Any:
-    """Return a hash of a record without its random stream (word 0)."""
+    """Return a hash of a record. The hash ignores the random stream (word 0), and is never 0."""
     key = np.uint64(0)
     for word in range(1, words.size):
         key = mix(key ^ words[word])

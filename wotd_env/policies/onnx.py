@@ -2,8 +2,8 @@
 
 The network has the input `observation` (N, D) and optionally the input `action_mask` (N, A). An input can have any
 integer, bool or float type. The logits (N, A) are the output `logits` or, if no output has this name, the first output.
-The metadata may have two entries, which `agents.export` writes: `wotd_rules`, the fields of `Rules` as JSON, and
-`wotd_encoding`, the encoding of observations (default `one_hot`).
+The metadata may have two entries, which `agents.export` writes. `wotd_rules` contains the fields of `Rules` as JSON.
+`wotd_encoding` is the encoding of the observations; the default is `one_hot`.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ ENCODING = "wotd_encoding"
 _INTEGERS = [f"{sign}int{bits}" for sign in ("", "u") for bits in (8, 16, 32, 64)]
 _DTYPES = {f"tensor({name})": np.dtype(name) for name in ("float16", "bool", *_INTEGERS)}
 _DTYPES |= {"tensor(float)": np.dtype(np.float32), "tensor(double)": np.dtype(np.float64)}
-"""Dtypes of the possible input types, by the names that onnxruntime uses."""
+"""NumPy dtypes of the allowed input types, by onnxruntime's name of the type."""
 
 
 class Onnx:
@@ -82,7 +82,7 @@ class Onnx:
         self._output = "logits" if "logits" in outputs else outputs[0]
 
     def __reduce__(self) -> tuple[type[Onnx], tuple[Path]]:
-        return type(self), (self.file.absolute(),)  # a session cannot be copied: load the file again
+        return type(self), (self.file.absolute(),)  # a session cannot be pickled: load the file again
 
     def act(self, game: Game, state: States, rng: np.random.Generator) -> NDArray[np.int64]:
         """Return an action for each state, int64 (N,). Raise ValueError if the network fails or returns no logits."""

@@ -1,4 +1,4 @@
-"""Record the files, such as weights, that are opened while a policy outside this package is imported and created."""
+"""Record the files, such as weights, that a policy outside this package opens while it is imported and created."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-_opened: dict[str, set[str]] = defaultdict(set)  # module -> paths of the files opened for it
+_opened: dict[str, set[str]] = defaultdict(set)  # module -> paths of the opened files
 _current = threading.local()
 
 
@@ -21,7 +21,7 @@ _current = threading.local()
 def watch(module: str) -> Iterator[None]:
     """Record the files that this thread opens for reading inside the `with` block.
 
-    The files are recorded for `module` and, in nested calls of `watch`, for the modules of all outer calls.
+    The files are recorded for `module`. In nested blocks, they are also recorded for the modules of the outer blocks.
     """
     _install()
     outer = getattr(_current, "modules", ())

@@ -17,7 +17,7 @@ class Planner:
     """A policy that plans its turn exactly and plays the best action of the plan.
 
     Args:
-        value: the value function for the positions after the turn; by default the hand-made one.
+        value: the value function for the positions after the turn; by default the hand-made value function.
     """
 
     def __init__(self, value: Value = hand_made) -> None:

@@ -34,7 +34,7 @@ class Random:
 
 @kernel
 def choose(s: Record, rules: Config, bits: Any) -> Any:
-    """Return a random legal action, or 0 before a roll and after the game. `bits` is a random uint64."""
+    """Return a random legal action, or 0 if no seat has a decision. `bits` is a random uint64."""
     if s.phase == Phase.OVER:
         return np.int64(0)
     actions, swaps = legal(s, rules, shown(s))

@@ -28,11 +28,11 @@ class Trained:
     """A policy that plays the most likely action of a MaskablePPO network.
 
     Args:
-        network: a policy of MaskablePPO, for observations as vectors or as dicts with `observation` and `action_mask`.
-        sample: draw each action at random instead, with the probability that the network gives it.
+        network: a policy of MaskablePPO. The observations are vectors, or dicts with `observation` and `action_mask`.
+        sample: whether to draw each action from the network's distribution instead of taking the most likely action.
         name: name of the network in error messages.
-        encoding: encoding of the network's observations. With None, `check_rules` selects the first encoding whose
-            observations have the size of the network's input.
+        encoding: encoding of the network's observations. If it is None, `check_rules` selects the first encoding
+            whose observations have the size of the network's input.
     """
 
     def __init__(
@@ -68,7 +68,7 @@ class Trained:
         return actions
 
     def check_rules(self, rules: Rules) -> None:
-        """Check that the sizes of the network and the rules stored in it, if any, fit these rules."""
+        """Check that the network fits these rules: its input and output sizes, and the rules stored in it, if any."""
         if rules is self._checked:
             return
         if made_for := getattr(self.network, "rules", None):  # stored in networks of `train.py sb3`
@@ -97,7 +97,7 @@ def load(file: str | Path, trust: bool = False) -> Trained:
     Args:
         file: the zip file, or `ENCODING:FILE`. Without ENCODING, the encoding is the first one whose observations have
             the size of the network's input.
-        trust: consent to run code from the file. Loading its pickled objects can run any code.
+        trust: consent to run code from the file. The file contains pickled objects; loading them can run any code.
 
     Raises:
         ImportError: if sb3-contrib is not installed.
@@ -118,7 +118,7 @@ def load(file: str | Path, trust: bool = False) -> Trained:
         ppo = importlib.import_module("sb3_contrib").MaskablePPO
     try:
         network = ppo.load(file, device="cpu").policy
-    except Exception as error:  # unpickling can raise anything
+    except Exception as error:  # unpickling can raise any exception
         raise ValueError(f"{file} contains no model that MaskablePPO can read: {error}") from error
     network.set_training_mode(False)
     return Trained(network, name=str(file), encoding=encoding)

@@ -21,7 +21,7 @@ load_model = functools.cache(learned.load)  # cached, so each bundled file is lo
 
 
 class BundledValue(CheckedValue):
-    """A value function that uses the bundled learned value for the rules of the evaluated game."""
+    """A value function that uses the bundled learned value for the rules of each game."""
 
     def for_rules(self, rules: Rules) -> LearnedValue:
         """Return the bundled learned value for these rules, see `wotd_env.models.find`."""
@@ -37,7 +37,7 @@ class BundledValue(CheckedValue):
 
 
 class Td(Planner):
-    """A policy that plays the best action of the exact plan of its turn, with a learned value.
+    """A policy that plans its turn exactly with a learned value, and plays the best action of the plan.
 
     Args:
         file: the learned value, or the run folder that contains it; by default the bundled value for the rules.

@@ -36,8 +36,8 @@ class Decisions(NamedTuple):
     game: NDArray[np.int64]  #: (M,): number of the game in the file
     number: NDArray[np.int64]  #: (M,): number of the decision in its game
     seed: NDArray[np.uint64]  #: (M,): seed of the game
-    policy: NDArray[np.int64]  #: (M,): index in `policies` of the deciding policy; the first of equal names
-    state: States  #: STATE (M,): the game at each decision
+    policy: NDArray[np.int64]  #: (M,): first index in `policies` of the policy that decided
+    state: States  #: STATE (M,): the position before each decision
     mask: NDArray[np.int8]  #: (M, A): 1 for legal actions
     action: NDArray[np.int64]  #: (M,): the chosen action
     reward: NDArray[np.float64]  #: (M,): reward at the end of the game for the seat that decided
@@ -70,15 +70,15 @@ def schema(rules: Rules) -> pa.Schema:
 
 
 def seating(games: NDArray[np.int64], seats: int, policies: int) -> NDArray[np.int64]:
-    """Return the index of the policy in each seat of each game, int64 (N, seats). `games` are game numbers, (N,).
+    """Return the policy in each seat of N games, as an index from 0 to `policies` - 1, int64 (N, seats).
 
-    From each game to the next, every policy moves to the next seat.
+    `games` contains the N game numbers. In game i + 1, each policy of game i has the next seat.
     """
     return (np.arange(seats) - games[:, None]) % policies
 
 
 def state_columns(state: States, mask: NDArray[np.int8]) -> dict[str, pa.Array]:
-    """Return the Arrow columns `state` and `mask`, made from STATE (M,) and the action masks, int8 (M, A)."""
+    """Convert records, STATE (M,), and action masks, int8 (M, A), to the Arrow columns `state` and `mask`."""
     content = [None, pa.py_buffer(state.tobytes())]
     return {
         "state": pa.FixedSizeBinaryArray.from_buffers(pa.binary(STATE.itemsize), len(state), content),
@@ -87,14 +87,16 @@ def state_columns(state: States, mask: NDArray[np.int8]) -> dict[str, pa.Array]:
 
 
 def legal_values(values: NDArray[np.float32], mask: NDArray[np.int8]) -> pa.ListArray:
-    """Return a column whose rows contain only the values of the legal actions. `values` is float32 (M, A)."""
+    """Return an Arrow column whose rows contain only the values of the legal actions. `values` is float32 (M, A)."""
     ends = np.append(0, mask.sum(1)).cumsum().astype(np.int32)
     return pa.ListArray.from_arrays(ends, values[mask == 1])
 
 
 @contextmanager
 def errors_name(file: str | Path, message: str) -> Iterator[None]:
-    """Turn read errors into a ValueError that names the file. In `message`, the error's text replaces `{}` or `{!r}`.
+    """Replace a read error in the `with` block by a ValueError that names the file.
+
+    `message` is the text after the file's name. Its placeholder `{}` or `{!r}` stands for the read error.
 
     pyarrow reports a damaged file as an OSError without errno. An OSError with errno comes from the operating system
     and is raised unchanged.
@@ -108,7 +110,7 @@ def errors_name(file: str | Path, message: str) -> Iterator[None]:
 
 
 def as_decisions(rules: Rules, policies: tuple[str, ...], table: pa.Table) -> Decisions:
-    """Return the rows of a file of games as new arrays; raise ValueError if a row cannot come from a recorded game."""
+    """Convert rows of a file of games to new arrays. Raise ValueError if a row cannot come from a recorded game."""
     column = as_arrays(table)
     names = column["policy"].dictionary.to_pylist()
     if not set(names) <= set(policies):
@@ -158,10 +160,10 @@ def as_arrays(table: pa.Table) -> dict[str, Any]:
 
 
 def as_values(column: Any, mask: NDArray[np.int8], illegal: float) -> NDArray[np.float32]:
-    """Return the values in a column made by `legal_values`, float32 (M, A). Illegal actions get the value `illegal`.
+    """Convert a column made by `legal_values` to an array, float32 (M, A). Illegal actions get the value `illegal`.
 
-    A null in the column becomes a row of nan. Raise ValueError unless every other row has one value for each legal
-    action of `mask`, int8 (M, A).
+    A null in the column becomes a row of nan. Every other row must have one value for each legal action of `mask`,
+    int8 (M, A); otherwise raise ValueError.
     """
     legal, known = mask == 1, ~column.is_null().to_numpy(zero_copy_only=False)
     lengths = column.value_lengths().to_numpy(zero_copy_only=False)
@@ -173,13 +175,13 @@ def as_values(column: Any, mask: NDArray[np.int8], illegal: float) -> NDArray[np
 
 
 def as_indices(column: Any, names: Sequence[str]) -> NDArray[np.int64]:
-    """Convert a column of names to their first indices in `names`, int64 (M,). Raise ValueError for unknown names."""
+    """Convert a column of names to indices in `names`, int64 (M,). Raise ValueError for unknown names."""
     codes = np.array([names.index(name) for name in column.dictionary.to_pylist()], np.int64)
     return codes[column.indices.to_numpy()] if len(column) else codes[:0]
 
 
 def load(file: str | Path, filters: Any = None) -> Decisions:
-    """Read decisions into arrays.
+    """Read the decisions in a file into arrays.
 
     Args:
         file: a file written by `record`.
@@ -223,19 +225,20 @@ def game_of(file: str | Path, number: int) -> RecordedGame:
 def verify(
     file: str | Path, progress: Callable[[int, int], None] = lambda done, total: None
 ) -> tuple[int, int]:
-    """Replay all games of a file and compare every state bit by bit. Equities and regrets are not checked.
+    """Replay all games of a file, and compare every replayed state with the file, bit by bit.
+
+    Masks, rewards and policies are also checked, but not equities and regrets.
 
     Args:
         file: a file written by `record`.
-        progress: called with two numbers: the decisions compared so far, and all decisions of the file.
+        progress: function of the number of checked decisions and the number of all decisions.
 
     Returns:
         The number of games and the number of decisions.
 
     Raises:
         FileNotFoundError: if there is no such file.
-        ValueError: if a decision does not follow from the seed and the actions; the message names the first such
-            decision.
+        ValueError: if the games cannot be replayed, or a recorded value is wrong; the message names the decision.
     """
     games = rows = 0
     with errors_name(file, _UNREADABLE), parquet.ParquetFile(file) as opened:
@@ -256,7 +259,7 @@ def verify(
 
 
 def _first_wrong(decisions: Decisions) -> tuple[int, str] | None:
-    """Return the first row with a wrong value, and the kind of this value; None if all values are right."""
+    """Return the index of a row with a wrong value, and the name of the value. Return None if all values are right."""
     game, rows = Game(decisions.rules), len(decisions.game)
     if not rows:
         return None
@@ -292,7 +295,7 @@ def _first_wrong(decisions: Decisions) -> tuple[int, str] | None:
 
 
 def _about(file: str | Path, opened: Any) -> tuple[Rules, tuple[str, ...]]:
-    """Return the rules and policies in the metadata of a file written by `record`."""
+    """Return the rules and the names of the policies from the metadata of a file written by `record`."""
     with errors_name(file, "must be a file written by wotd record, got: {!r}"):
         about = json.loads(opened.schema_arrow.metadata[KEY])
         if about["format"] != FORMAT:

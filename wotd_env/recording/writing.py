@@ -1,4 +1,4 @@
-"""Recording of games to a file. Until the file is complete, the folder FILE.parts keeps finished blocks."""
+"""Recording of games to a file. Until the file is complete, the folder FILE.parts keeps finished blocks of games."""
 
 from __future__ import annotations
 
@@ -86,7 +86,7 @@ def record(
         check_plays(player, rules)
     game = Game(rules)
     if table is not None:
-        analyze(game, game.new(1), table)  # rejects a table that was solved for other rules
+        analyze(game, game.new(1), table)  # raises ValueError if the table was solved for other rules
     about = {
         "format": FORMAT,
         "version": wotd_env.__version__,
@@ -150,7 +150,7 @@ def play_block(
     row_game, action = row_game[order], np.concatenate(actions)[order]
     asked = take(np.concatenate(states), order)
     seat = asked["player"].astype(np.int64)
-    starts = np.searchsorted(row_game, row_game)  # for each row: index of the first row with the same game
+    starts = np.searchsorted(row_game, row_game)  # for each row: index of the first row of its game
     analysis = None if table is None else analyze(game, asked, table)
     names = [player.name for player in players]
     unique = sorted(set(names))
@@ -193,7 +193,7 @@ def decision_columns(
 def _parts_folder(file: Path) -> Iterator[Path]:
     """Lock the folder of finished blocks and yield its path. Remove the folder afterwards if it contains no block.
 
-    For an OSError in the `with` body, raise an OSError whose message names the file.
+    An OSError in the `with` block becomes an OSError whose message names the file.
     """
     parts = file.with_name(f"{file.name}.parts")
     try:
@@ -212,7 +212,7 @@ def _parts_folder(file: Path) -> Iterator[Path]:
 
 
 def write_groups(file: Path, columns: pa.Schema, tables: Iterable[pa.Table]) -> None:
-    """Write `tables` to a file, each as one row group. After an error, an existing file is unchanged."""
+    """Write tables to a file, one row group for each table. After an error, an existing file is unchanged."""
     with (
         files.replacing(file) as part,
         parquet.ParquetWriter(part, columns, compression="zstd", compression_level=1) as writer,
@@ -222,7 +222,7 @@ def write_groups(file: Path, columns: pa.Schema, tables: Iterable[pa.Table]) -> 
 
 
 def _rows_of(part: Path, key: bytes) -> int | None:
-    """Return the number of rows in the file of a block, or None for a missing or damaged file or a different key."""
+    """Return the number of rows of a finished block; None if its file is missing or damaged, or has another key."""
     try:
         with parquet.ParquetFile(part) as file:
             rows: int = file.metadata.num_rows

@@ -48,8 +48,9 @@ RENDERERS: dict[str, Callable[[Game, States, States], tuple[Any, ...] | None]] =
     "ansi": partial(_each, lambda game, state, before: render_text(game, state)),
     "ansi_color": partial(_each, lambda game, state, before: render_text(game, state, color=True)),
 }
-"""The render function of each mode. Its arguments are the rules, the games, STATE (N,), and the same games before their
-last moves, STATE (N,). The function returns a tuple of one picture per game, or None if it opens a window.
+"""The render function `f(game, states, before)` of each mode. `states`, STATE (N,), are the games. `before`, STATE
+(N,), are the same games before their last moves. The function returns one picture per game, or None if it opens a
+window.
 """
 
 RENDER_MODES = list(RENDERERS)
@@ -57,7 +58,7 @@ RENDER_MODES = list(RENDERERS)
 
 
 class Viewer:
-    """Renderer for the games of an environment. It marks the last move of each game.
+    """Renderer for the games of an environment. The last move of each game is marked.
 
     Args:
         game: the rules.
@@ -69,14 +70,14 @@ class Viewer:
 
     def __init__(self, game: Game, mode: str | None) -> None:
         self._game, self._mode = game, check_choice("render_mode", mode, (None, *RENDERERS))
-        self._seen: States | None = None  # the games at the last call of `render`
+        self._seen: States | None = None  # the games in the previous call of `render`
         self._before: States | None = None  # the games before their last moves
 
     def render(self, states: States) -> tuple[Any, ...] | None:
         """Return one picture for each game of `states`, STATE (N,), or None if the mode is "human" or None.
 
-        Pass the same games in the same order to every call. To find moves, `render` compares each game with its state
-        in the last call.
+        Pass the same games in the same order to every call, because `render` finds a move by comparing a game with its
+        state in the previous call.
         """
         if self._mode is None:
             gymnasium.logger.warn("render() does nothing without a render_mode; 'ansi' returns text")

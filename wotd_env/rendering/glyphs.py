@@ -1,7 +1,6 @@
 """SVG drawings of elements, animals, powers and dice. Each drawing fits into a box of 48 by 48 units.
 
-Elements and pieces can be recognized without colors, because their outlines differ too. The outlines of the pieces are
-a hexagon, a disc, a square, a diamond and a leaf.
+Elements and pieces can be recognized without colors, because their outlines differ.
 """
 
 from __future__ import annotations
@@ -18,7 +17,7 @@ OUTLINES = (
     "M24 3.2Q37.6 10.4 44.8 24 37.6 37.6 24 44.8 10.4 37.6 3.2 24 10.4 10.4 24 3.2Z",
     "M5 5H27Q43 5 43 21V43H21Q5 43 5 27Z",
 )
-"""The outline of a piece, as an SVG path, by color."""
+"""Outlines of the pieces as SVG paths. The index is the color."""
 
 
 def number(value: float) -> str:

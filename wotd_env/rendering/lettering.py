@@ -1,7 +1,7 @@
 """Draw text as strokes, so that an SVG needs no font and looks the same on every machine.
 
-A font would have to be embedded in every SVG and every page of a replay. Here, a letter is an SVG path on a grid. The
-baseline is at y = 0, and y increases downwards. Small letters are 7 units high, capitals and digits 10 units.
+A letter is an SVG path on a grid. The baseline is at y = 0, and y increases downwards. Small letters are 7 units high,
+capitals and digits 10 units.
 """
 
 from __future__ import annotations

@@ -19,7 +19,7 @@ from wotd_env.rendering.svg import place
 
 
 class _Sprite(NamedTuple):
-    """The pixels of a mark. If the mark is drawn over a pixel p, the pixel becomes `color + p * keep / 255`."""
+    """The pixels of a mark. Drawing the mark over a pixel p gives the pixel `color + p * keep / 255`."""
 
     area: tuple[slice, slice]
     color: NDArray[np.uint16]  # (h, w, 3): RGB, 0 to 255, already multiplied by the opacity (0 to 1)
@@ -90,7 +90,7 @@ def _height(width: int) -> int:
 
 
 def _draw(mark: Mark, left: int, top: int, columns: int, rows: int, width: int) -> NDArray[np.uint8]:
-    """Return the RGBA pixels of one mark, uint8 (rows, columns, 4), without the board below it."""
+    """Return the RGBA pixels of one mark on a transparent ground, uint8 (rows, columns, 4)."""
     with needed_for("a picture in pixels", "render"):
         import resvg_py
         from PIL import Image

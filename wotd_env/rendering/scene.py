@@ -131,7 +131,10 @@ def scene(
 def _text(
     text: str, x: float, y: float, size: float, color: str, *, weight: float = 1.5, anchor: float = 0
 ) -> Mark:
-    """Return the mark of a text that starts (`anchor` 0) or ends (1) at x. `size` is the height of capital letters."""
+    """Return the mark of a text. `size` is the height of capital letters.
+
+    The text starts at x if `anchor` is 0, and ends at x if `anchor` is 1.
+    """
     width, pad = width_of(text), 2.0
     scale = size / CAPITAL
     svg = tag("g", lettering(text, color, weight), transform=f"translate({pad:g} {CAPITAL + pad:g})")
@@ -353,11 +356,11 @@ def _seats(
 def _rolled_off(
     rounds: NDArray[np.int8], palette: dict[str, str], left: float, width: float
 ) -> Iterator[Mark]:
-    """Yield the marks of one seat's dice in each round of a roll-off, (R, 5). Only dragons are opaque."""
+    """Yield the marks of one seat's dice in all `rounds` of a roll-off, int8 (R, 5). Only dragons are opaque."""
     height, step, gap = 44.0, 1.12, 10.0
 
     def size_of(across: int, columns: int) -> float:
-        """Return the size of a die if each row of a round has `across` dice, and `columns` rounds are side by side."""
+        """Return the size of a die if each round has rows of `across` dice, and `columns` rounds are side by side."""
         wide, high = columns * step * across, -(-len(rounds) // columns) * step * -(-DICE // across)
         return min((width - gap * (columns - 1)) / wide, height / high, 36)
 

@@ -30,17 +30,18 @@ def render_svg(
     roll_off: NDArray[np.int8] | None = None,
     names: Sequence[str] | None = None,
 ) -> str:
-    """Return the picture of a position as SVG. Equal arguments give equal text.
+    """Return a position as the text of an SVG picture. Equal arguments give equal texts.
 
     Args:
         game: the rules.
         state: STATE (1,).
         before: STATE (1,), an earlier position of the same game. Pieces that have moved since then are
             marked. If `before` is a position of another game, nothing is marked.
-        action: the decision taken in this position. If the action is a hold, the kept dice are marked.
+        action: the action taken in this position. If the action is a hold, the kept dice are marked.
         theme: "light", "dark", or "auto" for the reader's preference. "auto" works only in browsers.
         width: width of the picture in pixels; the height is three quarters of the width.
-        roll_off: int8 (R, n, 5), the result of `Game.roll_off`. If given, its dice are shown instead of the points.
+        roll_off: int8 (R, n, 5), the result of `Game.roll_off`. If this array has rounds, the picture shows their
+            dice instead of the seats' points.
         names: the players' names by seat; by default "player_0", "player_1" and so on.
 
     Raises:
@@ -63,7 +64,7 @@ def render_svg(
 
 
 class Pictures:
-    """Pictures of games, side by side. A notebook displays `Pictures` that are the last expression of a cell."""
+    """Pictures of games, side by side. A notebook shows this object if it is the last expression of a cell."""
 
     def __init__(self, pictures: list[str], more: int) -> None:
         self._pictures, self._more = pictures, more
@@ -86,13 +87,13 @@ class Pictures:
 def show(
     game: Game, states: States, before: States | None = None, theme: str = "auto", most: int = 16
 ) -> Pictures:
-    """Show games in a notebook, side by side.
+    """Return pictures of games. A notebook shows the pictures side by side.
 
     Args:
         game: the rules.
         states: STATE (N,).
         before: STATE (N,), earlier positions of the same games. Pieces that have moved since then are marked.
-        theme: "light", "dark", or "auto" for the preference of the reader's system.
+        theme: "light", "dark", or "auto" for the reader's preference.
         most: maximum number of pictures. Only the first `most` games are drawn.
 
     Raises:
@@ -105,25 +106,25 @@ def show(
 
 
 def place(mark: Mark, drawing: str) -> str:
-    """Return a drawing as SVG, moved and scaled to the place of a mark."""
+    """Return the SVG `drawing`, moved and scaled like the mark."""
     scale = f" scale({mark.scale:.5g})" if mark.scale != 1 else ""
     at = f"{mark.x:.2f} {mark.y:.2f}"
     return f'<g transform="translate({at}){scale}">{drawing}</g>' if mark.x or mark.y or scale else drawing
 
 
 def style() -> str:
-    """Return the CSS of the theme "auto", which shows the reader's preferred theme, light or dark."""
+    """Return the CSS of the theme "auto": the colors follow the reader's preference, light or dark."""
     themes = (PALETTES["light"], PALETTES["dark"])
     light, dark = (";".join(f"--wotd-{name}:{color}" for name, color in theme.items()) for theme in themes)
     return f".wotd{{{light}}}@media (prefers-color-scheme:dark){{.wotd{{{dark}}}}}"
 
 
 def symbols() -> str:
-    """Return an SVG with a symbol for each part of a picture, for web pages that draw the board with `<use>`.
+    """Return an SVG with one symbol for each part of a picture. A web page can draw the board from these symbols.
 
-    The symbols are `piece-0` to `piece-4`, `dead`, `die-0` to `die-5`, `element-0` to `element-4`, `power-0` to
-    `power-4`, `power-5` (for `powers="any"`), and `again` (the arrow for another roll or turn). Pieces and dice use the
-    CSS variables that `style` defines. Elements, powers and `again` have the color of the surrounding text.
+    The ids of the symbols are `piece-0` to `piece-4`, `dead`, `die-0` to `die-5`, `element-0` to `element-4`, `power-0`
+    to `power-4`, `power-5` (for the rule `powers="any"`), and `again` (an arrow for another roll or turn). Pieces and
+    dice use the CSS variables of `style`. Elements, powers and `again` have the color of the surrounding text.
     """
     colors, ink = PALETTES["auto"], "currentColor"
     drawings = {

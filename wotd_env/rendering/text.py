@@ -17,8 +17,8 @@ EMPTY = "."
 ANIMALS = ("black tortoise", "red bird", "white tiger", "yellow dragon", "blue dragon")
 FACES = (*ELEMENTS, "DRAGON")
 
-# ANSI codes of the text and background colors of the elements, the dragon and dead pieces.
-# Only the 16 colors that all terminals support are used.
+# ANSI codes for the five elements, the dragon and dead pieces, e.g. "97;40" for white letters on black.
+# All terminals support the 16 basic colors.
 _COLORS = ("97;40", "97;41", "30;107", "30;103", "97;44", "97;42", "97;100")
 _STONE = 6
 
@@ -30,8 +30,7 @@ def render_text(game: Game, state: States, color: bool = False, names: Sequence[
         game: the rules.
         state: STATE (1,).
         color: whether to color dice, paths and pieces with ANSI escape sequences.
-        names: the players' names by seat, in the format that `seat_names` describes; by default "player_0", "player_1"
-            and so on.
+        names: the players' names by seat (see `seat_names`); by default "player_0", "player_1" and so on.
 
     Returns:
         Lines of at most 110 characters, not counting names and escape sequences. There is no line break at the end.
@@ -91,12 +90,12 @@ _Paint = Callable[[str, int], str]
 
 
 def paint(text: str, color: int) -> str:
-    """Color a text with ANSI codes. `color` is the number of an element (0 to 4), the dragon (5) or dead pieces (6)."""
+    """Color a text with ANSI codes. `color` is 0 to 4 for an element, 5 for the dragon, or 6 for dead pieces."""
     return f"\x1b[1;{_COLORS[color]}m{text}\x1b[0m"
 
 
 def _news(game: Game, state: States, names: Sequence[str], paint: _Paint) -> list[str]:
-    """Return two lines with the turn and the dice. If the game is finished, return one line with the result."""
+    """Return a line with the turn and a line with the dice. For a finished game, return one line with the result."""
     record = state[0]
     lettered = [f"{name} ({letter})" for name, letter in zip(names, SEATS, strict=False)]
     actor = lettered[record["player"]]
@@ -160,7 +159,7 @@ def _row(name: str, cells: Sequence[str], spaces: int, waiting: str) -> str:
 
 
 def _seats(game: Game, state: States, names: Sequence[str], paint: _Paint) -> list[str]:
-    """Return a line for every seat, with a mark for the seat to act. If the rules have dead pieces, add a legend."""
+    """Return a line for every seat. If the rules have dead pieces, add a line that explains their symbol."""
     record = state[0]
     lines, width = [], max(map(len, names))
     for seat, score in enumerate(game.scores(state)[0]):

@@ -26,7 +26,7 @@ _window = SimpleNamespace(clock=None, shut=False)
 
 
 def show_in_window(game: Game, states: States, before: States) -> None:
-    """Show the first `MOST` games of `states`, STATE (N,), in a window. Then wait until the next picture is due.
+    """Show the first `MOST` games of `states`, STATE (N,), in a window. Then wait, see `FPS`.
 
     The first call opens the window. If the user closes the window, later calls show nothing until
     `close_window` is called.

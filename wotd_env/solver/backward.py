@@ -172,7 +172,7 @@ class _Team:
 
 
 def _make(rules: Rules, file: Path, threads: int, progress: Progress) -> None:
-    """Solve the layers that are missing in the unfinished file, then rename it to `file`."""
+    """Add the missing layers to FILE.part, then rename FILE.part to FILE (see `storage`)."""
     board, groups = storage.board_for(rules), storage.sections_of(rules)
     layout = storage.layout_of(board, sum(map(len, groups)))
     part = file.with_name(file.name + storage.PART)
@@ -209,9 +209,9 @@ class _Maker:
     def solve(self, pair: list[Section], progress: Progress) -> None:
         """Read the finished layers of a group from the file, and solve the missing layers."""
         board, layout, longest = self._board, self._layout, int(self._board.sizes.max())
-        # The offsets `base` apply to all sections that a kernel reads. The first group reads only its own last REACH
-        # layers, so only these stay in memory. A later group also reads the files of earlier groups, which have all
-        # layers. So all layers of a later group stay in memory.
+        # A kernel uses the same offsets `base` for all sections that it reads. The first group reads only its own last
+        # REACH layers, so no other layers stay in memory. A later group also reads earlier groups from the file, with
+        # the offsets in the file. So all layers of a later group stay in memory.
         base, size = layout.base, board.positions
         if not self._sections:
             base, size = np.arange(len(board.sizes), dtype=np.int64) % REACH * longest, REACH * longest
@@ -238,7 +238,7 @@ class _Maker:
             self._sections[name] = mapped.view(np.ndarray)
 
     def _read(self, first: int, total: int, parts: list[NDArray[np.float32]]) -> bool:
-        """Read a layer of a group; return whether the layer is intact. The group's first section has index `first`."""
+        """Read a layer of a group; return whether it is intact. `first` is the index of the group's first section."""
         layout, stream = self._layout, self._stream
         for section, part in enumerate(parts, first):
             stream.seek(layout.offset(section, storage.VALUE.itemsize, total))

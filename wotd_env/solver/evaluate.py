@@ -1,8 +1,9 @@
 """Evaluate a deterministic policy exactly in the two-player basic game.
 
 A turn of the policy has 37 possible ends (`turns.End`). The value of a position follows from the probabilities of these
-ends and the values of the positions after the ends. The last layer (see `positions`) is evaluated first. Passes and
-swaps lead to positions of the same layer, so the values after passes and swaps are iterated to convergence.
+ends and the values of the positions after the ends. The layer with the most progress (see `positions`) is evaluated
+first. Passes and swaps lead to positions of the same layer, so the values after passes and swaps are iterated to
+convergence.
 
 The positions of the solver do not distinguish paths or seats. So in all states that the policy gets, seat 0 is the
 player to move, and the codes of the paths ascend (see `positions`). The result is exact if the policy treats all paths
@@ -90,7 +91,7 @@ def evaluate(
     reachable = _reachable(board, base, first, start)
     asker, reached = _Asker(policy, table), sum(len(layer.indices) for layer in reachable)
 
-    # Each array has the value of every position for the player to move.
+    # Each array has the value of every position for the player to move, if the two players play as follows:
     # array     player to move   other player
     # against   policy           perfect play
     # oracle    perfect play     policy
@@ -132,7 +133,7 @@ class _Layer(NamedTuple):
 
 
 def _reachable(board: Board, base: NDArray[np.int64], first: int, start: int) -> list[_Layer]:
-    """Return the positions that are reachable from position `start` of layer `first`, layer by layer."""
+    """Return the reachable positions by layer. The evaluated position has index `start` and is in layer `first`."""
     reached = np.zeros(board.positions, np.bool_)
     reached[start] = True
     layers = []
@@ -239,9 +240,9 @@ class _Asker:
         return chances_of(np.stack([HOLD_KEEP[rolls, first[1]], HOLD_KEEP[rolls, second[1]]]), ends)
 
     def _decide(self, decision: States, codes: NDArray[np.uint64]) -> tuple[States, NDArray[np.int64]]:
-        """Ask the policy for an action for every roll in every position.
+        """Ask the policy for an action after every roll in every position. `decision` has one state for each roll.
 
-        Return the states after these actions, and the actions, (n, 252).
+        Return the states after the actions, (n * 252,), and the actions, (n, 252).
         """
         state = np.tile(decision, len(codes))
         pieces = self._pieces[codes].transpose(0, 2, 1)
@@ -261,7 +262,7 @@ def _best_ends(values: _Values) -> _Values:
 
 @kernel
 def write_ends(board: Board, base: Any, total: Any, codes: Any, after: Any, result: Any) -> None:
-    """Fill `codes`, `after` and `result` for all n positions of the layer with number `total`, uint64.
+    """Fill `codes`, `after` and `result` for all n positions of layer `total`, a uint64.
 
     `codes` is uint64 (n, 5). `after` is int64 (ENDS, n): the index of the position after each end, or -1 if the end is
     impossible. `result` is float64 (n,): the results of ended games, nan for running games.
@@ -281,10 +282,10 @@ def write_ends(board: Board, base: Any, total: Any, codes: Any, after: Any, resu
 
 @kernel
 def chances_of(holds: Any, ends: Any) -> NDArray[np.float64]:
-    """Return the probabilities of the ends of turns, (n, ENDS).
+    """Return the probability of each end of a turn in n positions, (n, ENDS).
 
-    `holds` is (2, n, 252): the dice kept at each of the two holds (R2) for each roll, as indices into KEEPS. Keeping
-    all dice ends the rolling. `ends` is (n, 252): the end that the player chooses after each last roll.
+    `holds`, (2, n, 252), has the dice to keep at the two holds of a turn (R2), for each roll, as indices into KEEPS.
+    Keeping all dice ends the rolling. `ends`, (n, 252), has the end that the player chooses for each final roll.
     """
     chances = np.zeros((ends.shape[0], ENDS))
     for i in range(ends.shape[0]):

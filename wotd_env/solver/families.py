@@ -24,11 +24,14 @@ NO_SWAP = 2 * LANES  # index in `Block.value[owner].ravel()` that stands for an 
 
 # The rows of `Block.rows`:
 # - from 0: the rows of a turn (see `planning.turn`)
-# - from TIGER: for each roll, the value of the additional re-roll of the power tiger
+# - from TIGER: for each roll, the value of an additional re-roll with the power tiger
 # - IMPOSSIBLE: the value of an impossible end
-# - from FIRST_END: STRIDE rows with the values of ends, for each owner (see `powers`) and half (see `Block`)
-# The first ENDS of the STRIDE rows are the ends without a power. The other ends start at these rows: ends with a used
-# power at USED, ends with a jump (power anxiety) at JUMPED, and passes and swaps with the power rebirth at REBORN.
+# - from FIRST_END: for each owner (see `powers`) and half (see `Block`), STRIDE rows with the values of ends
+# Within the STRIDE rows of an owner and half:
+# - from 0: ends without a power
+# - from USED: the same ends, with a used power
+# - from JUMPED: ends with a jump (power anxiety)
+# - from REBORN: passes and swaps with the power rebirth
 TIGER = NUM_KEEPS
 IMPOSSIBLE = TIGER + NUM_ROLLS
 FIRST_END = IMPOSSIBLE + 1
@@ -41,17 +44,17 @@ class Block(NamedTuple):
     """The memory of one thread: one position in each lane (half 0), and the mirrors of these positions (half 1)."""
 
     rows: NDArray[np.floating[Any]]  # (FIRST_END + 4 * STRIDE, LANES)
-    value: NDArray[np.floating[Any]]  # (2, 3, LANES): by owner and half; half 2 is for impossible swaps
+    value: NDArray[np.floating[Any]]  # (2, 3, LANES): by owner, half and lane; half 2 is for impossible swaps
     codes: NDArray[np.uint64]  # (2, LANES, 5): the codes of the five paths, ascending
     partner: NDArray[np.uint64]  # (LANES, 5): for each code, the index of the same path in the mirror
-    swapped: NDArray[np.uint64]  # (2, 5, LANES): for each path, index in `value[owner].ravel()` after a swap
+    swapped: NDArray[np.uint64]  # (2, 5, LANES): index in `value[owner].ravel()` of the position after a swap
     over: NDArray[np.bool_]  # (2, LANES): whether the game has ended
     twin: NDArray[np.bool_]  # (LANES,): whether the position is its own mirror
     indices: NDArray[np.int64]  # (ENDS, LANES): index of the position after each end, see `write_indices`
 
 
 class Chunk(NamedTuple):
-    """The families of layer `total` with the numbers `first` to `last` - 1."""
+    """Families `first` to `last - 1` of layer `total`."""
 
     total: int
     first: int
@@ -76,12 +79,14 @@ def new_block(dtype: Any = np.float32) -> Block:
 
 @kernel
 def fill_lanes(board: Board, block: Block, total: Any, first: Any, last: Any) -> Any:
-    """Fill the lanes with as many families of a layer as fit; return the next family and the number of filled lanes.
+    """Fill the lanes with families of layer `total`, from family `first` to `last - 1`, as many as fit.
+
+    Return the next family and the number of filled lanes.
 
     The paths with equal shapes form a *group*. A shape has two codes, and each path has the first or the second code of
     its shape. A *member* is a position of the family. The index of a member is a mixed-radix number with one digit for
-    each group: the number of paths in this group with the second code. For example, groups of 3 and 2 paths give
-    4 * 3 members. In a family of n members, the mirror of member m is member n - 1 - m.
+    each group. This digit is the number of the group's paths that have the second code. For example, groups of 3 and 2
+    paths give 4 * 3 members. In a family of n members, the mirror of member m is member n - 1 - m.
 
     With immunity (R14), the two own paths come last and belong to no group. `own` and `other` are the codes of these
     two paths, each as seen by the player of the path's color. If `own` and `other` differ, the mirrors form another
@@ -156,12 +161,12 @@ def fill_lanes(board: Board, block: Block, total: Any, first: Any, last: Any) ->
 
 @inlined
 def positions_in(block: Block, half: Any, lanes: Any) -> turns.Positions:
-    """Return the positions of a half. Half 0 has the positions in the lanes, half 1 has their mirrors."""
+    """Return the positions of a half (see `Block`) in the first `lanes` lanes."""
     codes, partner, over = block.codes, block.partner[:lanes], block.over
     return turns.Positions(codes[half, :lanes], codes[1 - half, :lanes], partner, over[half, :lanes])
 
 
 @inlined
 def first_end(owner: Any, half: Any) -> Any:
-    """Return the index of the first row of ends for an owner and half, uint64."""
+    """Return the first row in `Block.rows` with ends of this owner and half, a uint64."""
     return np.uint64(FIRST_END + (2 * owner + half) * STRIDE)

@@ -3,12 +3,11 @@
 The *guarantee* of a seat is the expected reward that this seat can force if the two other seats cooperate against it.
 The seat and the coalition of the two others play a zero-sum game of two sides, so the guarantee is unique. A position
 has three values: the guarantees of the player to move, of the next player and of the third player. The player to move
-maximizes its own guarantee. For the guarantee of another seat, the player to move belongs to the coalition and
-minimizes this guarantee.
+maximizes its own guarantee. It minimizes the guarantees of the two other seats, because it belongs to the coalitions
+against them.
 
-`positions` defines codes, positions, layers, ranks and families; with three players a code has three pieces. Swaps and
-passes lead to positions of the same family, so values after swaps and passes are iterated to convergence. Values after
-moves come from later layers, which are solved first.
+`positions` defines codes, layers, ranks and families. Swaps and passes lead to positions of the same family, so values
+after swaps and passes are iterated to convergence. Values after moves come from later layers, which are solved first.
 """
 
 from __future__ import annotations
@@ -45,7 +44,7 @@ class Guarantees(NamedTuple):
 class Family(NamedTuple):
     """The memory of one thread for one family. A *member* is a position of the family; a block has LANES members."""
 
-    rows: Rows  # (462 + 37, LANES): a row for each keep (see `planning.turn`), then one for each end
+    rows: Rows  # (462 + 37, LANES): a row for each keep (see `planning.turn`), then a row for each end
     codes: Codes  # (MOST_MEMBERS, 5): the codes of each member, ascending
     ranks: NDArray[np.int64]  # (MOST_MEMBERS,): the members' ranks in the layer, ascending
     over: NDArray[np.bool_]  # (MOST_MEMBERS,): whether the game has ended in this member
@@ -71,7 +70,7 @@ def new_family() -> Family:
 
 @inlined
 def seen_next(seat: Any) -> Any:
-    """Convert a seat counted from the player to move to a seat counted from the next player: 0 -> 2, 1 -> 0, 2 -> 1."""
+    """Return the number of this seat if seats are counted from the next player: 0 -> 2, 1 -> 0, 2 -> 1."""
     return seat - 1 if seat else SEATS - 1
 
 
@@ -91,8 +90,7 @@ def write_members(board: Board, total: Any, number: Any, family: Family) -> Any:
         family.ranks[count] = positions.rank_of(board, np.uint64(total), ordered)
         family.over[count] = turns.is_over(board, codes)
         count += 1
-        # Find the next member as in counting: increase the first code that can be increased, and reset all codes
-        # before it.
+        # Count to the next member: increase the first code that can be increased, and reset all earlier codes.
         path = 0
         while path < PATHS:
             last = np.uint64(board.first[shapes[path] + np.uint64(1)]) - np.uint64(1)
@@ -181,7 +179,7 @@ def reward(board: Board, codes: Codes, seat: Any) -> Any:
 def value_block(family: Family, seat: Any, first: Any) -> None:
     """Write the guarantee of a seat to row NOTHING, for the members `first` to `first + LANES - 1`.
 
-    `turns.value_turns` maximizes, so the guarantee of a seat other than the player to move has a reversed sign.
+    `turns.value_turns` maximizes, so the row has negative guarantees for seats 1 and 2.
     """
     rows = family.rows
     after = family.value[seen_next(seat)]

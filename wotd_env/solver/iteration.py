@@ -16,8 +16,8 @@ from wotd_env.solver.positions import Board, index_of
 from wotd_env.solver.powers import PowerBlock, Sources
 from wotd_env.solver.storage import Section
 
-MOST_ROUNDS = 1000  # maximum number of iterations; without convergence, `verify` finds a large residual
-FIRST_GUESS = 3  # iterations start with the value of the best move by this number of spaces
+MOST_ROUNDS = 1000  # maximum number of iterations; if it is too small, `verify` finds a large residual
+FIRST_GUESS = 3  # the initial value of a position is the value after its best move by FIRST_GUESS spaces
 
 
 class Group(NamedTuple):
@@ -28,13 +28,13 @@ class Group(NamedTuple):
 
     board: Board
     base: NDArray[np.int64]  # (T,): the index of the first value of each layer
-    sources: tuple[Sources, Sources]  # by owner: the values that apply after a turn
-    values: tuple[NDArray[np.floating[Any]], NDArray[np.floating[Any]]]  # by owner: the values of its section
+    sources: tuple[Sources, Sources]  # by owner: the values after a turn
+    values: tuple[NDArray[np.floating[Any]], NDArray[np.floating[Any]]]  # by owner: the values of the section
     owners: int  # the number of owners, 1 or 2
 
 
 class Work(NamedTuple):
-    """Statistics about the solution of the families of a chunk."""
+    """Statistics of one call of `solve_families`."""
 
     blocks: int  # the number of solved blocks (see `families`)
     rounds: int  # the total number of iterations of all blocks
@@ -69,7 +69,7 @@ def _fill(group: Group, block: Block, power: PowerBlock | None, chunk: Chunk, fa
 
 @inlined
 def _value(group: Group, block: Block, power: PowerBlock | None, owner: Any, half: Any) -> None:
-    """Write to row NOTHING the values of positions before the first roll, for one owner and one half of the block."""
+    """Call `powers.value_half` for one owner and one half of the block."""
     first, value = families.first_end(owner, half), block.value[group.owners - 1 - owner]
     if power is None:
         powers.value_half(block.rows, value, block.swapped, half, first, None)
@@ -82,7 +82,7 @@ def solve_families(group: Group, block: Block, power: PowerBlock | None, chunk: 
     """Solve the families of a chunk in all sections of a group, and write their values.
 
     All layers with more progress must be solved already. `power` is None in the basic game. The iteration of a block
-    stops when no value changes by more than `tolerance`, a number with the dtype of the block.
+    stops when no value changes by more than `tolerance`, which has the dtype of the block.
     """
     rows, value, over = block.rows, block.value, block.over
     family, blocks, rounds, most = np.int64(chunk.first), 0, 0, 0

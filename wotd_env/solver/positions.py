@@ -14,7 +14,7 @@ other player sees it: the two pieces of every path are exchanged.
 With immunity (R14) there are three *kinds* of paths. A path of kind 1 has the color of the player to move, a path of
 kind 2 has the other player's color, and a path of kind 0 has neither color. Codes are sorted by kind, so the codes of
 the two *own paths* (kinds 1 and 2) come last. In the mirror, the two own paths exchange their kinds. Pieces on own
-paths cannot be swapped, so each code of an own path is a shape by itself. A family and the family of its mirrors are
+paths cannot be swapped, so each code of an own path is its own shape. A family and the family of its mirrors are
 counted as two families, but they are solved together.
 
 With three players a code stands for three spaces, and a position has fifteen pieces. The other definitions are the same
@@ -34,7 +34,7 @@ from numpy.typing import NDArray
 from wotd_env.core.compilation import kernel
 from wotd_env.core.rules import DICE, NUMBERED, PATHS, Rules
 
-NONE = 65535  # stands for no code: two pieces would be on one space, or the move or swap is illegal
+NONE = 65535  # marks a missing code: two pieces would be on one space, or the move or swap is illegal
 
 PLACES = (range(3), range(3, 4), range(4, 5))
 """With immunity, the indices of the codes of kinds 0, 1 and 2 in a position (five ascending codes)."""
@@ -51,7 +51,7 @@ class Board(NamedTuple):
     """
 
     immunity: bool
-    per_kind: int  # the number of codes of each kind of path; without immunity, C
+    per_kind: int  # codes of one kind of path: C without immunity, C / 3 with immunity
     pieces: NDArray[np.int8]  # (C, n): the space of the piece of each seat
     progress: NDArray[np.uint16]  # (C,): the sum of the n spaces
     code: NDArray[np.uint16]  # (S+6,) * n: the code of n spaces on a path of kind 0, or NONE
@@ -117,7 +117,7 @@ def board_of(spaces: int, immunity: bool = False, players: int = 2) -> Board:
     pieces, kind = np.array(codes)[:, :-1], np.array(codes)[:, -1]
     progress = pieces.sum(1).astype(np.uint16)
     per_kind, dice = len(codes) // len(places), range(DICE + 1)
-    # Each code on an own path is a shape by itself.
+    # Each code of an own path is its own shape.
     of_shape = [*(len(orders[shape]) for shape in shapes), *[1] * (len(codes) - per_kind)]
     first = np.cumsum([0, *of_shape]).astype(np.uint16)
     shape_progress = progress[first[:-1]]
@@ -195,10 +195,10 @@ def rank_with(board: Board, total: Any, codes: Codes, path: Any, code: Any) -> A
 
 @kernel
 def write_multiset(below: Any, progress: Any, total: Any, rank: Any, items: Any) -> None:
-    """Write to `items`, uint64 (5,), the multiset with rank `rank` in layer `total`, in ascending order.
+    """Find the multiset with rank `rank` in layer `total`. Write its five items to `items`, uint64 (5,), ascending.
 
-    This is the inverse of `rank_of`. With a board's fields `below` and `progress` as arguments, the items are codes.
-    With the fields `shapes_below` and `shape_progress`, the items are shapes.
+    This is the inverse of `rank_of`. For a multiset of codes, pass a board's fields `below` and `progress`. For a
+    multiset of shapes, pass the fields `shapes_below` and `shape_progress`.
     """
     left = np.uint64(total)
     for i in range(PATHS):
@@ -233,7 +233,7 @@ def sort_codes(board: Board, codes: Codes) -> Any:
 
 @kernel
 def index_of(board: Board, base: Any, total: Any, codes: Codes) -> Any:
-    """Return the index of a position in the array of all values, given its progress `total`, uint64."""
+    """Return the index of a position in the array of all values. `total`, uint64, is the progress of the position."""
     return base[total] + rank_of(board, total, (codes[0], codes[1], codes[2], codes[3], codes[4]))
 
 
@@ -241,7 +241,7 @@ def index_of(board: Board, base: Any, total: Any, codes: Codes) -> Any:
 def write_mirror(board: Board, codes: Codes, mirror: Codes, partner: Codes) -> None:
     """Convert `codes` to the view of the next player, and write them to `mirror` in ascending order.
 
-    Write the index in `mirror` of the path of `codes[i]` to `partner[i]`.
+    Set `partner[i]` so that `codes[i]` and `mirror[partner[i]]` are codes of the same path.
     """
     for path in range(PATHS):
         mirror[path] = board.flip[codes[path]]

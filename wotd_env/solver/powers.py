@@ -120,7 +120,7 @@ def fill_ends(
 
 
 def _emit_move_or_stay(builder: Any, rows: list[Any]) -> Any:
-    """Return the value of the best move or of fear in each lane; if no move is possible, the value of the pass (R5)."""
+    """Return the largest value of moves and fear in each lane; if no move is possible, the value of the pass (R5)."""
     stay, fear, *moves = rows
     move = emit_largest(builder, moves)
     possible = builder.fcmp_ordered(">", move, ir.Constant(move.type, [NEVER / 2] * LANES))
@@ -132,7 +132,7 @@ move_or_stay = row_operation(_emit_move_or_stay)
 
 @kernel
 def value_power_rolls(rows: Rows, first: Any, powers: Any) -> None:
-    """Write the value of stopping with each roll for a player who holds `powers`, as bits (R5, R6, R12, R13)."""
+    """Write the value of stopping with each roll (R5, R6, R12, R13). `powers` has the powers of the player as bits."""
     stay = first + np.uint64(End.PASS)
     fear = first + np.uint64(USED + End.PASS) if powers >> Power.FEAR & 1 else np.uint64(IMPOSSIBLE)
     for roll in range(NUM_ROLLS):
@@ -162,11 +162,11 @@ def value_power_rolls(rows: Rows, first: Any, powers: Any) -> None:
 
 @kernel
 def value_half(rows: Rows, value: Any, swapped: Any, half: Any, first: Any, powers: Any) -> None:
-    """Write to row NOTHING the values of positions before the first roll, for one owner and one half of the block.
+    """Compute the values of positions before the first roll, for one owner and one half of the block.
 
-    `value`, (3, LANES), has the current values of the positions to which passes and swaps lead. `swapped` is
-    `Block.swapped`. The rows of ends start with row `first`. `powers` has the powers of the player to move as bits; it
-    is None in the basic game.
+    The result is in row NOTHING. `value`, (3, LANES), has the current values of the positions to which passes and swaps
+    lead. `swapped` is `Block.swapped`. The rows of ends start with row `first`. `powers` is None in the basic game;
+    otherwise, it has the mover's powers as bits.
     """
     everyone = value.ravel()
     for lane in range(LANES):  # R5
@@ -181,7 +181,7 @@ def value_half(rows: Rows, value: Any, swapped: Any, half: Any, first: Any, powe
         kept = first + np.uint64(PROGRESS + stay)
         largest(rows, kept, (kept, first + np.uint64(REBORN + stay)))
     tiger = powers >> Power.TIGER & 1
-    if tiger:  # the additional re-roll, which uses up the power (R12)
+    if tiger:  # the additional re-roll uses the power, so its ends start at row USED (R12)
         value_power_rolls(rows, first + np.uint64(USED), 0)
         reroll(rows)
         for roll in range(NUM_ROLLS):

@@ -9,7 +9,7 @@
   of 1/32767.
 
 A file is named FILE.part until it is complete. Then it gets the name FILE and is never changed. The process that makes
-the file holds the lock FILE.lock, which the system releases when the process ends.
+the file locks FILE.lock. The operating system releases the lock when the process ends.
 """
 
 from __future__ import annotations
@@ -39,11 +39,11 @@ MAGIC = FORMAT + b"2\n"
 RULINGS = 2  # version of the rulings that affect values; version 2: only a moving piece earns perfection (R8)
 PART = ".part"  # suffix of an unfinished file
 HEADER = 4096
-DIGEST = 65  # bytes at the end of the header: a SHA-256 in hexadecimal digits, and a line feed
+DIGEST = 65  # number of bytes at the end of the header: a SHA-256 in hexadecimal digits, and a line feed
 VALUE = np.dtype("<f4")
 COMPACT = np.dtype("<i2")
 CHECKSUM = np.dtype("<u4")
-REACH = DICE + 1  # layers in memory in the basic game: the current one and the five that a turn can reach
+REACH = DICE + 1  # layers in memory in the basic game: the current layer and the next five layers
 UNITS = 32767  # the int16 that stands for the value 1 in a compact table
 BLOCK_BITS = 14
 BLOCK = 1 << BLOCK_BITS  # number of positions in a block
@@ -57,9 +57,9 @@ class TableError(ValueError):
 
 ALL_POWERS = (1 << len(Power)) - 1
 Section = tuple[int, ...]
-"""The key of a section. With two players, the key is a pair of numbers, for the player to move and the other player.
-Bit i of a number is 1 if the player can still use power i. With three players, the key is (seat,): the section has the
-guarantees of this seat, counted from the player to move."""
+"""The key of a section. With two players, the key is a pair of bit sets: the powers that the player to move can still
+use, and the powers that the other player can still use. Bit i stands for power i. With three players, the key is
+(seat,), and the section has the guarantees of this seat. Seats are counted from the player to move."""
 
 
 def board_for(rules: Rules) -> Board:
@@ -94,7 +94,7 @@ class Layout(NamedTuple):
     positions: int
     base: NDArray[np.int64]  # (T,): the number of values in a section before each layer
     block: NDArray[np.int64]  # (T,): the number of blocks in a section before each layer
-    cuts: NDArray[np.int64]  # (B + 1,): number of values in a section before each block, then of all values
+    cuts: NDArray[np.int64]  # (B + 1,): block b has the values cuts[b] to cuts[b + 1] - 1 of a section
 
     @property
     def blocks(self) -> int:
@@ -126,7 +126,7 @@ def layout_of(board: Board, sections: int = 1) -> Layout:
 
 
 def is_compact(header: dict[str, Any]) -> bool:
-    """Return whether the table is compact, which means that its values are int16."""
+    """Return whether a table with this header is compact: the values are int16."""
     return header["compact_error"] is not None
 
 
@@ -193,7 +193,7 @@ def facts_of(rules: Rules) -> dict[str, Any]:
 
 
 def in_words(facts: dict[str, Any]) -> str:
-    """Return a description of the rules in `facts`, the header of a table, for error messages."""
+    """Return a description of rules for error messages. `facts` is the result of `facts_of`."""
     players = "" if facts["players"] == 2 else f"{facts['players']} players, "
     powers = f", powers {' '.join([facts['powers'], *facts.get('colors', [])])}"
     powers = "" if facts["powers"] == "none" else powers
@@ -208,7 +208,7 @@ def rules_in(header: dict[str, Any]) -> Rules:
 
 
 def checksums(values: NDArray[Any], cuts: NDArray[np.int64]) -> NDArray[np.uint32]:
-    """Return the checksums of B blocks, uint32 (B,). Block b has the values from `cuts[b]` to `cuts[b + 1] - 1`."""
+    """Return the checksums of B blocks, uint32 (B,). Block b is `values[cuts[b] : cuts[b + 1]]`."""
     return np.array([zlib.crc32(values[a:b].data) for a, b in pairwise(cuts.tolist())], CHECKSUM)
 
 
@@ -232,7 +232,7 @@ def digest(content: bytes | memoryview) -> str:
 
 @contextmanager
 def alone(file: Path) -> Iterator[None]:
-    """Hold the lock of a table that is being made. If another process holds the lock, log a warning and wait."""
+    """Lock the table `file` during a `with` block. If another process holds the lock, log a warning and wait."""
     with needed_for("making a table", "arena"):
         from filelock import FileLock, Timeout
     lock = FileLock(f"{file}.lock")

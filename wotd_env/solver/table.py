@@ -1,4 +1,4 @@
-"""Look up the values of positions in a file made by `wotd solve`; `storage` defines its format.
+"""Look up the values of positions in a file made by `wotd solve` (see `storage` for the format).
 
 The values are mapped into memory. When a process first reads a block of values, it compares the block with its
 checksum. So a table of any size opens fast, and a damaged value is never used.
@@ -26,7 +26,7 @@ from wotd_env.solver.positions import NONE, Board, index_of, sort_codes
 from wotd_env.solver.storage import REACH, Section, TableError
 
 Progress = Callable[[int, int], None]  #: called with the numbers of finished positions and of all positions
-# Time to compute one value on one core of a server of 2025, by number of players
+# Time to compute one value, by number of players; measured on one core of a server from 2025
 MICROSECONDS = {2: 1.2, 3: 1.4}
 
 
@@ -95,7 +95,7 @@ class Table:
 
     @property
     def starts(self) -> dict[str, float]:
-        """The values of the start of the game, by key.
+        """The values of the start of the game, as a dict.
 
         With own powers, the keys are the possible colors of the starting player. With three players, the keys are
         "first seat", "second seat" and "third seat". Otherwise, the only key is "".
@@ -141,8 +141,8 @@ class Table:
                 any order. With immunity, the first path must have the color of the player to move, and the second path
                 the color of the other player.
             theirs: integers (N, 5), the spaces of the other player's pieces on the same paths.
-            powers: the powers that the two players hold, one of `sections`. By default, no player has used a power;
-                with own powers, the player to move then has the color of seat 0 in `rules`.
+            powers: the powers that the two players hold, one of `sections`. By default, no player has used a power.
+                With own powers, this default applies if the player to move has the color of seat 0 in `rules`.
 
         Raises:
             ValueError: for a wrong shape or dtype, a space that does not exist, two pieces on one space, or powers that
@@ -266,7 +266,7 @@ def look_up(table: Lookup, sections: NDArray[np.int64], states: Records, out: An
             if code_of[at] == NONE:
                 return
             codes[path] = code_of[at]
-        if board.immunity:  # codes of kind 1 on the mover's own path, of kind 2 on the other own path
+        if board.immunity:  # the mover's own path has kind 1, the other own path has kind 2
             mine, theirs = s.color[s.player], s.color[1 - s.player]
             if mine == theirs or min(mine, theirs) < 0 or max(mine, theirs) >= PATHS:
                 return
@@ -301,9 +301,9 @@ def load(file: str | Path) -> Table:
 
 
 def compact(file: str | Path, out: str | Path, progress: Progress = lambda done, total: None) -> Table:
-    """Write a copy of a table to the file `out`, with int16 values, which take half the space. Return the new table.
+    """Write a compact copy of a table to the file `out`, and return the copy.
 
-    The header of the new table has the largest rounding error as `compact_error`.
+    The copy has int16 values, which take half the space. `compact_error` in its header is the largest rounding error.
 
     Raises:
         FileNotFoundError: if there is no table `file`.
@@ -379,7 +379,7 @@ def size_of(rules: Rules) -> int:
 
 
 def describe_needs(rules: Rules) -> str:
-    """Return a text with the size of a table, and with the time and memory needed to make it."""
+    """Return a text with the size of a table, and the time and memory needed to make the table."""
     board, groups = storage.board_for(rules), storage.sections_of(rules)
     positions, itemsize = size_of(rules), storage.VALUE.itemsize
     minutes = max(positions * MICROSECONDS[rules.players] / 6e7, 0.1)

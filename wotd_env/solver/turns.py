@@ -1,7 +1,8 @@
 """Ways to end a turn of the basic game (*ends*): the ends that each roll offers, and the position after each end.
 
-For speed, the solver has its own implementation of the rules. R2, R3 and R5 to R8 are in this module. R3, R4, R6, R9
-and R10 are in the arrays of `positions.Board`. Tests compare the solver with `core.engine` for every roll.
+For speed, the solver has its own implementation of the rules. This module implements rulings R2, R3 and R5
+to R8. The arrays of `positions.Board` implement R3, R4, R6, R9 and R10. Tests compare the solver with `core.engine` for
+every roll.
 """
 
 from __future__ import annotations
@@ -37,12 +38,12 @@ AGAIN = np.arange(ENDS) // PATHS == End.PERFECTION_ON // PATHS  # (37,): whether
 NEVER = -4.0  # the value of an impossible end; possible ends have values in [-1, 1]
 
 FOUR_DRAGONS = np.array([keep_index([path] + [DRAGON] * (DICE - 1)) for path in range(PATHS)], np.uint8)
-"""uint8 (5,): for each path, the roll of four dragons and the path's element. It offers a swap on the path (R6)."""
+"""uint8 (5,): for each path, the roll of four dragons and the path's element. This roll offers a swap (R6)."""
 FIVE_DRAGONS = keep_index([DRAGON] * DICE)  # the roll that offers swaps on all paths, but no move (R6)
 
 
 def _moves() -> tuple[NDArray[np.uint8], NDArray[np.uint8]]:
-    """Return for each roll its ends except passes and swaps, uint8 (252, 4), and their number, uint8 (252,)."""
+    """Return the ends of each roll except passes and swaps, uint8 (252, 4), and the number of ends, uint8 (252,)."""
     moves = np.zeros((NUM_ROLLS, 4), np.uint8)
     size = np.zeros(NUM_ROLLS, np.uint8)
     for roll, counts in enumerate(COUNTS[:NUM_ROLLS, :PATHS].tolist()):
@@ -78,7 +79,7 @@ def perfect(ends: NDArray[np.int64]) -> NDArray[np.int64]:
 
 
 def _emit_move_or_pass(builder: Any, rows: list[Any]) -> Any:
-    """Return for each lane the value of the best move, or the value rows[0] of a pass if no move is possible (R5)."""
+    """Return the value of the best move in each lane; if no move is possible, return rows[0], the pass (R5)."""
     otherwise, *moves = rows
     move = emit_largest(builder, moves)
     possible = builder.fcmp_ordered(">", move, ir.Constant(move.type, [NEVER / 2] * LANES))
@@ -92,7 +93,7 @@ move_or_pass = row_operation(_emit_move_or_pass)
 def value_turns(rows: Rows, first: Any) -> None:
     """Set row NOTHING (see `planning.turn`) to the values before the first roll.
 
-    The caller has set row `first + end` to the values of each end.
+    Before the call, row `first + end` must have the values of each end.
     """
     stay = first + np.uint64(End.PASS)
     for roll in range(NUM_ROLLS):
@@ -119,7 +120,7 @@ def value_turns(rows: Rows, first: Any) -> None:
 
 @kernel
 def best_end(values: Any, roll: Roll) -> Any:
-    """Return the best end that a roll offers. `values`, (37,), has a value for each end. Ties go to the first end."""
+    """Return the best end that a roll offers. `values`, (37,), has a value for each end. Ties go to the lowest end."""
     chosen, most = np.int64(End.PASS), NEVER / 2
     for i in range(NUM_MOVES[roll]):
         end = np.int64(MOVES[roll, i])
@@ -149,12 +150,12 @@ def write_indices(board: Board, base: Any, total: Any, positions: Positions, oth
 
     The index is `base[layer]` plus the rank of the position after the end. Impossible ends have the index -1.
 
-    Positions are as seen by the player who moves next. In `other`, this is the same player after a perfection with the
-    extra turn (R8), and the next player after all other ends.
-
     `other`, int64 (PROGRESS or more, N), gets the indices after ends that make progress without a power. `power` is
     None or a `PowerBlock`. With a `PowerBlock`, the function fills the arrays of `power`, and `other` also gets the
     indices after passes and swaps.
+
+    The position after an end is seen from the player who moves next. In `other`, the same player moves next after a
+    perfection with the extra turn (R8). After all other ends, the other player moves next.
     """
     # codes after an equilibrium: row 0 for `other`, rows 1 to 3 for `again`, `jumped` and `jumped_again` of `power`
     changed = np.empty((4, PATHS), np.uint64)

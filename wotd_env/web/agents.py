@@ -62,7 +62,7 @@ def guarantor_of(rules: Rules) -> Advisor | None:
 
 
 def guarantees(game: Game, states: States) -> list[float | None]:
-    """Return for each position, STATE (N,), the equity that the seat to act can force, or None if it is unknown."""
+    """Return the equity that the seat to act can force in each position, STATE (N,); None if it is unknown."""
     guarantor = guarantor_of(game.rules)
     try:
         return guarantor.analyze(states).equity.tolist() if guarantor else [None] * len(states)
@@ -188,7 +188,7 @@ STRENGTHS = {
     "strong": Strength("plans each turn", "planner"),
     "near perfect": Strength("plans each turn with a learned value", "td"),
 }
-"""The agents that are named by their strength, weakest first.
+"""The agents that are named after their strength, weakest first.
 
 `Sampled` fills the gap in strength between `random` and `greedy`. In games of two players, each agent up to `easy` wins
 about four of five games against the next weaker agent. `strong` and `near perfect` win about three of five.
@@ -196,7 +196,7 @@ about four of five games against the next weaker agent. `strong` and `near perfe
 
 
 class Agents:
-    """The agents of a server by name: all of `STRENGTHS` and `AGENTS`, and `more`, the agents of the operator.
+    """The agents of a server by name: `STRENGTHS`, `AGENTS`, and the operator's agents `more`.
 
     If an agent does not decide within `patience` seconds, `greedy` decides instead. `words` maps the name of each
     agent to its description.
@@ -245,9 +245,9 @@ class Agents:
         return "these rules"
 
     async def choose(self, name: str, rules: Rules, state: States) -> tuple[int, str | None]:
-        """Return an agent's action in the game `state`, STATE (1,), and None.
+        """Return an agent's action in the game `state`, STATE (1,), and a note, which is normally None.
 
-        If the agent fails or is too slow, return the action of `greedy` and the reason.
+        If the agent fails or is too slow, `greedy` chooses the action, and the note is the reason.
         """
         if name not in self._asked:
             rng, policy = np.random.default_rng(), self._policies[name]

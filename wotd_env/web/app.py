@@ -84,7 +84,6 @@ def _constant(path: str, content: str, kind: str, cache: str = "no-cache") -> Ro
 
 
 def _refusal(refused: Refused) -> JSONResponse:
-    """Return the HTTP response to a refused request."""
     headers = {"retry-after": str(refused.wait)} if refused.wait else None
     return JSONResponse(refused.content(), refused.status, headers)
 
@@ -108,7 +107,6 @@ class _Guard:
         self._app, self._names = app, names
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Serve a request or a socket."""
         if scope["type"] == "lifespan":
             await self._app(scope, receive, send)
             return

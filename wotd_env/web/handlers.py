@@ -21,7 +21,7 @@ from wotd_env.web.server import Server, address_of, server_of
 from wotd_env.web.table import Table, Viewer
 from wotd_env.web.tables import Tables
 
-_KEPT_BYTES = 20_000_000  # maximum size of the cache of reviews in bytes
+_KEPT_BYTES = 20_000_000  # maximum size in bytes of the cache of reviews
 
 
 async def _read(request: Request, schema: type[requests.Schema], most: int = 0) -> requests.Schema:

@@ -16,9 +16,10 @@ _CLIENTS = 10_000  # maximum number of clients that a `Rate` remembers
 
 
 class Refused(Exception):
-    """Raised to refuse a request, with an HTTP status, a reason for the client, and the name of the wrong field.
+    """Raised to refuse a request. `status` is the HTTP status, and `reason` is sent to the client.
 
-    `wait` is the number of seconds until another attempt can succeed; None if waiting does not help.
+    `field` is the name of the wrong field, if any. `wait` is the number of seconds until another attempt can succeed;
+    None if waiting does not help.
     """
 
     def __init__(self, status: int, reason: str, field: str | None = None, wait: int | None = None) -> None:

@@ -48,10 +48,10 @@ class Outcome(NamedTuple):
 
     versus: Versus
     person: str  # digest of the key in the person's browser
-    seat: int  # the person's seat
-    resigned: bool  # whether the person resigned
+    seat: int
+    resigned: bool
     share: float  # the person's share of the win: 0 if resigned, 1 / players if truncated
-    luck: float  # change of the expected share by all rolls together; has expected value 0
+    luck: float  # change of the expected share that all rolls together cause; has expected value 0
     source: str  # name of the method that computed the equities behind `luck`
     exact: bool  # whether these equities are exact
 
@@ -101,7 +101,7 @@ def finished(tables: Iterable[Table]) -> Iterator[tuple[Table, int]]:
 
 
 def summarize(outcomes: Iterable[Outcome], tables: Iterable[Table]) -> list[Json]:
-    """Return as JSON, for each kind of game, the results and the number of running games at `tables`."""
+    """Return the results of each kind of game as JSON, including the number of running games at `tables`."""
     playing = [versus(table, table.number) for table in tables if table.status == "playing" and table.ply]
     unfinished = Counter(running[1] for running in playing if running)
     kinds: dict[Versus, list[Outcome]] = defaultdict(list)
@@ -135,8 +135,8 @@ def margin_of_people(sums: NDArray[np.number], counts: NDArray[np.number]) -> fl
 
     `sums` and `counts`, (N,), contain the sum and the number of values of each person; every count is > 0. The
     jackknife leaves out one person at a time, because the values of the same person are dependent. Student's t
-    distribution keeps the coverage at 95 % with few people, and if one person plays most games. In these cases, the
-    coverage of `intervals.margin_of_ratio` is lower.
+    distribution keeps the coverage at 95 % if there are few people, or if one person plays most games. In these cases,
+    `intervals.margin_of_ratio` has a lower coverage.
     """
     people = len(sums)
     if people < 2:

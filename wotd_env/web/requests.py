@@ -1,7 +1,7 @@
 """Schemas for the messages from clients, and functions that read them.
 
-msgspec checks the types and sizes of the JSON values. wotd_env checks the rules, positions and games. Every function
-that reads a message raises `Refused` with the name of the wrong field, its value and the allowed values.
+msgspec checks the types and sizes of the JSON values. wotd_env checks the rules, positions and games. An invalid
+message raises `Refused`. The reason names the wrong field, its value and the allowed values.
 """
 
 from __future__ import annotations
@@ -99,7 +99,7 @@ class Join(Named):
 
 
 class Invitation(Message):
-    """A request for facts about the seat of an invitation or, without an invitation, about a table's open seats."""
+    """A request for facts about a table. If `invitation` is given, the response also contains its seat."""
 
     invitation: _Word | None = None
 
@@ -178,7 +178,7 @@ def read(content: bytes | str, schema: type[Schema]) -> Schema:
 
 
 def _refused(value: Any, error: str) -> Refused:
-    """Translate an error message of msgspec, such as "Expected `int`, got `str` - at `$.ply`", to `Refused`."""
+    """Translate an error message of msgspec, such as "Expected `int`, got `str` - at `$.ply`", into `Refused`."""
     reason, _, path = error.partition(" - at `$")
     field = path.strip(".`")
     if unset := re.search(r"(missing|unknown) .*`(.*)`", reason):
@@ -237,7 +237,7 @@ def _with_few_turns(rules: Rules, field: str) -> Rules:
 
 
 def parse_recorded(text: str) -> RecordedGame:
-    """Parse the text of a recorded game, or of a position, which becomes a game without decisions."""
+    """Parse the text of a recorded game or of a position. A position becomes a game without decisions."""
     try:
         if text.lstrip().startswith("["):
             recorded = parse_game(text)

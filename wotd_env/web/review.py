@@ -45,7 +45,7 @@ class Reviews:
         self._turn = asyncio.Semaphore(_AT_ONCE)
 
     async def __call__(self, work: Callable[[], Json]) -> bytes:
-        """Run the review `work` and return its result as JSON; raise Refused if it is late or too many wait."""
+        """Run the review `work` and return its result as JSON; raise Refused if it is late or too many reviews wait."""
         if len(self._unfinished) >= self._most:
             raise Refused(503, "too many games wait for their review; try again soon", wait=RETRY)
         running = quiet(asyncio.create_task(self._run(work)))
@@ -70,9 +70,9 @@ class Advised(NamedTuple):
     """The value of a position for the seat to act."""
 
     equity: float
-    actions: NDArray[np.float32]  # (A,): the equity of every action, -inf if it is not legal
+    actions: NDArray[np.float32]  # (A,): the equity of every action, -inf for illegal actions
     source: str  # name of the method that computed the equities
-    exact: bool  # whether the equities are exact
+    exact: bool
     guarantee: float | None  # equity that the seat can force against a coalition of all others, if known
 
 
@@ -90,7 +90,7 @@ def chance(players: int, equity: float) -> float:
 
 
 def source(players: int, advised: Advised) -> Json:
-    """Return as JSON the method behind the equities, and the win probability that the seat to act can force."""
+    """Return JSON with the source of the equities and the win probability that the seat to act can force."""
     forced = None if advised.guarantee is None else round(chance(players, advised.guarantee), 4)
     return {"source": advised.source, "exact": advised.exact, "guarantee": forced}
 
@@ -117,7 +117,7 @@ class Helper:
         self._advise = Asked("the advisor", advise, patience)
 
     async def values(self, game: Game, state: States) -> Json:
-        """Return, as JSON, the acting seat's chance to win after each legal action, and the source of these chances."""
+        """Return JSON with the acting seat's chance to win after each legal action, and the source of these chances."""
         try:
             advised: Advised = await self._advise(game.rules, state)
         except TimeoutError:
@@ -127,7 +127,7 @@ class Helper:
         return {"chances": [round(chance(n, equity), 4) for equity in equities], **source(n, advised)}
 
     async def __call__(self, table: Table, viewer: Viewer) -> Json:
-        """Return as JSON every seat's chance to win and, if the viewer is to act, the best actions."""
+        """Return JSON with every seat's chance to win and, if the viewer is to act, the best actions."""
         if not table.help or not table.number:
             raise Refused(409, "there is no help at this table, or its game has not begun", "table")
         game, state, number, ply = table.game, table.state, table.number, table.ply
@@ -163,7 +163,7 @@ class Helper:
 
 
 def replay(recorded: RecordedGame, graded: bool, loser: int | None = None) -> Json:
-    """Return a recorded game step by step, as JSON. With `graded`, also grade its decisions.
+    """Return a recorded game step by step, as JSON. If `graded` is true, also grade its decisions.
 
     `loser` is the seat that has resigned, if any.
     """

@@ -36,7 +36,7 @@ class Server:
         self.help = Helper(limits.thinking)
         self.reviews = Reviews(limits.reviews, limits.reviewing)
         self.people = People(store)
-        self.reviewed: dict[tuple[str, int, tuple[str, ...]], bytes] = {}  # table, game, players -> review
+        self.reviewed: dict[tuple[str, int, tuple[str, ...]], bytes] = {}  # table, game, names -> review
         self.requests = Rate(limits.requests, "requests", limits.requests * 10)
         self.new_tables = Rate(limits.new_tables, "new tables", 20)
         self.games = Rate(limits.games, "games")
@@ -46,7 +46,7 @@ class Server:
 
     @contextlib.asynccontextmanager
     async def lifespan(self, app: Starlette) -> AsyncIterator[None]:
-        """Open the tables in a background task when the server starts; close them when it stops."""
+        """Open the tables in a background task when the server starts; close them when the server stops."""
         opening = asyncio.create_task(self._open())
         try:
             yield
@@ -77,7 +77,7 @@ class Server:
 
     @contextlib.contextmanager
     def guesses(self, connection: HTTPConnection) -> Iterator[None]:
-        """Limit each client's rate of requests with a wrong key or invitation."""
+        """Limit how often each client can send a wrong key or a wrong invitation."""
         try:
             yield
         except Refused as refused:
@@ -107,5 +107,5 @@ def _compile() -> None:
         actions += action.tolist()
         game.step(state, action)
     replay(parse_game(str(record_game(game.rules, actions, seed=0))), graded=True)
-    usual = game_of(Rules())  # for these rules the advisor uses a learned value function
+    usual = game_of(Rules())  # for these rules, `advise` uses a learned value function
     advise(usual, usual.new(1, seed=0))

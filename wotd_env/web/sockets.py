@@ -31,7 +31,7 @@ class _Client(NamedTuple):
     socket: WebSocket
     table: Table
     key: str
-    changed: asyncio.Event  # is set when the client needs a new view
+    changed: asyncio.Event  # set when the client needs a new view
 
     def viewer(self) -> Viewer:
         tables = self.server.tables
@@ -43,7 +43,7 @@ async def serve_socket(socket: WebSocket) -> None:
     server, address = server_of(socket), address_of(socket)
     limits = server.limits
     try:
-        await socket.accept()  # without it, pages could not read the reason of a refusal
+        await socket.accept()  # pages can read the reason of a refusal only from an accepted socket
         if server.sockets.total() >= limits.sockets:
             raise Refused(503, f"{limits.sockets} sockets are open, which is the most")
         if server.sockets[address] >= limits.sockets_per_address:

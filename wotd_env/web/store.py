@@ -1,7 +1,7 @@
 """Store tables in an SQLite file. Every decision is written before any client sees it.
 
 The file does not reveal future dice: positions are stored without the state of their random generators. If the process
-is killed, no written decision is lost. If the machine fails, the last decisions can be missing.
+is killed, no written decision is lost. If the machine fails, the last decisions can be lost.
 """
 
 from __future__ import annotations
@@ -40,12 +40,12 @@ class Played(NamedTuple):
     """A stored game: the first position and all decisions."""
 
     state: States  # (1,), the position before the first decision
-    roll_off: Any  # the rolls that chose the starting player, by round and seat, or None
+    roll_off: Any  # dice of the roll-off (R1), [round][seat][die]; None without a roll-off
     steps: list[Step]
 
     @property
     def states(self) -> list[States]:
-        """The first position and the position after each decision, each of them STATE (1,)."""
+        """The positions of the game, each STATE (1,): before the first decision, and after every decision."""
         return [self.state, *(step.state for step in self.steps)]
 
 
@@ -114,7 +114,7 @@ class Store:
                 self._db.execute(f"DELETE FROM {name} WHERE id = ?", (table,))
 
     def tables(self) -> dict[str, float]:
-        """Return the time of each table's last change, in seconds since 1970, in ascending order."""
+        """Return a dict from every table to the time of its last change, in seconds since 1970, oldest first."""
         return dict(self._db.execute("SELECT id, touched FROM tables ORDER BY touched").fetchall())
 
     def settings(self, table: str) -> Any:

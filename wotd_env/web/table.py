@@ -34,7 +34,7 @@ class Seat:
     key: str | None = None
     invitation: str | None = None
     person: str | None = None  # digest of the key that identifies the person's browser
-    finished: int | None = None  # number of finished games when an agent took over the seat
+    finished: int | None = None  # number of games that had finished when an agent took over the seat
 
     @property
     def taken(self) -> bool:
@@ -58,11 +58,11 @@ class Table:
     rules: Rules
     begins: States | None  # first position of the first game, STATE (1,), or None for the usual start
     seats: list[Seat]
-    help: bool  # whether viewers get help: win chances for all, hints for the player to act
-    pace: float | None  # seconds before an agent's or a forced decision; None while paused
+    help: bool  # whether all viewers see the chances to win, and the player to act gets hints
+    pace: float | None  # wait in seconds before an agent's or forced decision; None: paused
     host: str  # digest of the host's key
     watch: str  # digest of the spectators' key
-    resigned: tuple[int, int] | None = None  # the last resigned game: its number, its loser
+    resigned: tuple[int, int] | None = None  # number and loser of the last game that was resigned
     number: int = 0  # number of the present game, from 1; 0 before the first game
     played: Played = field(init=False)  # the present game
     by: str = ""  # address of the client that set up the table; empty after a restart
@@ -116,7 +116,7 @@ class Table:
 
     @property
     def unattended(self) -> bool:
-        """Whether the server takes the next decision: a forced decision or an agent's decision."""
+        """Whether the next decision is forced, or is an agent's. Then the server takes the decision."""
         playing = self.status == "playing"
         return playing and (len(self.legal) == 1 or self.seats[self.player].agent is not None)
 
@@ -156,7 +156,7 @@ class Table:
         return cls(table, rules, begins, seats, **{name: settings[name] for name in _STORED})
 
     def show(self, played: Played | None, number: int) -> None:
-        """Make `played` the present game and `number` its number. They are None and 0 before the first game.
+        """Make `played` the present game, with the number `number`. Before the first game, pass None and 0.
 
         Raise ValueError if the game contains an illegal position or action.
         """

@@ -89,7 +89,7 @@ class Tables:
         return Viewer(digest, host, seats)
 
     def open(self) -> list[dict[str, Any]]:
-        """Return the tables with open seats as JSON, at most a few of each client, the last changed table first."""
+        """Return the tables with open seats as JSON, the last changed first. The list has only a few of each client."""
         by: Counter[str] = Counter()
         found = []
         for table in sorted(self.by_name.values(), key=lambda table: -table.touched):
@@ -132,7 +132,7 @@ class Tables:
         return table, keys
 
     def join(self, table: Table, wanted: Join) -> tuple[int, str]:
-        """Give a person the seat of the invitation, or else an open seat; return the seat's number and new key."""
+        """Give a person the invited seat or, without an invitation, an open one; return its number and the new key."""
         if wanted.invitation is not None:
             number = self.invited(table, wanted.invitation)
         else:
@@ -155,7 +155,7 @@ class Tables:
         raise Refused(403, "this invitation is not valid, or has been used already", "invitation")
 
     def hand_over(self, table: Table, viewer: Viewer, seat: int, agent: str) -> Viewer:
-        """Give a seat to an agent; return the viewer without this seat."""
+        """Give a seat to an agent; return `viewer` without the right to act for this seat."""
         if seat >= table.rules.players:
             raise Refused(400, f"seat must be from 0 to {table.rules.players - 1}, got {seat}", "seat")
         there = table.seats[seat]
@@ -226,7 +226,7 @@ class Tables:
 
     @staticmethod
     def random() -> int:
-        """Return 64 random bits from the operating system, the only source of randomness for dice."""
+        """Return 64 random bits from the operating system. Dice have no other source of randomness."""
         return secrets.randbits(64)
 
     def _take(self, table: Table, action: int, note: str | None) -> None:
@@ -251,14 +251,14 @@ class Tables:
             state = table.begins.copy()
         elif table.number and table.rules.start == "loser":
             state = table.state.copy()
-            # The seed decides between tied losers. If it were an argument of `reset`, the loser would not start.
+            # The seed decides between tied losers. As an argument, it would make `reset` ignore the last game.
             state["rng"] = seed
             game.reset(state, roll=False, starting_player=table.loser)
         else:
             state = game.reset(1, seed=seed, roll=False)
             rounds = game.roll_off(seed).tolist()  # -1: the seat does not roll in this round
             roll_off = [[dice if min(dice) >= 0 else None for dice in seats] for seats in rounds] or None
-        state["rng"] = self.random()  # not `seed`: players see the roll-off, which depends on `seed`
+        state["rng"] = self.random()  # not `seed`: players see the roll-off, which follows from `seed`
         game.roll(state)
         state["rng"] = 0
         with _written():
@@ -286,7 +286,7 @@ class Tables:
         table.changed()
 
     def _happened(self, table: Table) -> None:
-        """Notify all sockets of a change, and continue the game."""
+        """Notify all sockets that the table has changed, and continue the game."""
         table.touched = time.time()
         table.advice = None
         table.changed()
@@ -351,8 +351,8 @@ class Tables:
     def _find_room(self, by: str) -> Table | None:
         """Return the table to remove before the client `by` sets up a new table, or None.
 
-        Raise Refused if there is no room. The table to remove has no open socket. Its last change is at least
-        `Limits.days` days ago, or at least one day ago if the server is full.
+        A table can be removed if it has no open socket and its last change was at least `Limits.days` days ago. One day
+        is enough on a full server. Raise Refused if there is no room, or if the client has too many tables.
         """
         most = self._limits.tables_per_address
         if sum(table.by == by for table in self.by_name.values()) >= most:
@@ -382,7 +382,7 @@ def stored_tables(store: Store) -> Iterator[Table]:
 
 
 def table_at(store: Store, table: Table, number: int) -> Table:
-    """Return a copy of a table with stored game `number` as its present game; raise Refused if the game is damaged."""
+    """Return a copy of a table that shows the stored game `number`; raise Refused if the game is missing or damaged."""
     try:
         played = store.game(table.id, number)
         if played is None:

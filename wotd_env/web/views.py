@@ -62,7 +62,7 @@ def result(game: Game, state: States, resigned: int | None = None) -> Json | Non
 
 
 def choices(game: Game, state: States) -> list[Json]:
-    """Return the parts (see `_parts`), notation and resulting scores of every legal action in a game, STATE (1,)."""
+    """Return every legal action in a position, STATE (1,): parts (see `_parts`), notation, and scores after it."""
     words = legal_words(game, state)
     decided = np.repeat(state, len(words))
     game.decide(decided, list(words.values()), validate=False)
@@ -82,8 +82,8 @@ def action_parts(game: Game, state: States, action: int) -> Json:
 def step(game: Game, before: States, action: int, after: States, note: str | None = None) -> Json:
     """Return a decision as JSON.
 
-    `before`, STATE (1,), is the position before the decision. `after` is the position after the decision and the
-    roll, if one follows.
+    `before`, STATE (1,), is the position before the decision. `after` is the position after the decision or, if a roll
+    follows, after the roll.
     """
     record, decided = before[0], _decided(game, before, action)
     rolled = decided["phase"][0] == Phase.CHANCE and after["phase"][0] != Phase.CHANCE
@@ -99,7 +99,7 @@ def step(game: Game, before: States, action: int, after: States, note: str | Non
 
 
 def _parts(state: States, action: int, after: States) -> Json:
-    """Return the kind, kept dice, path, swapped seats, moves and power of an action. Parts can be None.
+    """Return the kind, kept dice, path, swapped seats, moves and power of an action. A part that it lacks is None.
 
     `after` is the position after the action and before the dice are rolled.
     """
