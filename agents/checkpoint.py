@@ -47,7 +47,7 @@ def load(path: Path) -> dict[str, Any]:
         file = path.read_bytes()
     except FileNotFoundError as error:
         raise CheckpointError(
-            f"there is no checkpoint {path}: check the path of the run folder, or start a new run"
+            f"there is no checkpoint {path}: check the path, or start the run in an empty folder"
         ) from error
     except OSError as error:
         raise CheckpointError(f"the checkpoint cannot be read: {error}") from error

@@ -48,8 +48,8 @@ PATH_ENDS = DICE + 1  # ends on one path: moves by 1 to 5 dice, and a swap with 
 OTHER_ENDS = 3  # an equilibrium, a swap with five dragons, a pass
 ENDS = PATHS * PATH_ENDS + OTHER_ENDS
 ADVANCED, SWAPPED, PASSED = range(PATHS * PATH_ENDS, ENDS)
-# Indices of the ends that powers add. The moves with dragons start at WOOD, and the jumps start at JUMP. The other
-# three ends belong to no path.
+# Indices of the ends that powers add. WOOD is the index of the first move with dragons, JUMP of the first jump, and
+# POWER_PATHLESS of the three ends that belong to no path.
 WOOD, JUMP, POWER_PATHLESS = range(ENDS, ENDS + 3 * PATHS * DICE, PATHS * DICE)
 WOOD_ADVANCED, EARTH_ADVANCED, FEARED = range(POWER_PATHLESS, POWER_PATHLESS + 3)
 POWER_ENDS = FEARED + 1 - ENDS

@@ -321,7 +321,10 @@ class _Observer:
 
 
 def position(rules: Rules, state: States) -> str:
-    """Return the parameter `position` for a game, STATE (1,): the notation, but with `:` for `=` and `-` for commas."""
+    """Return the parameter `position` for the game `state`, STATE (1,).
+
+    The parameter is a position in the notation, in which `:` replaces `=`, and `-` replaces commas.
+    """
     return notation.position(rules, state).translate(TO_PARAMETER)
 
 

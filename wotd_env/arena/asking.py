@@ -75,7 +75,7 @@ class Asker:
         If the policy raises an exception, the policy is asked again for each game separately.
 
         Returns:
-            The actions, int64 (N,), each legal or FORFEITED, and the failures by index of the forfeited game.
+            The actions, int64 (N,), each legal or FORFEITED, and a dict: index of a forfeited game -> its failure.
         """
         self.calls += 1
         if self.calls in self.fatal_calls:

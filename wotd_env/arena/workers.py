@@ -157,7 +157,7 @@ class Worker:
     ) -> PlayedBlock | Exception | tuple[int, str]:
         """Return the played block or the raised error. If the process has ended, return the pair (call, reason).
 
-        `call` is the number of the policy's call that ended the process, or 0 if no policy was being called.
+        `call` is the number of the call of `Policy.act` during which the process ended, or 0 outside such a call.
         """
         pipe = self._start()
         watched, since = 0, time.monotonic()

@@ -132,7 +132,7 @@ def _choose(
 ) -> tuple[States, NDArray[np.int64], int]:
     """Play games with the seeds `first`, `first` + 1, ...; choose at most `size` decisions for each kind and stage.
 
-    Return the states of the decisions, the numbers of their games, and the number of games played.
+    Return the states of the decisions, the seeds of their games, and how many games were played.
     """
     total, done = GAMES * size, 0
     cells = len(kinds_of(game.rules)) * len(STAGES)
@@ -160,8 +160,8 @@ def _sample(
 ) -> tuple[States, NDArray[np.int64], NDArray[np.int64]]:
     """Play games. Choose one random decision for each pair of kind and stage in each game.
 
-    Return the states, the game numbers and the cells of these decisions, sorted by game. A cell is the number of a pair
-    of kind and stage.
+    Return the states of these decisions, the seeds of their games, and their cells, sorted by game. A cell is the
+    number of a pair of kind and stage.
     """
     state = game.reset(len(seeds), seed=int(seeds[0]))
     keys = numbers(seeds.astype(np.uint64) ^ _SALT, 0)
@@ -222,7 +222,9 @@ def roll_out(
     Raises:
         ValueError: for an invalid record, or a game that is over or waits for a roll.
     """
-    game = Game(value.rules, skip_forced=False)  # forced moves in `game.roll` could end the turn
+    game = Game(
+        value.rules, skip_forced=False
+    )  # else `game.roll` would take forced moves, which can end the turn
     game.check(state)
     equity = plan(game, state, value)[0]
     if not (decides := np.isfinite(equity).any(1)).all():

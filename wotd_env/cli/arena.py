@@ -17,16 +17,21 @@ from wotd_env.core.rules import Rules
 @rules_options()
 def command(
     rules: dict[str, Any],
-    policies: list[str] = typer.Argument(help="Two or more to compare; a single one plays itself."),
+    policies: list[str] = typer.Argument(
+        help="Two or more policies to compare; a single policy plays itself."
+    ),
     games: int = option(10_000, "Games per matchup; with two players, a matchup is a pair of policies."),
     seed: int = SEED,
     until: float | None = option(
-        None, "Stop a matchup when each win share is known to ± this, such as 0.005 (95 % interval)."
+        None,
+        "Stop a matchup when the 95 % interval of each win share is at most ± this number, such as 0.005.",
     ),
     luck: str | None = option(
-        None, "Also show luck-adjusted win shares, from the equities of this policy, such as planner."
+        None, "Also show luck-adjusted win shares. This policy, such as planner, estimates the luck."
     ),
-    file: Path = option(Path("arena.sqlite"), "The file of the games; the same command continues them."),
+    file: Path = option(
+        Path("arena.sqlite"), "File that stores the games; the same command continues the tournament."
+    ),
     fresh: bool = option(False, "Play everything again and replace the games in the file.", "--fresh"),
     trust: bool = TRUST,
     workers: int = option(CORES, "Number of processes.", shown="one per core"),
@@ -40,9 +45,10 @@ def command(
 ) -> None:
     """Play a tournament between policies.
 
-    With at least as many policies as seats, every set of one policy per seat is a matchup. With fewer policies than
-    seats, some policies take several seats: every combination that contains all policies is a matchup. Every game is
-    played from all seats with the same dice. The same seed gives the same results, on any number of workers.
+    A matchup is a choice of a policy for each seat. With at least as many policies as seats, no matchup contains a
+    policy twice. With fewer policies, every matchup contains all policies, and some policies take several seats. Each
+    game is repeated with the same dice, until every policy has played in every seat. The same seed gives the same
+    results, on any number of workers.
 
     A policy is a name (see `wotd policies`), a file (onnx:FILE), or your own MODULE:OBJECT.
     """

@@ -32,14 +32,14 @@ def command(
     what: list[str] = typer.Argument(help="The agent; with --compare, two result files."),
     compare: bool = option(False, "Show two result files with their differences.", "--compare"),
     games: int = option(1000, "Games for each win share."),
-    size: int | None = option(None, "Positions of each kind and stage to grade.", shown="all"),
+    size: int | None = option(None, "Number of positions to grade, for each kind and stage.", shown="all"),
     seed: int = SEED,
     out: Path | None = option(None, "Write the result, .json."),
     format: str = option("table", f"Format of the output: {', '.join(_FORMATS)}."),
     trust: bool = TRUST,
     quiet: bool = QUIET,
 ) -> None:
-    """Measure an agent: regret in fixed positions, win shares against perfect play and references, and speed.
+    """Measure an agent: regret in fixed positions, win shares against perfect play and bundled policies, and speed.
 
     Regret is the equity that a decision loses compared with the best one. ± is a 95 % interval.
     """

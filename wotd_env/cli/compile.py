@@ -15,7 +15,7 @@ from wotd_env.cli.options import CORES
 
 
 def command() -> None:
-    """Compile all kernels in advance, so that their first use does not wait.
+    """Compile all kernels in advance, so that nothing has to wait for the compiler later.
 
     This takes about 75 s of processor time, once per machine. The compiled code is saved beside the package or, if
     that folder is read-only, in the user's cache folder. The environment variable NUMBA_CACHE_DIR sets another folder.

@@ -28,7 +28,7 @@ CORES = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os
 """The number of cores that this process may use."""
 
 SEED = option(0, "Seed of all dice and of all random policies.")
-POSITION = option(None, "Start from this position, a line as `wotd watch` prints it; it contains the rules.")
+POSITION = option(None, "Start from this position: a line printed by `wotd watch`. It contains the rules.")
 POLICIES = typer.Argument(help="One policy for each seat, or one for all seats.")
 DELAY = option(0.0, "Pause after each turn, in seconds.")
 QUIET = option(False, "Hide the progress bar.", "--quiet")
@@ -37,11 +37,14 @@ TRUST = option(False, "Allow policy files that can run code, such as sb3:FILE.",
 _RULES: dict[str, tuple[Any, str]] = {
     "players": (int, "Seats, 2 to 5."),
     "spaces": (int, "Plain spaces on each path, 0 to 10."),
-    "powers": (str, f"Powers of the animals: {', '.join(POWER_MODES)}."),
+    "powers": (str, f"Powers that a seat can use: {', '.join(POWER_MODES)}."),
     "immunity": (bool, "Pieces on the path of their own color cannot be swapped."),
-    "dead_pieces": (int, "Number of dead pieces, which block spaces; they have unused colors."),
+    "dead_pieces": (int, "Number of dead pieces: pieces of unused colors that block spaces."),
     "colors": (str | None, "Colors of the seats, such as water,fire; or random."),
-    "start": (str, "Starting player: dragons (rolls most dragons), loser (of the previous game), or a seat."),
+    "start": (
+        str,
+        "Starting player: dragons (who rolls most dragons), loser (of the previous game), or a seat.",
+    ),
     "max_turns": (int, "Turns until a game is truncated; then nobody wins."),
 }
 """Field of `Rules` -> type and help text of its option."""

@@ -24,7 +24,7 @@ def command(
     rules: dict[str, Any],
     seats: list[str] | None = typer.Argument(
         None,
-        help="The player of each seat: me, me:NAME, or a policy. A single policy plays all other seats.",
+        help="The player of each seat: me, me:NAME, or a policy. If only a policy is given, you have the first seat.",
         show_default="me planner",
     ),
     resume: Path | None = option(None, "Continue the game in this .txt file."),
@@ -37,7 +37,7 @@ def command(
 ) -> None:
     """Play against policies, or with other people at one keyboard.
 
-    Type help in the game for the possible input. Every decision is saved at once. A review follows the game.
+    Type help in the game to list the possible input. Every decision is saved at once. A review follows the game.
     """
     from wotd_env.cli.match import Match
     from wotd_env.core.game import check_seed

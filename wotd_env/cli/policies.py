@@ -17,7 +17,7 @@ from wotd_env.core.rules import Rules
 @explained()
 @rules_options()
 def command(rules: dict[str, Any]) -> None:
-    """List the bundled policies, their strength, and the strongest one for the rules.
+    """List the bundled policies, their strength, and the strongest policy for the given rules.
 
     Ratings are Elo points with 95 % intervals, for the basic game of two players.
     """

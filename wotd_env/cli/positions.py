@@ -14,7 +14,7 @@ from wotd_env.core.rules import Rules
 
 @explained()
 @rules_options(
-    "players", "spaces", "powers", "colors", colors="random with own powers of more than two players"
+    "players", "spaces", "powers", "colors", colors="random for --powers own with more than two players"
 )
 def command(
     rules: dict[str, Any],

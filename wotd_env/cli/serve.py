@@ -21,10 +21,12 @@ _HOST = r"[\w-]+(\.[\w-]+)*"  # a host name without scheme or port
 def command(
     host: str = option("127.0.0.1", "Address to listen on; 0.0.0.0 serves the whole network."),
     port: int = option(8000, "Port; 0 takes a free one."),
-    file: Path | None = option(None, "File of the tables.", shown="in the user's data folder"),
-    policy: list[str] | None = option(None, "Another agent, as NAME=POLICY, such as mine=onnx:model.onnx."),
-    name: list[str] | None = option(None, "An allowed host name, besides IP addresses and localhost."),
-    export: Path | None = option(None, "Write the games of people to this .parquet file instead of serving."),
+    file: Path | None = option(
+        None, "File that stores the tables and games.", shown="in the user's data folder"
+    ),
+    policy: list[str] | None = option(None, "Add an agent as NAME=POLICY, such as mine=onnx:model.onnx."),
+    name: list[str] | None = option(None, "Allow this host name, besides IP addresses and localhost."),
+    export: Path | None = option(None, "Write the games of people to this .parquet file; start no server."),
     trust: bool = TRUST,
 ) -> None:
     """Start a web server with tables, at which people and agents play.

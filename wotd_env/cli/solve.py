@@ -12,7 +12,7 @@ from wotd_env.cli.options import CORES, QUIET, option, rules_options
 from wotd_env.core.rules import Rules
 
 
-@rules_options("players", "spaces", "powers", "immunity", "colors", spaces="solves nothing")
+@rules_options("players", "spaces", "powers", "immunity", "colors", spaces="none; no board is solved")
 def command(
     rules: dict[str, Any],
     out: Path | None = option(None, "The table to write.", shown="in the cache folder, for `oracle`"),
@@ -24,9 +24,9 @@ def command(
     """Solve a game of two players exactly, or verify or compress a solution.
 
     The command prints the value of the start for the starting player: 1 is a certain win, -1 a certain loss. If
-    each animal has its own power, the command prints a value for each color of the starting player. Each layer is saved
-    when it is solved; after an interruption run the same command again to continue. The command waits while another
-    process writes the same table. With three players, the values are the rewards that each seat can force.
+    each color has its own power, it prints a value for each color of the starting player. With three players, the
+    values are the rewards that each seat can force. Solved parts of the table are saved; after an interruption, run
+    the same command again to continue. The command waits while another process writes the same table.
     """
     from wotd_env import solver
     from wotd_env.solver.table import describe_needs

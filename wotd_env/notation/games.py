@@ -292,7 +292,7 @@ def _replay(tags: dict[str, tuple[int, str]], words: Iterator[tuple[int, str]]) 
 def _from_seed(game: Game, state: States, text: str, has_stream: bool) -> tuple[int, States, bool]:
     """Return the seed in `text`, and the first position with the seed's random stream.
 
-    The third result is True, because the dice of a game with a seed follow from the random stream.
+    The third result says whether the dice follow from the random stream. It is True, because the game has a seed.
     """
     if not (text.isascii() and text.isdecimal() and len(text) <= len(str(2**64))):
         raise wrong("Seed", "a number from 0 to 2**64 - 1", text)

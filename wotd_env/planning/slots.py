@@ -43,8 +43,7 @@ The planner ignores the values of ended games."""
 CHUNK = 128  # largest number of states whose afterstates the value function evaluates in one call
 MOST_ENDS = 3  # most afterstates of an action: no extra turn, one by perfection (R8), one by rebirth (R12)
 PASSING = (Action.PASS, Action.NO_MOVE_BY_FEAR)
-"""The actions of the first slots. Their effect does not depend on the roll: they move no piece (R5, R12),
-and so earn no extra turn (R8)."""
+"""Actions whose effect does not depend on the roll: they move no piece (R5, R12), and so earn no extra turn (R8)."""
 
 
 class Slots(NamedTuple):
@@ -337,8 +336,8 @@ def stride_of(slots: Slots) -> Any:
 def expect_rolls(plan: TurnPlan, states: Records, first: Any) -> None:
     """Compute the values of all rolls and keeps for LANES states, starting with state `first`.
 
-    Afterwards `plan.rows` has, for each keep, the value of rolling the other dice next. `plan.expected[k]` has, for
-    each keep, the value of rolling the other dice if k re-rolls are left after this roll.
+    Afterwards `plan.rows` has, for each keep, the value of rolling the other dice next. `plan.expected[k]` has the same
+    value if k re-rolls are left after the other dice have been rolled.
     """
     rows, stride = plan.rows, stride_of(plan.slots)
     if plan.tiger:

@@ -118,7 +118,7 @@ def make_policy(name: str | Policy, *, trust: bool = False) -> Policy:
         trust: consent to read files that can run code. Only `sb3:FILE` needs it.
 
     Raises:
-        ValueError: if the policy is unknown, its argument is missing or wrong, or `trust` is False but needed.
+        ValueError: if the policy is unknown, its argument is missing or wrong, or the policy needs `trust=True`.
         FileNotFoundError: if the file of the policy does not exist.
         ImportError: if the policy needs an extra that is not installed.
     """

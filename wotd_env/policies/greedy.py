@@ -31,7 +31,7 @@ NUMBER = 3  # value of every numbered space after number 1
 TURN = 6  # gain of an average move; also the cost of a power, and the smallest gain that stops rolling early
 POOR = 2  # if no move gains more than this, the seat uses the tiger to roll again
 END_OF_GAME = 1000
-DIE = 16  # weight of a die in the choice of the best path; larger than the number of any space
+DIE = 16  # weight of a die in the choice of the best path; larger than any space (at most 15), which breaks ties
 
 
 class Greedy:

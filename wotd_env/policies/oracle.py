@@ -21,9 +21,9 @@ class Oracle(Planner):
     """A policy that plays perfectly: it plans each turn exactly with the values of a table.
 
     Args:
-        file: file of the table; by default, the file for the rules in the cache folder. If that file is missing, a
-            table of at most AT_ONCE values is created at first use. While another process creates the table, this
-            process waits.
+        file: file of the table; by default, the file for the rules in the cache folder. If this file is missing, the
+            table is created at first use, but only if it has at most AT_ONCE values. While another process creates the
+            table, this process waits.
 
     Raises:
         FileNotFoundError, TableError: if `file` does not exist or is not a valid table, see `wotd_env.solver.load`.

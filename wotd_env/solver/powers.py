@@ -48,7 +48,7 @@ def new_power_block() -> PowerBlock:
 
 
 def _power_ends() -> tuple[NDArray[np.uint8], NDArray[np.uint8], NDArray[np.uint8], NDArray[np.uint8]]:
-    """Return the ends that each roll offers with the powers dragon (R13) and anxiety (R12).
+    """Return the ends that each roll offers with the power of the dragon (R13), and those with anxiety (R12).
 
     The arrays are: the ends of each roll with dragon, (252, 12); the number of these ends, (252,); the ends of each
     roll with anxiety, (252, 12); the number of these ends, (252,).

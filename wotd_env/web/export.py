@@ -1,4 +1,4 @@
-"""Export of games of people against agents to Parquet, with one row for each decision that was not forced."""
+"""Export to Parquet of the games that people played against agents. Each decision that was not forced is a row."""
 
 from __future__ import annotations
 

@@ -99,7 +99,7 @@ class Join(Named):
 
 
 class Invitation(Message):
-    """A request for facts about a table. If `invitation` is given, the response also contains its seat."""
+    """A request for facts about a table. With an `invitation`, the response also contains its seat."""
 
     invitation: _Word | None = None
 

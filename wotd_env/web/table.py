@@ -26,7 +26,7 @@ _STORED = ("help", "pace", "resigned", "host", "watch")
 
 @dataclass
 class Seat:
-    """A seat and its player. Only digests of keys and invitations are stored."""
+    """A seat and its player. Keys and invitations are stored only as digests."""
 
     kind: str
     name: str
@@ -156,7 +156,7 @@ class Table:
         return cls(table, rules, begins, seats, **{name: settings[name] for name in _STORED})
 
     def show(self, played: Played | None, number: int) -> None:
-        """Make `played` the present game, with the number `number`. Before the first game, pass None and 0.
+        """Set the current game to `played`, and its number to `number`. Before the first game, pass None and 0.
 
         Raise ValueError if the game contains an illegal position or action.
         """
