@@ -1,7 +1,4 @@
-"""Train on Way of the Dragon by self-play: `python train.py`, or `python train.py td`; see `--help`.
-
-The learners are in agents/; the command itself is agents/command.py.
-"""
+"""Train on Way of the Dragon by self-play: `python train.py`, or `python train.py td`; see `--help`."""
 
 import sys
 

@@ -9,13 +9,13 @@ import torch as th
 
 from wotd_env import files
 
-CHECKPOINT = "checkpoint.pt"  # name of the file in a run folder
+CHECKPOINT = "checkpoint.pt"
 FORMAT = "wotd-env training checkpoint 4"
 CURE = "Restore a copy of it, or start again in another folder"
 
 
 class CheckpointError(ValueError):
-    """A training run cannot be resumed or read; the message says why."""
+    """A training run cannot be resumed or read."""
 
 
 def unusable(path: Path, error: Exception) -> CheckpointError:
@@ -70,7 +70,7 @@ def check(name: str, saved: Any, like: Any) -> None:
     A list in `like` matches any list; an empty dict in `like` matches any dict.
 
     Raises:
-        CheckpointError: if a type, key or shape differs. The message starts with `name`, the name of the value.
+        CheckpointError: if a type, key or shape differs. The message starts with `name`.
     """
     if isinstance(like, th.Tensor) and isinstance(saved, th.Tensor):
         if _kind(saved) != _kind(like):
@@ -104,5 +104,4 @@ def _kind(tensor: th.Tensor) -> tuple[str, tuple[int, ...], str, str]:
 
 
 def _short(text: str) -> str:
-    """Return a text as one line, cut after 300 characters."""
     return " ".join(text.split())[:300]

@@ -35,7 +35,7 @@ def parse(arguments: Sequence[str], learners: dict[str, str] = LEARNERS) -> tupl
 
     Raises:
         CheckpointError: if the run to resume is missing or belongs to another learner. Also raised if
-            a setting of the run names code and `arguments` does not repeat this setting (see `code_options`).
+            a setting of the run names code and `arguments` does not repeat this setting.
         SystemExit: for `--help` and for wrong arguments.
     """
     named = arguments[0] if arguments and not arguments[0].startswith("-") else None
@@ -93,7 +93,7 @@ def main(arguments: Sequence[str] | None = None, learners: dict[str, str] = LEAR
 
 
 def work(run: Run, console: Console) -> int:
-    """Train; then show the policy's strength, and commands to run next. Return the exit code."""
+    """Train; then show the policy's strength, and commands to run next."""
     say = functools.partial(console.print, soft_wrap=True, markup=False)
     say(f"Run folder {run.folder}")
     if run.done >= run.total:
@@ -121,10 +121,7 @@ def work(run: Run, console: Console) -> int:
 
 
 def train(run: Run, console: Console) -> dict[str, Counts]:
-    """Train, measure the strength, and write the results to the run folder.
-
-    At each milestone, print a line with the strength.
-    """
+    """Train, measure the strength, and write the results to the run folder."""
     bar, shown = Progress(console=console, transient=True), 0
     task = bar.add_task(run.unit, total=run.total)
 
@@ -192,6 +189,6 @@ def command(program: str, *arguments: str | Path) -> str:
 
 
 def _program() -> list[str]:
-    """Return the arguments of `python` that start this program: the path of train.py, or `-m` and a module."""
+    """Return the arguments of `python` that start this program."""
     spec = getattr(sys.modules["__main__"], "__spec__", None)
     return ["-m", spec.name] if spec else [sys.argv[0]]

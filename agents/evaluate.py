@@ -53,8 +53,7 @@ def measure(game: Game, policy: Policy, opponent: Policy, games: int, seed: int)
     """Play games between a policy on one seat and an opponent on all other seats; return the results.
 
     The policy plays on every seat equally often. A game is won if the policy is the only winner. It is tied if the
-    policy shares the win or the game is truncated. `games` is rounded up to a multiple of the number of players. Equal
-    seeds give equal results.
+    policy shares the win or the game is truncated. `games` is rounded up to a multiple of the number of players.
     """
     n = game.rules.players
     each = -(-games // n)
@@ -92,7 +91,7 @@ def curve(rows: Iterable[Measurement], unit: str) -> str:
 
 def draw_curve(rows: Sequence[Measurement], unit: str, players: int) -> bytes:
     """Return a PNG picture of the learning curve: the shares of games won, with 95 % intervals."""
-    from matplotlib.figure import Figure  # this import takes most of a second
+    from matplotlib.figure import Figure  # this import is slow
 
     figure = Figure((8, 4.5), layout="constrained")
     axes = figure.add_subplot(title="Strength in training", ylabel="games won against")
@@ -106,7 +105,7 @@ def draw_curve(rows: Sequence[Measurement], unit: str, players: int) -> bytes:
 
 
 def plot_curve(axes: Any, rows: Sequence[Measurement], players: int) -> None:
-    """Plot the learning curve in matplotlib axes (see `draw_curve`)."""
+    """Plot the learning curve in matplotlib axes."""
     for opponent in dict.fromkeys(row.opponent for row in rows):
         points = [row for row in rows if row.opponent == opponent]
         done = [row.done / 1e6 for row in points]
@@ -140,9 +139,8 @@ def in_percent(count: int, total: int) -> str:
 def strength(policy: str, rules: Rules, results: dict[str, Counts]) -> str:
     """Return the strength of a policy in words: against perfect play if possible, else against an opponent.
 
-    The comparison with perfect play needs the extra `arena` and a table of the solved board in the cache folder. A
-    missing table is computed if the board has at most `SMALL` plain spaces. Without this comparison, the text is about
-    the last opponent in `results`, which must be the strongest.
+    The comparison with perfect play needs the extra `arena` and a table of the solved board in the cache folder.
+    Without this comparison, the text is about the last opponent in `results`, which must be the strongest.
     """
     opponent, counts = list(results.items())[-1]
     share = 100 * counts.wins / counts.games

@@ -3,8 +3,7 @@
     python -m agents.export RUN [FILE]
     wotd arena onnx:FILE greedy
 
-RUN is a run folder of `train.py`. The first command writes the network of the checkpoint in RUN to an ONNX file. It
-runs no code from the checkpoint.
+RUN is a run folder of `train.py`. The first command runs no code from its checkpoint.
 """
 
 import argparse
@@ -65,8 +64,6 @@ class NetworkPolicy:
 
 
 class _Logits(nn.Module):
-    """The exported function: it maps observations and action masks to masked logits."""
-
     def __init__(self, network: nn.Module) -> None:
         super().__init__()
         self.network = network
@@ -124,7 +121,7 @@ def shrink(graph: onnx.GraphProto) -> None:
 
 
 def load(run: Path | str) -> NetworkPolicy:
-    """Return the policy in the last checkpoint of a run of `ppo` or `sb3`. The policy's `network` is a torch module.
+    """Return the policy in the last checkpoint of a run of `ppo` or `sb3`.
 
     For a run of TD(lambda), pass the run folder itself to `wotd_env.make_policy`.
 

@@ -44,12 +44,12 @@ from wotd_env.core.dice import (
 from wotd_env.core.rules import DICE, DRAGON, PATHS, REROLLS
 from wotd_env.planning.turn import FEWER, LANES, MORE, best, expect, largest, new_rows, row_operation
 
-PATH_ENDS = DICE + 1  # ends on one path: moves by 1 to 5 dice, and a swap with four dragons
-OTHER_ENDS = 3  # an equilibrium, a swap with five dragons, a pass
+PATH_ENDS = DICE + 1
+OTHER_ENDS = 3
 ENDS = PATHS * PATH_ENDS + OTHER_ENDS
 ADVANCED, SWAPPED, PASSED = range(PATHS * PATH_ENDS, ENDS)
-# Indices of the ends that powers add. WOOD is the index of the first move with dragons, JUMP of the first jump, and
-# POWER_PATHLESS of the three ends that belong to no path.
+# WOOD is the index of the first move with dragons, JUMP of the first jump, and POWER_PATHLESS of the three ends that
+# belong to no path.
 WOOD, JUMP, POWER_PATHLESS = range(ENDS, ENDS + 3 * PATHS * DICE, PATHS * DICE)
 WOOD_ADVANCED, EARTH_ADVANCED, FEARED = range(POWER_PATHLESS, POWER_PATHLESS + 3)
 POWER_ENDS = FEARED + 1 - ENDS
@@ -60,7 +60,7 @@ IMPOSSIBLE = -1e3  # the value of an impossible end; possible ends have larger v
 def _moves() -> NDArray[np.int64]:
     """Return the indices of the moves that each roll allows without powers, int64 (252, 5).
 
-    A roll of five dragons has the index of the pass. Each row is padded with copies of its last index.
+    Each row is padded with copies of its last index.
     """
     moves = np.full((NUM_ROLLS, DICE), PASSED)
     for roll, counts in enumerate(COUNTS[:NUM_ROLLS].tolist()):
@@ -72,10 +72,7 @@ def _moves() -> NDArray[np.int64]:
 
 
 def _others(powers: bool) -> NDArray[np.int64]:
-    """Return the indices of the swaps that each roll allows, int64 (252, k), padded with -1.
-
-    If `powers` is true, also return the indices of the moves by powers.
-    """
+    """Return the indices of the other ends that each roll allows, int64 (252, k), padded with -1."""
     offers: list[list[int]] = []
     for roll, counts in enumerate(COUNTS[:NUM_ROLLS].tolist()):
         dragons, paths = counts[DRAGON], [path for path in range(PATHS) if counts[path]]
@@ -99,7 +96,7 @@ FIRST_END = NUM_KEEPS  # In work arrays, the rows of the ends follow the rows of
 MOVE_ROWS, PASS_ROW = (FIRST_END + MOVES).astype(np.uint64), np.uint64(FIRST_END + PASSED)
 FEAR_ROW = np.uint64(FIRST_END + FEARED)
 
-# SIZES[k] contains the consecutive indices of all keeps of k dice. Keeps of more dice have lower indices.
+# SIZES[k] contains the consecutive indices of all keeps of k dice.
 SIZES = [np.flatnonzero(DICE - size == UNROLLED_DICE) for size in range(DICE + 1)]
 
 
@@ -118,7 +115,7 @@ def planned_holds(ends: th.Tensor, roll: th.Tensor, rerolls: th.Tensor) -> th.Te
 
 
 def _by_tensors(ends: th.Tensor, roll: th.Tensor, rerolls: th.Tensor) -> th.Tensor:
-    """Compute `planned_holds` with operations that ONNX supports; this is about ten times slower than `_Planned`."""
+    """Compute `planned_holds` with operations that ONNX supports; this is much slower than `_Planned`."""
     stop, last = (_stops(ends[:, i]) for i in (0, -1))
     kept = th.from_numpy(HOLD_KEEP.astype(np.int64))[roll]
     expected = _means(last)
@@ -147,10 +144,7 @@ def _stops(ends: th.Tensor) -> th.Tensor:
 
 
 def _means(rolls: th.Tensor) -> th.Tensor:
-    """Return the values of all keeps, (N, 462), for given values of all rolls, (N, 252).
-
-    The value of a keep with fewer than five dice is the mean value of the six keeps with one more die.
-    """
+    """Return the values of all keeps, (N, 462), for given values of all rolls, (N, 252)."""
     parts = [rolls]
     for size in range(DICE - 1, -1, -1):
         more = MORE[SIZES[size] - NUM_ROLLS].astype(np.int64) - SIZES[size + 1][0]
@@ -230,7 +224,7 @@ def best_end(ends: Any, roll: Any) -> Any:
 @kernel
 def value_holds(ends: Any, roll: Any, rerolls: Any, work: Any, out: Any) -> None:
     """Write the values of the holds to `out`, (N, 32), for positions with re-rolls left."""
-    tiger = ends.shape[1] - 1  # `ends[i, tiger]` applies after the last re-roll
+    tiger = ends.shape[1] - 1
     n = out.shape[0]
     for first in range(0, n, LANES):
         lanes = min(LANES, n - first)
@@ -257,10 +251,7 @@ def value_holds(ends: Any, roll: Any, rerolls: Any, work: Any, out: Any) -> None
 
 @kernel
 def credit_ends(ends: Any, roll: Any, rerolls: Any, gradient: Any, work: Any, out: Any) -> None:
-    """Write the gradient with respect to `ends` to `out`.
-
-    `gradient`, (N, 32), is the gradient with respect to the values of the holds.
-    """
+    """Write the gradient with respect to `ends` to `out`."""
     tiger = ends.shape[1] - 1
     n = out.shape[0]
     # Gradients: `mass` for the values of the keeps, `stopped` for the values of stopping with each roll.

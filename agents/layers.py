@@ -1,8 +1,8 @@
 """The policy network of `ppo` and `sb3`.
 
 The layer `KeptDice` scores holds by the dice that they keep. The optional layer `Planned` scores all actions by the
-ends of the turn (see `agents.holds`). `Afterstates` computes the values of the ends. The score of an action that ends
-the turn is the value of its end. The turn planner computes the scores of the holds from these values.
+ends of the turn (see `agents.holds`). The score of an action that ends the turn is the value of its end. The turn
+planner computes the scores of the holds from these values.
 
 The possible ends (R3, R5, R6, R12, R14) are computed from the observation, because the action mask covers only the
 current roll.
@@ -22,8 +22,8 @@ from wotd_env.planning.learned import LEAD
 
 AFTER = 32  # units of the second hidden layer of `Afterstates`
 SCALE = 10.0  # factor of the values of ends, so that the scores of holds differ early in training
-PATHLESS = Action.FIRST_SWAP - Action.EQUILIBRIUM  # number of actions without a path
-COUNTS = DICE + 1  # 0 to 5 dice can show a face, so there are six counts
+PATHLESS = Action.FIRST_SWAP - Action.EQUILIBRIUM
+COUNTS = DICE + 1  # 0 to 5 dice can show a face
 
 
 def register(module: nn.Module, **constants: th.Tensor) -> None:
@@ -50,7 +50,7 @@ class KeptDice(nn.Module):
     """
 
     held: th.Tensor  # (32, 5): whether a hold keeps a die
-    face: th.Tensor  # (6,): 0..5
+    face: th.Tensor
     offset: th.Tensor  # (8,): the first column of each term in `scores`
 
     def __init__(self) -> None:
@@ -64,7 +64,7 @@ class KeptDice(nn.Module):
 
         `scores`, (N, 8 * 6), contains the values of the eight terms for the numbers 0 to 5.
         """
-        kept = self.held @ (faces[..., None] == self.face).to(scores.dtype)  # (N, 32, 6)
+        kept = self.held @ (faces[..., None] == self.face).to(scores.dtype)
         elements = (kept[..., :DRAGON] > 0).to(scores.dtype).sum(2, keepdim=True)
         index = th.cat([kept, kept.sum(2, keepdim=True), elements], 2).long() + self.offset
         return scores.gather(1, index.flatten(1)).reshape(faces.shape[0], NUM_HOLDS, -1).sum(2)
@@ -75,7 +75,7 @@ class Afterstates(nn.Module):
 
     The first layer adds up rows of weights, as in `wotd_env.planning.learned`. For each path and each other player, it
     selects a row by the spaces of this player's piece and of the observer's piece. It selects one more row by the
-    observer's standing, which is also defined in that module. Linear functions of all inputs are added.
+    observer's standing, which is also defined in that module.
 
     Args:
         rules: the rules.
@@ -179,10 +179,7 @@ class Afterstates(nn.Module):
         return th.cat(ends, 1)
 
     def standings(self, changed: th.Tensor, free: th.Tensor) -> th.Tensor:
-        """Return the row numbers of `self.standing` for all ends of the turn, int64 (N, E).
-
-        `changed`, int64 (N, C, n, 5), contains the spaces of all pieces after each change; for `free`, see `ends`.
-        """
+        """Return the row numbers of `self.standing` for all ends of the turn, int64 (N, E)."""
         points = (changed - self.plain).clamp(min=0).transpose(2, 3)
         score = self.ends(points, free)
         numbered = self.ends((points > 0).long(), free)
@@ -208,10 +205,7 @@ def turn_ends(moved: th.Tensor, swapped: th.Tensor, advanced: th.Tensor, passed:
 
 
 def at_count(moved: th.Tensor, dice: th.Tensor) -> th.Tensor:
-    """Return the value of the move by `dice[:, path]` dice on each path, (N, 5, 1).
-
-    `moved`, (N, 5, 5), contains the values of moves by 1 to 5 dice.
-    """
+    """Return the value of the move by `dice[:, path]` dice on each path, (N, 5, 1)."""
     return moved.gather(2, (dice - 1).clamp(0, DICE - 1).long())
 
 
@@ -224,8 +218,8 @@ class Planned(nn.Module):
     """Scores all actions by the values of the ends of the turn. The arguments are those of `Afterstates`."""
 
     ranks: th.Tensor  # (5, 7): the index of a roll is the sum of ranks[i, face of die i]; column 6 is 0
-    number: th.Tensor  # (6,): 0..5
-    space: th.Tensor  # (S + 6,): 0..S + 5
+    number: th.Tensor
+    space: th.Tensor
     seats: th.Tensor  # (2, pairs): the two seats of every pair
 
     def __init__(self, rules: Rules, of_path: int, of_board: int, width: int) -> None:
@@ -243,8 +237,7 @@ class Planned(nn.Module):
     ) -> tuple[th.Tensor, th.Tensor, th.Tensor, th.Tensor]:
         """Return scores of holds (N, 32), moves (N, 5, 3), swaps (N, 5, pairs) and actions without a path (N, 8).
 
-        `part` contains the parts of the observation. `faces` are the sorted faces, int64 (N, 5). `of_path`, (N, 5,
-        ...), describes each path. `of_board`, (N, ...), describes the game.
+        `part` contains the parts of the observation. `faces` are the sorted faces, int64 (N, 5).
         """
         n = of_path.shape[0]  # the ONNX exporter would make len() a constant
         pieces = part["pieces"].reshape(n, self.rules.players, PATHS, -1)
@@ -288,8 +281,8 @@ class Planned(nn.Module):
     def goals(self, pieces: th.Tensor, dead: th.Tensor, reached: th.Tensor) -> th.Tensor:
         """Return the first empty space at or beyond each space in `reached`, int64 (N, 5 dice, 5 paths).
 
-        `reached`, int64 (N, 5 dice, 5 paths), contains the spaces of the observer's pieces, increased by 1 to 5. If
-        there is no such empty space or the piece cannot move, return the present space of the piece (R3, R4, R12).
+        `reached` contains the spaces of the observer's pieces, increased by 1 to 5. If there is no such empty space or
+        the piece cannot move, return the present space of the piece (R3, R4, R12).
         """
         taken = pieces[:, :, :, 1:].sum(1)  # (N, 5, S + 5)
         if spaces := self.rules.spaces:
@@ -311,7 +304,6 @@ class Planned(nn.Module):
 
 
 OF_GAME = ("rolls_left", "phase", "player", "powers", "perfection", "deadline")
-"""Parts of the observation that describe the whole game."""
 
 
 class Network(nn.Module):

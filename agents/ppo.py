@@ -6,7 +6,7 @@ chosen action from one noisy return. Here the advantages of all actions are exac
 
     A(s, a) = Q(s, a) - sum over b of old(b | s) Q(s, b),
 
-where old is the policy that played the games. So PPO's objective with a KL penalty is exact, too. In a state s, it is
+where old is the policy that played the games. In a state s, PPO's objective with a KL penalty is
 
     J(pi) = sum over a of pi(a | s) A(s, a) - beta KL(pi || old) + tau H(pi),
 
@@ -106,7 +106,7 @@ class Decisions(NamedTuple):
 
     observation: th.Tensor  # int8 (N, D)
     mask: th.Tensor  # int8 (N, A): the legal actions
-    log_probability: th.Tensor  # float32 (N, A): log old(a | s); old is the network that played
+    log_probability: th.Tensor  # float32 (N, A): log old(a | s)
     q: th.Tensor  # float32 (N, A): Q(s, a), the expected return in equity; -inf for illegal actions
 
 
@@ -115,8 +115,7 @@ def play(
 ) -> Decisions:
     """Play `steps` decisions in each of G games. Update `state` in place, and return the G * steps decisions.
 
-    The network plays all seats; `rng` draws actions with the network's probabilities. Every game of `state`, STATE
-    (G,), is at a decision. A finished game is followed by a new one.
+    Every game of `state`, STATE (G,), is at a decision.
     """
     played = []
     for _ in range(steps):
@@ -148,7 +147,7 @@ def learn(
 ) -> dict[str, float]:
     """Take the gradient steps of an update; return the mean loss, regret and entropy for TensorBoard.
 
-    The loss is the cross-entropy of the network with `target`, the best policy (N, A). `rng` shuffles the decisions.
+    `target` contains the probabilities of the best policy, (N, A).
     """
     losses = []
     for _ in range(settings.epochs):
@@ -171,7 +170,7 @@ def learn(
 
 
 class Run(runs.Run):
-    """A training run of PPO. It writes the policy network to `model.onnx`, which can play without torch."""
+    """A training run of PPO."""
 
     learner, unit, kind = "ppo", "decisions", Settings
     network: Network
@@ -187,7 +186,7 @@ class Run(runs.Run):
         self.optimizer = th.optim.Adam(self.network.parameters(), lr=settings.learning_rate, fused=True)
         # The seeds of the critic's games start at seed << 32. The network's games must have other seeds.
         self.state = self.game.reset(settings.games, seed=(settings.seed << 32) + (1 << 31))
-        self.critic: td.Run | None = None  # the critic's training run; None if this run learns no critic
+        self.critic: td.Run | None = None
         if settings.critic == "learn":
             self.critic = td.Run(critic_settings(settings))
         else:
@@ -195,7 +194,7 @@ class Run(runs.Run):
             self.given: Value = settings.policy("critic", Planner, what).value
 
     def update(self) -> dict[str, float]:
-        """Play and learn once; at the same time, update the critic. Return named numbers for TensorBoard."""
+        """Play and learn once; at the same time, update the critic."""
         settings, done = self.settings, self.updates / self.settings.updates
         value = self.critic.value if self.critic else self.given
         critic_update = self.beside(self.critic.update if self.critic else dict)
@@ -214,7 +213,7 @@ class Run(runs.Run):
         return super().parts() | {"critic": self.critic.parts() if self.critic else None}
 
     def restore(self, saved: dict[str, Any]) -> None:
-        """Load the learner's part of a checkpoint, see `runs.Run.restore`."""
+        """Load the learner's part of a checkpoint."""
         super().restore(saved)
         if self.critic:
             self.critic.restore(saved["critic"])

@@ -45,7 +45,6 @@ REFERENCES = ("random", "greedy", "planner")  # the opponents in measurements, t
 RESULT, REPLAY, LOCK = "result.json", "game.html", ".lock"
 
 PACKAGES = ("numpy", "numba", "gymnasium", "torch", "stable-baselines3", "sb3-contrib")
-"""Packages whose versions `config.json` records."""
 
 OF_THE_END = (RESULT, REPLAY, "model.onnx")  # files that only a finished run has
 T = TypeVar("T")
@@ -64,7 +63,7 @@ class Run:
         settings: the settings of the learner; `folder` must not be None.
     """
 
-    learner: ClassVar[str]  # a key of `LEARNERS`
+    learner: ClassVar[str]
     unit: ClassVar[str]  # the unit of `done` and `total`: "decisions" or "turns"
     kind: ClassVar[type[Settings]]
     fixed: ClassVar[tuple[str, ...]]  # names of the settings that cannot change when a run is resumed
@@ -80,8 +79,8 @@ class Run:
         self.references = {name: make_policy(name) for name in REFERENCES}
         self.curve: list[Measurement] = []
         self.milestone = -1  # number of the last milestone; -1 before the untrained network is measured
-        self.updates = 0  # number of finished updates, out of `settings.updates`
-        self.board: SummaryWriter | None = None  # TensorBoard's writer, set by `tensorboard`
+        self.updates = 0  # number of finished updates
+        self.board: SummaryWriter | None = None
         self.stop = False  # set it to True to save the run and stop after the current update
         self._start = time.process_time()
         self._second: Executor | None = None
@@ -146,7 +145,7 @@ class Run:
     # ------------------------------------------------------------------------------------------ starting, resuming
 
     def begin(self) -> Self:
-        """Make the run folder and save the run. Raise OSError if the folder contains other files or is not writable."""
+        """Make the run folder and save the run."""
         make_folder(self.folder)
         self.save()
         self.write_config()
@@ -226,7 +225,7 @@ class Run:
         """Train to the end. Call `progress(self)` before the first update, and after every update.
 
         Raises:
-            Stopped: if `stop` is set. The checkpoint has been written.
+            Stopped: if `stop` is set.
             OSError: if a file cannot be written; the last checkpoint is intact.
         """
         with ThreadPoolExecutor(1) as self._second, self.tensorboard():
@@ -239,10 +238,7 @@ class Run:
                 self.after_update(progress)
 
     def beside(self, task: Callable[[], T]) -> Callable[[], T]:
-        """Start a task in a second thread, and return a function that waits for the task and returns its result.
-
-        If the setting `threads` is 1, the returned function itself runs the task.
-        """
+        """Start a task in a second thread, and return a function that waits for the task and returns its result."""
         if self._second and self.settings.threads > 1:
             return self._second.submit(task).result
         return task
@@ -250,8 +246,7 @@ class Run:
     def after_update(self, progress: Callable[[Any], None]) -> None:
         """Measure the strength and save the run at a milestone. Call `progress` after every update.
 
-        If `stop` is set, save the run and raise Stopped; do not call `progress`. Raise OSError if a file cannot be
-        written.
+        If `stop` is set, save the run and raise Stopped; do not call `progress`.
         """
         reached = self._milestones_reached()
         if reached > self.milestone:
@@ -315,7 +310,7 @@ class Run:
     # ---------------------------------------------------------------------------------------------- the checkpoint
 
     def save(self) -> None:
-        """Write the checkpoint and the learning curve. An OSError names the file that cannot be written."""
+        """Write the checkpoint and the learning curve."""
         for part in self.folder.glob(f"{files.PART}*"):  # temporary files of a killed process
             part.unlink(missing_ok=True)
         checkpoint.save(self.folder / CHECKPOINT, self._content())
@@ -389,5 +384,5 @@ def locked(folder: Path) -> Iterator[None]:
 
 
 def write_json(file: Path, content: Any) -> None:
-    """Write an indented JSON file. Values of types that JSON lacks are written as text."""
+    """Write an indented JSON file."""
     files.write(file, (json.dumps(content, indent=2, default=str) + "\n").encode())

@@ -2,7 +2,7 @@
 
 This learner is the baseline for the others. It uses no planner, no critic of another run and no shaped rewards. It
 plays one seat of each game. In some games, `greedy` or an earlier snapshot of the network plays the other seats. In the
-remaining games, the current network plays the other seats. A snapshot is stored at every milestone.
+remaining games, the current network plays the other seats.
 """
 
 import copy
@@ -163,7 +163,7 @@ def make_model(settings: Settings, env: VecEnv) -> MaskablePPO:
 
 
 class Run(runs.Run):
-    """A training run of MaskablePPO. It writes the network to `model.onnx`, which can play without torch."""
+    """A training run of MaskablePPO."""
 
     learner, unit, kind = "sb3", "decisions", Settings
     fixed: ClassVar[tuple[str, ...]] = ("preset", "folder", "rules", "games", "width", "seed")
@@ -177,7 +177,7 @@ class Run(runs.Run):
         actor_critic: Any = self.model.policy.mlp_extractor
         self.network, self.value = actor_critic.network, actor_critic.value
         self.past = copy.deepcopy(self.network)
-        self.pool: list[dict[str, th.Tensor]] = []  # the weights of the snapshots
+        self.pool: list[dict[str, th.Tensor]] = []
         past = round(settings.games * settings.past)
         greedy = min(round(settings.games * settings.greedy), settings.games - past)
         itself, snapshots = (NetworkPolicy(network, sample=True) for network in (self.network, self.past))
@@ -223,7 +223,7 @@ class Run(runs.Run):
         }
 
     def restore(self, saved: dict[str, Any]) -> None:
-        """Load the learner's part of a checkpoint, see `runs.Run.restore`."""
+        """Load the learner's part of a checkpoint."""
         super().restore(saved)
         self.value.load_state_dict(saved["value"])
         self.model._n_updates, self.model.num_timesteps = saved["steps"], self.done

@@ -1,8 +1,7 @@
 """Self-play as an SB3 `VecEnv`: the learner plays one seat of each game. The seat is drawn at random.
 
-Between the learner's decisions, the opponents play. If the game ends in an opponent's turn, the learner's last decision
-gets the reward. All transitions of a game belong to the learner's seat, so advantages are bootstrapped from the next
-decision of that seat.
+If the game ends in an opponent's turn, the learner's last decision gets the reward. All transitions of a game belong to
+the learner's seat, so advantages are bootstrapped from the next decision of that seat.
 """
 
 from collections.abc import Sequence
@@ -19,7 +18,7 @@ from wotd_env.policy import Policy, ask
 
 
 class SelfPlayVecEnv(SharedVecEnv):
-    """N games. The learner has one seat in each game.
+    """Self-play in N games.
 
     Observations are int8 (N, D), rewards float32 (N,), masks int8 (N, A). A truncated game (R16) counts as finished,
     with the reward 0. The observations show the turns left before the truncation, so a learner must not bootstrap at
@@ -27,8 +26,7 @@ class SelfPlayVecEnv(SharedVecEnv):
 
     Args:
         game: the engine with the rules.
-        opponents: N policies. Policy i plays all seats of game i except the learner's. Games with the same
-            policy are played in one batch.
+        opponents: N policies. Policy i plays all seats of game i except the learner's.
         seed: the only source of randomness.
 
     Attributes:
@@ -64,10 +62,7 @@ class SelfPlayVecEnv(SharedVecEnv):
         self._groups = [(policy, np.array([other is policy for other in opponents])) for policy in distinct]
 
     def reset(self) -> NDArray[np.int8]:
-        """Start new games and return the observations.
-
-        Use the seed from `seed`, if that method was called since the last reset.
-        """
+        """Start new games and return the observations."""
         if self._seeds[0] is not None:
             self.rng = np.random.default_rng(self._seeds[0])
             self.game.reset(self.state, seed=self._seeds[0])

@@ -1,6 +1,6 @@
 """The settings that all learners have, their checks, and the search for settings that name code.
 
-Settings are plain data. A setting can name a policy; the policy is loaded only when a run begins.
+A setting can name a policy; the policy is loaded only when a run begins.
 """
 
 import math
@@ -14,7 +14,7 @@ from wotd_env.core.arguments import check_integer
 from wotd_env.policies import POLICIES
 from wotd_env.policy import check_plays
 
-# Settings that a checkpoint does not keep: the run folder and the cluster.
+# Settings that a checkpoint does not keep.
 OF_THIS_COMMAND = ("resume", "folder", "ray")
 
 NamesNoCode = Annotated[str, "names no code"]
@@ -29,7 +29,6 @@ LIMITS = {
     Positive: lambda value: 0 < value < math.inf,
     NotNegative: lambda value: 0 <= value < math.inf,
 }
-"""Tests that `Settings` applies to the values of each type."""
 
 
 class SettingError(ValueError):
@@ -74,7 +73,7 @@ class Settings:
                 self.check(name, value in get_args(hint), f"must be {' or '.join(get_args(hint))}")
 
     def check(self, name: str, right: bool, what: str) -> None:
-        """Raise SettingError unless `right` is true. The message contains `name`, `what` and the value."""
+        """Raise SettingError unless `right` is true."""
         if not right:
             raise SettingError(f"{name} {what}, got {getattr(self, name)!r}")
 
@@ -108,8 +107,7 @@ def names_code(value: Any) -> bool:
 def code_options(settings: Settings) -> dict[str, str]:
     """Return the settings that name code, as options of `train.py` with values, e.g. `{"--critic": "module:object"}`.
 
-    Loading a policy that is named as MODULE:OBJECT runs code. A checkpoint must not be able to run code, so the user
-    has to repeat these options.
+    A checkpoint must not be able to run code, so the user has to repeat these options.
     """
     hints = get_type_hints(type(settings), include_extras=True)
     values = {name: getattr(settings, name) for name, hint in hints.items() if hint != NamesNoCode}

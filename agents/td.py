@@ -149,7 +149,7 @@ class Network(nn.Module):
 class Samples(NamedTuple):
     """The training data of one update: M positions before a turn, n players, K active features."""
 
-    active: th.Tensor  # int32 (M, K): the indices of the active features
+    active: th.Tensor  # int32 (M, K)
     chances: th.Tensor  # float32 (M, n): the targets: the seats' chances to win; the seat to act comes first
 
 
@@ -188,9 +188,8 @@ def self_play(
         game.reset(state, where=over, roll=False)
         continues[t, :, 0] = ~(over | at_random[t])
     for t in range(turns - 2, -1, -1):
-        # target(s) = plan(s) + lambda * (target(s') - value(s'))
         target[t] += td_lambda * continues[t] * (target[t + 1] - after[t])
-    # Convert expected rewards (-1/(n-1) to 1) to chances to win (0 to 1). The seat to act comes first.
+    # Convert expected rewards (-1/(n-1) to 1) to chances to win (0 to 1).
     from_player = (player[:, :, None] + np.arange(n)) % n
     chances = (np.take_along_axis(target, from_player, 2) * (n - 1) + 1) / n
     return Samples(th.from_numpy(active).flatten(0, 1), th.from_numpy(chances).flatten(0, 1))
@@ -201,8 +200,7 @@ def play_slices(
 ) -> Samples:
     """Play turns in all games on the connected Ray cluster, and update `state` in place.
 
-    Return the same samples as `self_play`. Each task plays a slice of the games. If a node of the cluster dies, other
-    nodes repeat its tasks.
+    Return the same samples as `self_play`. If a node of the cluster dies, other nodes repeat its tasks.
     """
     import ray
 
@@ -217,7 +215,7 @@ def play_slices(
     )
     for part, (after, _) in zip(games, played, strict=True):
         state[part] = after
-    # Order the samples as a single process does: by turn, and within a turn by game.
+    # Order the samples as `self_play` does.
     by_turn = [[part.reshape(len(at_random), -1, part.shape[1]) for part in samples] for _, samples in played]
     columns = (np.concatenate(parts, 1) for parts in zip(*by_turn, strict=True))
     return Samples(*(th.from_numpy(column).flatten(0, 1) for column in columns))
@@ -226,7 +224,6 @@ def play_slices(
 def _play_slice(
     rules: Rules, network: learned.Network, state: States, at_random: NDArray[np.bool_], td_lambda: float
 ) -> tuple[States, list[NDArray[np.generic]]]:
-    """Play the turns of a slice of the games; return the games after these turns, and the samples as arrays."""
     state = state.copy()  # Ray's arrays are read-only
     samples = self_play(Game(rules), state, LearnedValue(rules, network), at_random, td_lambda)
     return state, [column.numpy() for column in samples]
@@ -241,7 +238,7 @@ def falling(start: float, done: float) -> float:
 
 
 class Run(runs.Run):
-    """A training run of TD(lambda). It writes the network to `value.npz` (see `wotd_env.planning.learned`)."""
+    """A training run of TD(lambda)."""
 
     learner, unit, kind = "td", "turns", Settings
     network: Network
@@ -264,10 +261,10 @@ class Run(runs.Run):
             settings.check("width", settings.width == width, f"must be {width}, as in init = {settings.init}")
             self.network.load(weights)
         average = get_ema_multi_avg_fn(settings.average)  # type: ignore[no-untyped-call]
-        self.averaged = AveragedModel(self.network, multi_avg_fn=average)  # `averaged.module` plays the games
+        self.averaged = AveragedModel(self.network, multi_avg_fn=average)
         self.optimizer = th.optim.Adam(self.network.parameters(), lr=settings.learning_rate, fused=True)
         self.state = self.game.reset(settings.games, seed=settings.seed << 32, roll=False)
-        self.samples: list[Samples] = []  # the samples of the last updates, the newest last
+        self.samples: list[Samples] = []  # the newest last
 
     @property
     def per_update(self) -> int:
@@ -308,10 +305,7 @@ class Run(runs.Run):
         return play_turns
 
     def learn(self) -> float:
-        """Take the gradient steps of an update, on random batches of the samples; return the mean loss.
-
-        The loss is the cross-entropy of the network's chances to win with the targets.
-        """
+        """Take the gradient steps of an update, on random batches of the samples; return the mean loss."""
         settings, network, optimizer = self.settings, self.network, self.optimizer
         rng = np.random.default_rng([settings.seed, self.updates, 1])
         active, chances = map(th.cat, zip(*self.samples, strict=True))
@@ -329,7 +323,7 @@ class Run(runs.Run):
         return float(th.stack(losses).mean())
 
     def save(self) -> None:
-        """Write the checkpoint, the learning curve and the network. An OSError names the unwritable file."""
+        """Write the checkpoint, the learning curve and the network."""
         super().save()
         files.write(self.folder / "value.npz", learned.save(self.value))
 
@@ -342,7 +336,7 @@ class Run(runs.Run):
         return super().parts() | {"averaged": self.averaged.state_dict(), "samples": samples}
 
     def restore(self, saved: dict[str, Any]) -> None:
-        """Load the learner's part of a checkpoint, see `runs.Run.restore`."""
+        """Load the learner's part of a checkpoint."""
         super().restore(saved)
         self.averaged.load_state_dict(saved["averaged"])
         self.samples = [Samples(*samples) for samples in saved["samples"]]

@@ -227,7 +227,7 @@ def plot(rows: dict[str, dict[str, Any]]) -> None:
         "alpha": 0.85,
         "edgecolor": "none",
         "pad": 0.5,
-    }  # background of a label, which hides the curves behind it
+    }
     for name, words in (
         ("cartpole-vec-8192", "Gymnasium CartPole vector"),
         ("pgx-tictactoe-8192", "pgx tic_tac_toe"),

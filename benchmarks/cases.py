@@ -1,8 +1,7 @@
 """The measured cases, and the functions that return their loops.
 
-More loops are in `wotd_env.cli.bench`. Loops that play games choose actions uniformly at random. They read the
-observation at every decision, and the action mask if the environment has one. A step is one decision in one game. A
-reset is not a step.
+Loops that play games choose actions uniformly at random. They read the observation at every decision, and the action
+mask if the environment has one. A step is one decision in one game. A reset is not a step.
 """
 
 from collections.abc import Callable
@@ -70,7 +69,7 @@ def pictures(batch: int, players: int, threads: int) -> Chunk:
 
 
 def vector_steps(batch: int, players: int, threads: int, masked: bool = True) -> Chunk:
-    """Return a loop of the vector environment with autoreset. If `masked` is false, actions can be illegal."""
+    """Return a loop of the vector environment with autoreset."""
     import warnings
 
     from wotd_env.envs.vector import WayOfTheDragonVectorEnv
@@ -91,10 +90,7 @@ def vector_steps(batch: int, players: int, threads: int, masked: bool = True) ->
 
 
 def turns(batch: int, players: int, threads: int, learned: bool = False) -> Chunk:
-    """Return a loop that plans turns in mid-game.
-
-    The value function is hand-made or, if `learned` is true, a random network.
-    """
+    """Return a loop that plans turns in mid-game."""
     from wotd_env import Game, Rules
     from wotd_env.planning.learned import LearnedValue, Network, shapes
     from wotd_env.planning.planner import Value, plan
@@ -150,7 +146,7 @@ def cartpole(batch: int, players: int, threads: int, envpool: bool = False) -> C
 
 
 def tictactoe(batch: int, players: int, threads: int, wrapped: bool = False) -> Chunk:
-    """Return the loop of tictactoe in PettingZoo. If `wrapped` is true, PettingZoo's wrappers are used."""
+    """Return the loop of tictactoe in PettingZoo."""
     import warnings
 
     with warnings.catch_warnings():
@@ -231,10 +227,7 @@ def pgx(batch: int, players: int, threads: int, game: str) -> Chunk:
 
 
 def scan(batch: int, players: int, threads: int, game: str = "") -> Chunk:
-    """Return the loop of a game in JAX. Random choice, step and automatic reset are compiled into one function.
-
-    `game` is the name of a pgx game, or empty for Way of the Dragon.
-    """
+    """Return the loop of a game in JAX. Random choice, step and automatic reset are compiled into one function."""
     import jax
     from jax import numpy as jnp
 
@@ -283,10 +276,10 @@ class Case(NamedTuple):
     name: str
     what: str  # description of a step
     loop: Callable[..., Chunk]
-    batch: int = 1  # number of games
+    batch: int = 1
     players: int = 2
-    threads: int = 1  # number of cores
-    needs: str = "wotd_env"  # package that must be installed
+    threads: int = 1
+    needs: str = "wotd_env"
 
     def make(self) -> Chunk:
         """Return the loop of the case."""

@@ -1,7 +1,7 @@
 """The documentation site (`make docs`).
 
 Sphinx's source folder is the root of the checkout. So a page can link to any file of the checkout, and the link also
-works on the site. On the site, a link to a code file downloads the file.
+works on the site.
 """
 
 from pathlib import Path
@@ -49,7 +49,7 @@ nb_execution_timeout = 600
 nb_execution_raise_on_error = True
 nb_execution_show_tb = True
 nb_merge_streams = True
-nb_output_stderr = "remove"  # for example, messages about compiled kernels
+nb_output_stderr = "remove"
 
 autodoc_member_order = "bysource"
 autodoc_typehints = "description"

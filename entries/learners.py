@@ -14,13 +14,12 @@ from wotd_env.policy import Policy
 
 @dataclass(frozen=True)
 class Learner:
-    """A learner with the preset `quick`. The file run.py of an entry exports the methods `train` and `load`."""
+    """A learner with the preset `quick`."""
 
     name: str  # name of the entry, which is also a key of `LEARNERS`
     updates: dict[int, int]  # budget in minutes -> number of updates
 
     def train(self, budget: int, seed: int) -> None:
-        """Train the learner. First delete an older run of the same budget and seed."""
         shutil.rmtree(self._folder(budget, seed), ignore_errors=True)
         module: Any = importlib.import_module(LEARNERS[self.name])
         settings = replace(
@@ -38,7 +37,6 @@ class Learner:
             run.export()
 
     def load(self, budget: int = 5, seed: int = 0) -> Policy | None:
-        """Return the trained agent, or None if there is no run folder."""
         folder = self._folder(budget, seed)
         return make_policy(str(folder)) if folder.is_dir() else None
 

@@ -26,10 +26,10 @@ GAMES = {
 """The files of logged games: name -> the policies that play the games, and the seed of the games."""
 LOGGED = 4000  # games per file
 
-WIDTH = 64  # units of the hidden layers
+WIDTH = 64
 BATCH = 1024
 EPOCHS = 3
-LEARNING_RATE = 2e-3  # initial value; the learning rate falls linearly to 0
+LEARNING_RATE = 2e-3
 
 
 def logged(folder: Path) -> list[recording.Decisions]:
@@ -42,10 +42,9 @@ def logged(folder: Path) -> list[recording.Decisions]:
 
 
 class Learner:
-    """A learner that imitates logged decisions. The file run.py of an entry exports the methods `train` and `load`.
+    """A learner that imitates logged decisions.
 
     Args:
-        name: name of the entry.
         beta: the factor in the weight exp(beta * advantage). Results are 1 (win) and -1 (loss).
     """
 
@@ -82,7 +81,6 @@ class Learner:
         th.save(network.state_dict(), self._file(budget, seed))
 
     def load(self, budget: int = 12_000, seed: int = 0) -> NetworkPolicy | None:
-        """Return the trained agent, or None if there are no weights."""
         if not self._file(budget, seed).is_file():
             return None
         th.set_num_threads(1)

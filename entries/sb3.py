@@ -24,7 +24,7 @@ class Scores(nn.Module):
     """A network for `NetworkPolicy`. It returns the logits or action values of a Stable-Baselines3 model."""
 
     rules = Rules()
-    policy: Any  # the policy of the model
+    policy: Any
     decisions = 0  # number of observations scored so far
 
     def forward(self, observation: th.Tensor) -> tuple[th.Tensor]:
@@ -36,17 +36,13 @@ class Scores(nn.Module):
 
 
 class Budget(BaseCallback):
-    """A callback that stops training when the decisions of both seats use up the budget.
-
-    `opponent` counts the decisions of the seat that does not learn.
-    """
+    """A callback that stops training when the decisions of both seats use up the budget."""
 
     def __init__(self, decisions: int, opponent: Scores) -> None:
         super().__init__()
         self.total, self.opponent = decisions, opponent
 
     def left(self) -> float:
-        """Return the share of the budget that is left."""
         used = self.num_timesteps + self.opponent.decisions
         return max(0.0, 1 - used / (SPARE * self.total))
 
@@ -55,13 +51,11 @@ class Budget(BaseCallback):
 
 
 class Baseline:
-    """An algorithm with its settings. The file run.py of an entry exports the methods `train` and `load`.
+    """An algorithm with its settings.
 
     Args:
-        name: name of the entry.
         algorithm: a class of Stable-Baselines3 or sb3-contrib.
         policy: the policy class of the algorithm, or its name.
-        encoding: encoding of the observations.
         learning_rate: initial learning rate; it falls linearly to 0.
         **options: other arguments of the algorithm.
     """
@@ -92,7 +86,6 @@ class Baseline:
         th.save(model.policy.state_dict(), self.weights / f"{budget}-{seed}.pt")
 
     def load(self, budget: int = 1_000_000, seed: int = 0) -> NetworkPolicy | None:
-        """Return the trained agent, or None if there are no weights."""
         file = self.weights / f"{budget}-{seed}.pt"
         if not file.is_file():
             return None

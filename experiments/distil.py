@@ -1,11 +1,10 @@
 """Distillation: fit the network of TD(lambda) to a solved board (`python -m experiments.distil --table FILE`).
 
-The experiment shows how strong a network of a given size can be. Self-play (`agents.td`) has to learn the values of
-positions. Here the exact values are known, so errors come only from the size of the network or the duration of the fit.
+The experiment shows how strong a network of a given size can be. The exact values are known, so errors come only from
+the size of the network or the duration of the fit.
 
 Perfect players play games in which some turns end with a random move. The training positions are all positions before
-a turn, and a random part of the positions at the possible ends of each turn. The loss is the cross-entropy between
-exact and predicted chances to win.
+a turn, and a random part of the positions at the possible ends of each turn.
 """
 
 import sys
@@ -87,7 +86,7 @@ class Settings:
 class Positions(NamedTuple):
     """The training data: M positions before a turn, each with K features."""
 
-    active: th.Tensor  # int16 (M, K): indices of the features
+    active: th.Tensor  # int16 (M, K)
     value: th.Tensor  # float32 (M,): the expected reward of the seat to act
 
 

@@ -8,8 +8,7 @@ only be sampled. Let s be the position before such a turn. Instead of the value 
 
 Here plan(s) is the expected value of a planned turn from s. The regret of a decision is the planned value of the best
 action minus the planned value of the policy's action. The target thus excludes the luck of the rolls. The mean of this
-luck is zero for any policy and any value function. So excluding it adds no bias. Only the noise of the policy's own
-choices remains.
+luck is zero for any policy and any value function. So excluding it adds no bias.
 """
 
 import sys
@@ -45,13 +44,13 @@ class Settings(td.Settings):
         self.check("ray", self.ray is None, "must not be set for a best response")
 
 
-LEARNERS = {"response": "experiments.response"}  # the only learner of this command
+LEARNERS = {"response": "experiments.response"}
 
 PRESETS = {name: Settings(**vars(preset) | {"final_games": 100_000}) for name, preset in td.PRESETS.items()}
 
 
 class Run(td.Run):
-    """A training run that learns a best response. The network is graded only against the fixed policy."""
+    """A training run that learns a best response."""
 
     learner, kind = "response", Settings
     fixed = (*td.Run.fixed, "against")  # type: ignore[assignment]  # this tuple is longer
@@ -72,8 +71,8 @@ def against(
 ) -> Callable[[Game, States, Value, NDArray[np.bool_]], Turns]:
     """Return a function with the interface of `play_turns`.
 
-    The function plans the learner's turns and samples the policy's turns. Only turns of the learner can end with a
-    random move. `seat`, (N,), contains the learner's seat in each game.
+    The function plans the learner's turns and samples the policy's turns. `seat`, (N,), contains the learner's seat in
+    each game.
     """
 
     def play(game: Game, state: States, value: Value, at_random: NDArray[np.bool_]) -> Turns:

@@ -1,9 +1,8 @@
 """Sweeps with Ray Tune: `python -m experiments.tune td --trials 30 --folder runs/sweep`, on one or many machines.
 
 A *trial* is a training run with settings drawn from `RANGES`; all trials have the same seed. The run folder of a trial
-is in the folder of the sweep, and is named after the drawn settings. The same command continues an interrupted sweep.
-A larger `--trials` adds trials. All nodes of a cluster need the checkout and the folder of the sweep under the same
-paths.
+is in the folder of the sweep, and is named after the drawn settings. A larger `--trials` adds trials. All nodes of a
+cluster need the checkout and the folder of the sweep under the same paths.
 """
 
 import importlib
@@ -53,7 +52,6 @@ RANGES = {
         "epochs": tune.randint(1, 7),
     },
 }
-"""Learner -> setting -> distribution from which a trial draws the setting."""
 
 
 @dataclass(frozen=True)

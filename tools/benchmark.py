@@ -1,7 +1,7 @@
 """Measure the tables of results in docs/results/benchmark.md (`python -m tools.benchmark`, a few minutes).
 
-The tables have a row for every pair of a bundled board and a policy that can play on it. A row for two players contains
-regrets and win shares. A row for more players contains only regrets; docs/results/ladder.md has the win shares.
+The tables have a row for every pair of a bundled board and a policy that can play on it. Rows for more than two
+players contain only regrets; docs/results/ladder.md has the win shares.
 """
 
 from datetime import date
@@ -22,7 +22,7 @@ from wotd_env.policies import plays
 PAGE = pages.ROOT / "docs" / "results" / "benchmark.md"
 POLICIES = ("random", "greedy", "planner", "td", "ppo")
 KINDS = ("all", "first hold", "second hold", "move", "swap", "extra turn")
-GAMES = 4000  # games for each win share
+GAMES = 4000
 
 
 def wanted(rolled_out: bool) -> list[tuple[wotd_env.Rules, str]]:
@@ -67,8 +67,7 @@ def rolled_out_table() -> str:
 def noise(positions: benchmark.Positions, draws: int = 1000) -> NDArray[np.float64]:
     """Return the mean regret from errors of the stored equities in each of M positions, float64 (M,).
 
-    The regret of the action with the largest stored equity is averaged over `draws` samples of the equities. The
-    samples are normally distributed around the stored equity. The standard deviation is the stored error.
+    The regret of the action with the largest stored equity is averaged over `draws` samples of the equities.
     """
     rng, total = np.random.default_rng(0), np.zeros(len(positions.game))
     best = np.nanargmax(positions.equity, 1)

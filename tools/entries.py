@@ -38,10 +38,10 @@ ROUNDING = 0.01
 class Track(NamedTuple):
     """The protocol of a track (docs/reference/tracks.md)."""
 
-    unit: str  # unit of the budgets
+    unit: str
     budgets: tuple[int, ...]
     players: tuple[int, ...] = (2,)  # numbers of players for which win shares are measured
-    games: int = measuring.GAMES  # games for each win share
+    games: int = measuring.GAMES
     size: int | None = None  # number of graded positions of each kind and stage; None means all
 
 
@@ -164,7 +164,7 @@ def faults(name: str) -> Iterator[str]:
             yield f"{error}: run python -m tools.entries {name} --measure --seed {seed}"
         except ValueError as error:
             yield f"{path}: {error}"
-        except Exception as error:  # run.py can raise any exception
+        except Exception as error:
             yield f"{path}: {type(error).__name__}: {error}"
 
 
@@ -189,8 +189,7 @@ def check(result: Result, track: Track, seed: int) -> None:
 def replay(agent: Policy, result: Result) -> None:
     """Raise ValueError if an agent's actions or first win share differ from the stored ones by more than rounding.
 
-    If the digest of the agent has not changed, only the first `measuring.BATCH` positions are checked. A changed digest
-    is not a fault by itself, because the digest also covers the sources of the package.
+    A changed digest is not a fault by itself, because the digest also covers the sources of the package.
     """
     positions = result.positions()
     same = policy_digest(result.agent, agent, given=True) == result.agent_digest
@@ -219,10 +218,7 @@ def entries() -> list[str]:
 
 
 def main(arguments: list[str] | None = None) -> int:
-    """Measure or check entries, by default all, and return the exit status.
-
-    If a check of all entries finds no faults, write their tables.
-    """
+    """Measure or check entries, by default all, and return the exit status."""
     parser = argparse.ArgumentParser(prog="python -m tools.entries", description=__doc__)
     parser.add_argument("name", nargs="*", help="folders in entries/ (default: all)")
     parser.add_argument("--measure", action="store_true", help="train and measure instead")

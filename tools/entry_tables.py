@@ -31,8 +31,7 @@ def write(names: list[str]) -> None:
 def measures(result: Result, track: Track) -> dict[str, tuple[float, float]]:
     """Return the columns of a result as a dict: name -> (value, half the width of its interval).
 
-    The first column is the mean regret in thousandths of equity. In games of two players, each reference has a column:
-    the win share against the reference, in percent. Each larger number n of players has a column: the mean win share
+    The regret is in thousandths of equity, a win share in percent. For n > 2 players, the column is the mean win share
     minus 1 / n, in percentage points.
     """
     regret = result.regret[ALL][ALL]
@@ -54,17 +53,14 @@ class Row(NamedTuple):
     name: str
     entry: Entry
     budget: int
-    measured: list[dict[str, tuple[float, float]]]  # the columns of each seed, see `measures`
+    measured: list[dict[str, tuple[float, float]]]  # the columns of each seed
 
     def of_seeds(self, column: str) -> Any:
         """Return the values of a column, one for each seed, float64 (seeds,)."""
         return np.array([of_seed[column][0] for of_seed in self.measured])
 
     def mean(self, column: str) -> tuple[float, float]:
-        """Return the mean of a column over the seeds, and half the width of its interval.
-
-        For an entry with one seed, return the seed's value and half the width of the value's interval.
-        """
+        """Return the mean of a column over the seeds, and half the width of its interval."""
         if len(self.measured) == 1:
             return self.measured[0][column]
         mean = mean_of(self.of_seeds(column), -math.inf, math.inf)

@@ -1,8 +1,8 @@
 """Write measured figures into the pages that quote them (`make docs-tables`).
 
-A figure is a measured number. Its source is benchmarks/results.json, docs/results/ladder.md or
-docs/results/perfect-play.md. Other pages quote it as `<!-- figure: NAME -->value<!-- end -->`. README.md and
-docs/index.md also have a list of claims with figures, at `<!-- table: figures -->`. The names of figures are:
+The sources are benchmarks/results.json, docs/results/ladder.md and docs/results/perfect-play.md. Other pages quote a
+figure as `<!-- figure: NAME -->value<!-- end -->`. README.md and docs/index.md also have a list of claims with figures,
+at `<!-- table: figures -->`. The names of figures are:
 
 | name | value |
 | --- | --- |
@@ -55,7 +55,7 @@ def ladder(policy: str, opponent: str) -> str:
 
 
 def _table(page: str, place: str) -> list[dict[str, str]]:
-    """Return the rows of the first table after the pattern `place` in a page. A row is a dict: column -> cell."""
+    """Return the rows of the first table after the pattern `place` in a page."""
     text = (pages.ROOT / "docs" / "results" / page).read_text()
     found = re.search(rf"{place}.*?\n((?:\|[^\n]*\n)+)", text, re.DOTALL)
     assert found, f"docs/results/{page} has no table after {place}"
@@ -83,7 +83,6 @@ def figures() -> str:
 
 
 def _solved() -> dict[str, str]:
-    """Return the row of the largest board in docs/results/perfect-play.md."""
     return _table("perfect-play.md", "<!-- table: boards -->")[-1]
 
 

@@ -84,7 +84,7 @@ class Findings:
         return pages.table("opponents | share of wins of the cautious player", rows, right=(1,))
 
     def play(self, opponent: Policy) -> NDArray[np.float64]:
-        """Return the win share of `cautious` in each game, (GAMES,). The policy `opponent` plays both other seats."""
+        """Return the win share of `cautious` in each game, (GAMES,)."""
         game, state, rng = self.game, self.game.reset(GAMES, seed=1), np.random.default_rng(1)
         seat = np.arange(GAMES) % 3
         seats = (np.arange(3) != seat[:, None]).astype(np.int64)

@@ -22,7 +22,7 @@ FORBIDDEN = {  # functions that allocate an array with the dtype of their argume
 
 
 def faults(source: str) -> Iterator[tuple[int, str]]:
-    """Yield the line and the code of each call that may allocate records. Search only the kernels of `source`."""
+    """Yield the line and the code of each call that may allocate records."""
     for function in ast.walk(ast.parse(source)):
         if isinstance(function, ast.FunctionDef) and any(map(_compiles, function.decorator_list)):
             for call in ast.walk(function):

@@ -87,7 +87,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
 
 
 def summary(played: dict[str, Results]) -> str:
-    """Return the table of win shares. It has a row for each tournament and a column for each policy."""
+    """Return the table of win shares."""
     shares = {}
     for title, results in played.items():
         ratings = show.as_text(results, digits=2)[0]

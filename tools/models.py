@@ -83,7 +83,7 @@ def put(run: Path, folder: Path) -> Path:
 
 
 def command(policy: str, settings: dict[str, Any], rules: Rules) -> str:
-    """Return the command line of a training run. Settings with the same value as in the preset are omitted."""
+    """Return the command line of a training run."""
     preset = importlib.import_module(LEARNERS[policy]).PRESETS[settings["preset"]]
     words = ["python", "train.py", policy, "--preset", settings["preset"], "--seed", settings["seed"]]
     for name in sorted(settings.keys() - OWN):
@@ -97,10 +97,7 @@ def command(policy: str, settings: dict[str, Any], rules: Rules) -> str:
 
 
 def table(cards: list[dict[str, Any]], folder: Path) -> str:
-    """Return Markdown text: a table with a row for each card, the picture, and the training commands.
-
-    The sizes in the table are those of the network files in `folder`.
-    """
+    """Return Markdown text: a table with a row for each card, the picture, and the training commands."""
     opponents = list(dict.fromkeys(name for card in cards for name in card["result"]))
     rows = []
     for card in cards:

@@ -6,7 +6,6 @@ from pathlib import Path
 
 ROOT = Path(__file__).parents[1]
 PAGES = sorted(page for places in ("*.md", "docs/*.md", "docs/*/*.md") for page in ROOT.glob(places))
-"""The Markdown pages in the root folder and in docs/."""
 
 Cells = str | Iterable[object]  # the cells of a row: a sequence, or text with `|` between the cells
 

@@ -1,7 +1,7 @@
 """Solve games with powers or immunity and write the tables of docs/results/powers.md (`python -m tools.powers`).
 
 For every board, the tool solves games of three kinds: `powers="own"` with each pair of colors, `powers="any"`, and
-immunity without powers. Games whose solution is already in the cache are not solved again.
+immunity without powers.
 """
 
 from datetime import date
@@ -133,7 +133,7 @@ def times_of_use(table: solver.Table, games: int) -> NDArray[np.float64]:
     game, oracle = Game(table.rules), make_policy(f"oracle:{table.file}")
     state, rng = game.reset(games, seed=0), np.random.default_rng(0)
     same, turns = np.zeros((games, 2), np.int64), np.zeros((2, games))
-    seats = 1 << np.arange(2)[:, None]  # the bits of the seats in the field `used`
+    seats = 1 << np.arange(2)[:, None]
     for _ in play_policies(game, state, same, [oracle], rng):
         turns = np.where(state["used"] & seats, turns, state["turn"])  # last turn with an unused power
     shares: NDArray[np.float64] = np.where(state["used"] & seats, turns / state["turn"], np.nan).T

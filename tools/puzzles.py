@@ -1,6 +1,6 @@
 """Make the puzzles that the page of `wotd serve` shows: `python -m tools.puzzles`.
 
-The tool first solves the boards that have no table yet. The rest takes a minute.
+The tool first solves the boards that have no table yet.
 
 A puzzle is a decision with one action that the solved board rates clearly higher than all others.
 The positions come from games between two of the server's opponents, `easy` and `very easy`. The level of a puzzle is 1
@@ -28,8 +28,8 @@ from wotd_env.web.app import STATIC
 FILE = STATIC / "puzzles.json"
 BOARDS = (Rules(spaces=1), Rules(spaces=2), Rules(spaces=3), Rules(spaces=1, powers="any"))
 KINDS = ("dice", "move", "swap", "power")
-SEED = 1  # seed of the games and of the choice of puzzles
-GAMES = 10_000  # games on each board
+SEED = 1
+GAMES = 10_000
 GAP = 0.04  # smallest lead of the best action over the second best, in equity
 DECIDED = 0.9  # positions with at least this absolute equity are not used
 EACH = 20  # largest number of puzzles for each pair of kind and level

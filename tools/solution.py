@@ -1,7 +1,6 @@
 """Measure the tables and draw the plot of docs/results/perfect-play.md (`make solution`).
 
-A table file contains the solved values of a board. Boards with up to 2 plain spaces are solved if they have no table
-file. Larger boards without a table file are left out.
+Boards with up to 2 plain spaces are solved if they have no table file. Larger boards without a table file are left out.
 """
 
 import argparse
@@ -30,7 +29,7 @@ REGRET_PLOT = PAGE.with_name("solution-regret.svg")
 SOLVED_HERE = 2  # largest number of plain spaces of a board that this tool solves
 GRADED = ("first", "random", "greedy", "planner")
 LEARNED = ("ppo", "td")  # graded only on the board of `Rules()`, for which the models were trained
-GAMES = 20_000  # games for every sampled figure
+GAMES = 20_000
 EVALUATED = ((0, "first"), (0, "greedy"), (1, "greedy"))
 
 

@@ -82,7 +82,6 @@ MEANINGS = {
         "home": "1 for the path of the observer's color; only with immunity",
     },
 }
-"""Meaning of the parts of each encoding."""
 
 ONE_HOT = {
     "one_hot": ("pieces", "dice", "rolls_left", "phase", "player", "colors"),
@@ -182,7 +181,6 @@ def layers() -> str:
 
 
 COMMANDS: Any = typer.main.get_command(app)
-"""The command `wotd` with its subcommands."""
 
 
 def commands() -> str:
@@ -220,7 +218,6 @@ def _as_code(text: str) -> str:
 
 
 def _options(parameters: Iterable[Any]) -> str:
-    """Return a table of parameters with their help texts and defaults."""
     rows = []
     for parameter in parameters:
         option = parameter.param_type_name == "option"

@@ -1,4 +1,4 @@
-"""The error for a missing optional dependency. Its message names the extra to install."""
+"""The error for a missing optional dependency."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ class MissingExtraError(ModuleNotFoundError, DependencyNotInstalled):
 
 @contextmanager
 def needed_for(what: str, extra: str) -> Iterator[None]:
-    """Raise MissingExtraError if an import in the `with` block fails. `what` is the feature that needs the import."""
+    """Raise MissingExtraError if an import in the `with` block fails."""
     try:
         yield
     except ImportError as error:

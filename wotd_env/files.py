@@ -44,7 +44,7 @@ def replacing(file: Path, *, sync: bool = True) -> Iterator[Path]:
 
 
 def write(file: Path, content: bytes, *, sync: bool = True) -> None:
-    """Write `content` to a file atomically, see `replacing`."""
+    """Write `content` to a file atomically."""
     with replacing(file, sync=sync) as part:
         part.write_bytes(content)
 

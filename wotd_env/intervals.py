@@ -7,7 +7,7 @@ import math
 import numpy as np
 from numpy.typing import NDArray
 
-LEVEL = 0.95  # the probability that an interval contains the true value
+LEVEL = 0.95
 Z = 1.959963984540054  # the quantile of the standard normal distribution at (1 + LEVEL) / 2
 
 

@@ -16,7 +16,7 @@ from wotd_env.core.state import ROW, STATE, States, take
 
 @runtime_checkable
 class Policy(Protocol):
-    """An object that chooses actions. A policy may also implement the other protocols of this module."""
+    """An object that chooses actions."""
 
     def act(self, game: Game, state: States, rng: np.random.Generator) -> NDArray[np.int64]:
         """Choose an action for the seat to act in each game.
@@ -61,7 +61,7 @@ class Fingerprinted(Protocol):
 
 
 def check_plays(policy: Policy, rules: Rules) -> None:
-    """Raise ValueError if a policy cannot play games with these rules, see `RulesBound`."""
+    """Raise ValueError if a policy cannot play games with these rules."""
     if isinstance(policy, RulesBound):
         policy.check_rules(rules)
 
@@ -69,8 +69,8 @@ def check_plays(policy: Policy, rules: Rules) -> None:
 def check_made_for(name: str, own: Rules, rules: Rules) -> None:
     """Raise ValueError if an object made for the rules `own` does not fit games with `rules`.
 
-    The error contains the differing fields and `name`, the name of the object. The starting player, the turn limit,
-    and colors without an effect may differ. An object made for random colors fits all colors.
+    The starting player, the turn limit, and colors without an effect may differ. An object made for random colors fits
+    all colors.
     """
     essence, other = _essence(own), _essence(rules)
     if essence.colors == "random":
@@ -101,8 +101,7 @@ def seen_in(encoding: str, game: Game) -> Game:
 def ask(policy: Policy, game: Game, state: States, rng: np.random.Generator) -> NDArray[np.int64]:
     """Return the actions that a policy chooses, int64 (N,). They may be illegal.
 
-    The policy gets a copy of the games, in which each random stream is replaced with 64 bits from `rng`. So the policy
-    can neither know the future dice nor change a game.
+    The policy gets a copy of the games, in which each random stream is replaced with 64 bits from `rng`.
 
     Raises:
         ValueError: if the policy does not return one integer for each game.
@@ -121,7 +120,7 @@ def play_out(
     seats: NDArray[np.integer],
     choose: Callable[[int, NDArray[np.int64]], NDArray[np.int64]],
 ) -> Iterator[NDArray[np.int64]]:
-    """Play all games to the end, and update `state` in place. Before every step, yield the actions of the step.
+    """Play all games to the end, and update `state` in place.
 
     Args:
         game: the rules.
@@ -157,7 +156,7 @@ def play_policies(
     policies: Sequence[Policy],
     rng: np.random.Generator,
 ) -> Iterator[NDArray[np.int64]]:
-    """Play games between policies, see `play_out`. `seats` contains indices into `policies`. All policies use `rng`."""
+    """Play games between policies. `seats` contains indices into `policies`."""
     return play_out(
         game, state, seats, lambda player, games: ask(policies[player], game, take(state, games), rng)
     )

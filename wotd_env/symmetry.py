@@ -140,7 +140,7 @@ def rotate_seats(rules: Rules, states: States, by: int) -> States:
 
 
 def _permutations(permutation: ArrayLike, games: int) -> NDArray[np.int64]:
-    """Return the permutation of each game, int64 (N, 5); raise ValueError for an invalid permutation."""
+    """Return the permutation of each game, int64 (N, 5)."""
     shape = (games, PATHS) if np.ndim(permutation) == 2 else (PATHS,)
     given = check_integers("permutation", permutation, shape)
     wrong = (np.sort(given, -1) != np.arange(PATHS)).any(-1)
@@ -151,7 +151,7 @@ def _permutations(permutation: ArrayLike, games: int) -> NDArray[np.int64]:
 
 
 def _checked(rules: Rules, states: States, permutation: ArrayLike) -> NDArray[np.int64]:
-    """Return the permutation of each game, int64 (N, 5). Raise ValueError for an invalid game or permutation."""
+    """Check the games, and return the permutation of each game, int64 (N, 5)."""
     check_states(rules, states)
     moved_to = _permutations(permutation, len(states))
     if rules.immunity and rules.powers == "own":
@@ -168,10 +168,7 @@ def _checked(rules: Rules, states: States, permutation: ArrayLike) -> NDArray[np
 
 
 def _moved(array: NDArray[Any], moved_to: NDArray[np.int64], axis: int) -> NDArray[Any]:
-    """Return a copy of `array` (N, ...) with moved entries.
-
-    In game g, entry i along `axis` moves to index `moved_to[g, i]`. `moved_to` is int64 (N, k).
-    """
+    """Return a copy of `array` (N, ...) in which entry i of game g, along `axis`, has the index `moved_to[g, i]`."""
     shape = [1] * array.ndim
     shape[0], shape[axis] = moved_to.shape
     moved = np.empty_like(array)
@@ -185,7 +182,7 @@ def _symbols(moved_to: NDArray[np.int64]) -> NDArray[np.int64]:
 
 
 def _renamed(names: NDArray[Any], moved_to: NDArray[np.int64]) -> NDArray[np.int64]:
-    """Return the new numbers of paths, colors or faces, int64 (N, k): entry (g, i) is `moved_to[g, names[g, i]]`."""
+    """Return the new numbers of paths, colors or faces, int64 (N, k)."""
     return np.take_along_axis(moved_to, names.astype(np.int64), 1)
 
 
@@ -205,7 +202,6 @@ def _permuted_actions(rules: Rules, states: States, moved_to: NDArray[np.int64])
 
 
 def _rows(name: str, values: ArrayLike, games: tuple[int, ...], width: int) -> NDArray[Any]:
-    """Return `values` as an array; raise ValueError unless its shape is `(*games, width)`."""
     given = np.asarray(values)
     if given.shape != (*games, width):
         raise ValueError(f"{name} must be an array {(*games, width)}, got {given.dtype} {given.shape}")

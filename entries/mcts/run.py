@@ -4,5 +4,4 @@ from wotd_env.policies.mcts import Mcts
 
 
 def load(budget: int = 50, seed: int = 0) -> Mcts:
-    """Return the search with `budget` playouts per decision."""
     return Mcts(budget)

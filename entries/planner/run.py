@@ -5,5 +5,4 @@ from wotd_env.policies import Policy
 
 
 def load(budget: int = 1, seed: int = 0) -> Policy:
-    """Return the policy."""
     return make_policy("planner")

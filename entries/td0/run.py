@@ -22,11 +22,9 @@ class Agent:
         self.network = network
 
     def check_rules(self, rules: Rules) -> None:
-        """Raise ValueError if the agent was trained with other rules."""
         check_made_for("the agent", example.game.rules, rules)
 
     def act(self, game: Game, state: States, rng: np.random.Generator) -> NDArray[np.int64]:
-        """Return the planned actions, int64 (N,), for games STATE (N,)."""
         return np.asarray(example.choose(self.network, state))
 
 
@@ -39,7 +37,6 @@ def train(budget: int, seed: int) -> None:
 
 
 def load(budget: int = 1, seed: int = 0) -> Agent:
-    """Return the trained agent."""
     with np.load(RESULTS / f"{budget}-{seed}.npz") as arrays:
         w1, b1, w2, b2 = map(th.from_numpy, arrays.values())
     network = nn.Sequential(nn.Linear(w1.shape[1], w1.shape[0]), nn.ReLU(), nn.Linear(w2.shape[1], 1))

@@ -92,7 +92,7 @@ def episodes(decisions: Decisions, policy: str, encoding: str = "one_hot") -> It
     `decisions` must contain whole games, such as a block from `wotd_env.recording.blocks`.
     """
     game = Game(decisions.rules, encoding=encoding)
-    last = np.flatnonzero(np.diff(decisions.game, append=-1))  # row of the last decision of each game
+    last = np.flatnonzero(np.diff(decisions.game, append=-1))
     final = decisions.state[last].copy()
     game.step(final, decisions.action[last])
     seat = decisions.state["player"].astype(np.int64)

@@ -36,10 +36,10 @@ with needed_for("the game in OpenSpiel", "openspiel"):
 
 __all__ = ["NAME", "WayOfTheDragonGame", "WayOfTheDragonState", "position"]
 
-NAME = "way_of_the_dragon"  # name of the game in pyspiel
+NAME = "way_of_the_dragon"
 ROLLED_OFF = -1  # value of the parameter `start` if a roll-off decides the starting player (R1)
 COLORS, START = "colors", "start"
-"""Names of two chance events before the first turn. The events that draw dead pieces have the names of the paths."""
+"""Names of two chance events before the first turn."""
 TO_PARAMETER = str.maketrans("=,", ":-")
 FROM_PARAMETER = str.maketrans(":-", "=,")
 """OpenSpiel splits parameters at `=` and commas, so a position in a parameter uses `:` and `-` instead."""
@@ -47,11 +47,10 @@ FROM_PARAMETER = str.maketrans(":-", "=,")
 _FIELDS: Any = STATE.fields
 PHASE_AT, PLAYER_AT = (_FIELDS[name][1] for name in ("phase", "player"))
 DICE_AT = slice(_FIELDS["dice"][1], _FIELDS["dice"][1] + DICE)
-"""Byte offsets of `phase`, `player` and `dice` in a record. Bytes are faster to read than fields."""
+"""Byte offsets in a record: bytes are faster to read than fields."""
 
 CHANCE, TERMINAL = int(pyspiel.PlayerId.CHANCE), int(pyspiel.PlayerId.TERMINAL)
 NOBODY = {int(Phase.CHANCE): CHANCE, int(Phase.OVER): TERMINAL}
-"""OpenSpiel's special player number for each phase in which no seat acts."""
 
 DEFAULTS = {field.name: field.default for field in fields(Rules)}
 PARAMETERS = {**DEFAULTS, "colors": "", "start": ROLLED_OFF, "position": "", "encoding": ENCODINGS[0]}
@@ -76,8 +75,8 @@ TYPE = pyspiel.GameType(
 class Outcomes(NamedTuple):
     """The outcomes of a chance node."""
 
-    listed: list[tuple[int, float]]  # ascending (outcome, probability) pairs; cached, so never change it
-    numbers: frozenset[int]  # the outcomes without their probabilities
+    listed: list[tuple[int, float]]  # ascending (outcome, probability) pairs; cached, never change it
+    numbers: frozenset[int]
 
 
 class WayOfTheDragonGame(pyspiel.Game):  # type: ignore[misc]  # pyspiel is untyped
@@ -108,13 +107,12 @@ class WayOfTheDragonGame(pyspiel.Game):  # type: ignore[misc]  # pyspiel is unty
                 self.draws += ELEMENTS
             if rules.start == "dragons":
                 self.draws += (START,)
-            # Chance nodes draw random colors, dead pieces and a random starting player later.
             bare = replace(rules, colors=None if rules.colors == "random" else rules.colors, dead_pieces=0)
             start = Game(bare).new(1, roll=False)
             if rules.start == "dragons":
                 start["player"] = 0
         self.game = Game(rules, encoding=params.get("encoding", ENCODINGS[0]))
-        start["rng"] = 0  # the random stream is unused; it is 0, so that equal positions have equal bytes
+        start["rng"] = 0  # unused; 0, so that equal positions have equal bytes
         self._start = start.view(np.uint8)
         spec = self.game.spec
         info = pyspiel.GameInfo(
@@ -147,7 +145,7 @@ class WayOfTheDragonGame(pyspiel.Game):  # type: ignore[misc]  # pyspiel is unty
     def make_py_observer(
         self, iig_obs_type: Any = None, params: dict[str, Any] | None = None
     ) -> _Observer | IIGObserverForPublicInfoGame:
-        """Return an observer. The whole position is public information."""
+        """Return an observer."""
         if iig_obs_type is None or iig_obs_type.public_info:
             return _Observer(self.game, params)
         return IIGObserverForPublicInfoGame(iig_obs_type, params)
@@ -169,7 +167,7 @@ class WayOfTheDragonState(pyspiel.State):  # type: ignore[misc]  # pyspiel is un
     def __init__(self, game: WayOfTheDragonGame) -> None:
         super().__init__(game)
         self._bytes = game._start.copy()
-        self._draws = game.draws  # names of the remaining chance events before the first turn
+        self._draws = game.draws
         self._player = self._to_act()
 
     @property
@@ -300,8 +298,6 @@ class WayOfTheDragonState(pyspiel.State):  # type: ignore[misc]  # pyspiel is un
 
 
 class _Observer:
-    """OpenSpiel's observer. Its tensor is the observation of a seat, and its string is `str(state)`."""
-
     def __init__(self, game: Game, params: dict[str, Any] | None) -> None:
         if params:
             raise ValueError(f"observers of {NAME} have no parameters, got {params}")
@@ -321,10 +317,7 @@ class _Observer:
 
 
 def position(rules: Rules, state: States) -> str:
-    """Return the parameter `position` for the game `state`, STATE (1,).
-
-    The parameter is a position in the notation, in which `:` replaces `=`, and `-` replaces commas.
-    """
+    """Return the parameter `position` for the game `state`, STATE (1,)."""
     return notation.position(rules, state).translate(TO_PARAMETER)
 
 
@@ -340,7 +333,7 @@ def _rules(params: Mapping[str, Any]) -> Rules:
 
 @functools.cache
 def _rolls(faces: bytes) -> Outcomes:
-    """Return the outcomes of rolling the unrolled dice. `faces` are the five dice of a record, as bytes."""
+    """Return the outcomes of rolling the unrolled dice of a record."""
     keep = dice.keep_index(np.frombuffer(faces, np.int8).tolist())
     rolls, throws = np.unique(dice.rolls_after(keep), return_counts=True)
     return _listed(dict(zip(rolls.tolist(), throws.tolist(), strict=True)))
@@ -351,8 +344,7 @@ def _dead_pieces(spaces: int, path: int, left: int) -> Outcomes:
     """Return the layouts of dead pieces on a path, with their probabilities.
 
     `left` is the number of dead pieces for this path and all later paths. All layouts of the board are equally probable
-    (R15). A layout of this path is therefore weighted with the number of ways to place the remaining pieces on the
-    later paths.
+    (R15).
     """
     layouts = [bits for bits in range(1 << spaces) if not engine.impassable(np.uint16(bits << 1))]
     sizes = np.bincount([bits.bit_count() for bits in layouts])
@@ -364,7 +356,7 @@ def _dead_pieces(spaces: int, path: int, left: int) -> Outcomes:
 
 
 def _listed(ways: dict[int, int]) -> Outcomes:
-    """Return outcomes with probabilities proportional to their weights. `ways` maps each outcome to its weight."""
+    """Return outcomes with probabilities proportional to `ways`."""
     every = sum(ways.values())
     return Outcomes([(outcome, number / every) for outcome, number in ways.items()], frozenset(ways))
 

@@ -1,4 +1,4 @@
-"""Tournaments on a Ray cluster (extra `ray`). Each node of the cluster plays blocks of games.
+"""Tournaments on a Ray cluster (extra `ray`).
 
     from wotd_env.adapters.ray import Cluster
     run(tournament, "games.sqlite", pool=Cluster(tournament, address="auto"))
@@ -24,7 +24,7 @@ with needed_for("work on a cluster", "ray"):
 
 __all__ = ["Cluster", "connect", "num_cpus"]
 
-_CONNECT = 30.0  # time limit for the answer of a cluster, in seconds
+_CONNECT = 30.0  # time limit in seconds
 
 
 class Cluster:
@@ -87,8 +87,8 @@ class Cluster:
 def connect(address: str | None) -> bool:
     """Connect this process to a Ray cluster. Return False if it was already connected.
 
-    `address` is the address of the cluster. `"auto"` means the running cluster on this machine; None or `"local"`
-    starts a cluster on this machine. Raise ConnectionError if there is no cluster at the address.
+    The address `"auto"` means the running cluster on this machine; None or `"local"` starts a cluster on this machine.
+    Raise ConnectionError if there is no cluster at the address.
     """
     if ray.is_initialized():
         return False
@@ -129,5 +129,5 @@ def _play_block(
 
 @functools.lru_cache(1)
 def _worker(tournament: Tournament, time_limit: float, trust: bool) -> Worker:
-    """Return the process in which a Ray worker plays blocks. A separate process can be stopped when a policy hangs."""
+    """Return a separate process, which can be stopped when a policy hangs."""
     return Worker(tournament, time_limit, trust=trust)

@@ -69,8 +69,6 @@ def _renamed(space: Space[Any]) -> Dict:
 
 
 class _Renamed(BaseWrapper[str, Any, int]):  # type: ignore[misc]  # PettingZoo is untyped
-    """The PettingZoo environment with observations in the format of RLlib."""
-
     def __init__(self, env: Any) -> None:
         super().__init__(env)
         self._spaces = {agent: _renamed(env.observation_space(agent)) for agent in env.possible_agents}

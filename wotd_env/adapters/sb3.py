@@ -60,7 +60,7 @@ class SharedVecEnv(VecEnv):
         return [rows[i] for i in self._get_indices(indices)]
 
     def env_is_wrapped(self, wrapper_class: Any, indices: VecEnvIndices = None) -> list[bool]:
-        """Return False for each environment, because no environment has a wrapper."""
+        """Return False for each environment."""
         return [False for _ in self._get_indices(indices)]
 
 
@@ -85,7 +85,7 @@ class SB3VecEnv(SharedVecEnv):
         self.env = WayOfTheDragonVectorEnv(num_envs, autoreset_mode=AutoresetMode.SAME_STEP, **options)
         super().__init__(self.env.num_envs, self.env.single_observation_space, self.env.single_action_space)
         self._made = time.perf_counter()
-        self._lengths = np.zeros(self.num_envs, np.int64)  # learner's decisions so far in each game
+        self._lengths = np.zeros(self.num_envs, np.int64)
 
     def reset(self) -> VecEnvObs:
         """Start new games with the stored seeds and options, see the methods `seed` and `set_options`.

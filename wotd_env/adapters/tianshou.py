@@ -1,4 +1,4 @@
-"""The Gymnasium environment for Tianshou. Observations have the names and dtypes that Tianshou's policies expect.
+"""The Gymnasium environment for Tianshou.
 
     from tianshou.env import DummyVectorEnv
     from wotd_env.adapters.tianshou import single_agent_env

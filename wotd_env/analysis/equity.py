@@ -21,8 +21,8 @@ from wotd_env.solver import Table, TableError, cache_file, load
 from wotd_env.solver.table import check_solvable, check_table, describe_missing
 
 KINDS = ("first hold", "second hold", "move", "swap", "extra turn", "tiger hold")
-"""Kinds of decisions. A `"swap"` is a decision with a legal swap. A `"tiger hold"` follows the second re-roll: only the
-power of the tiger allows a third re-roll."""
+"""A `"swap"` is a decision with a legal swap. A `"tiger hold"` follows the second re-roll: only the power of the tiger
+allows a third re-roll."""
 ERROR = 0.01  #: smallest regret of an error (0.5 percentage points of win rate with two players)
 BLUNDER = 0.05  #: smallest regret of a blunder (2.5 percentage points of win rate with two players)
 
@@ -53,7 +53,7 @@ def analyze(game: Game, state: States, table: Table) -> Analysis:
 
 
 def regret(game: Game, state: States, actions: ArrayLike, table: Table) -> NDArray[np.float32]:
-    """Return the regret of one action in each of N states, float32 (N,); the best action has regret 0.
+    """Return the regret of one action in each of N states, float32 (N,).
 
     With three players, the regret is a difference of guarantees, see `analyze`.
 
@@ -66,7 +66,7 @@ def regret(game: Game, state: States, actions: ArrayLike, table: Table) -> NDArr
 
 
 def regret_of(analysis: Analysis, actions: NDArray[Any]) -> NDArray[np.float32]:
-    """Return the regret of one legal action in each analyzed state, float32 (N,). `actions` has the shape (N,)."""
+    """Return the regret of one legal action in each analyzed state, float32 (N,)."""
     rows = np.arange(len(actions))
     best, chosen = analysis.actions[rows, analysis.best], analysis.actions[rows, actions]
     difference = np.zeros_like(best)  # stays 0 in a finished game
@@ -89,7 +89,7 @@ def define_errors(players: int) -> str:
 
 
 def kinds_of(rules: Rules) -> tuple[str, ...]:
-    """Return the kinds of decisions under these rules. Tiger holds occur only if a seat can have the tiger's power."""
+    """Return the kinds of decisions under these rules."""
     colors = rules.colors or ELEMENTS[: rules.players]
     holders = {"none": (), "own": ELEMENTS if colors == "random" else colors, "any": ELEMENTS}[rules.powers]
     return KINDS if ELEMENTS[Power.TIGER] in holders else KINDS[:-1]
@@ -99,7 +99,7 @@ def kinds(game: Game, state: States) -> NDArray[np.int64]:
     """Return the kind of each decision, as an index into KINDS, int64 (N,)."""
     hold, left, move = state["phase"] == Phase.KEEP, state["rolls_left"], state["phase"] == Phase.MOVE
     swap = game.legal_actions(state)[:, Action.FIRST_SWAP :].any(1)
-    # One condition for each of KINDS. If several conditions are true, `argmax` returns the first of them.
+    # One condition for each of KINDS; the first true condition decides.
     conditions = [hold & (left == REROLLS), hold & (left > 0), move & ~swap, move, ~hold, hold]
     kind: NDArray[np.int64] = np.array(conditions).argmax(0)
     return kind
@@ -114,12 +114,12 @@ class Advisor:
     - the turn planner with the learned value function that is bundled for these rules;
     - the turn planner with the hand-made value function.
 
-    The turn planner searches the current turn exactly; the value function estimates the position after the turn. If the
-    advisor finds a damaged block in a table, it continues with the next source. Several threads may share an advisor.
+    If the advisor finds a damaged block in a table, it continues with the next source. Several threads may share an
+    advisor.
 
     Args:
         game: the rules.
-        table: the table to use. By default, the advisor selects the best available source.
+        table: the table to use instead of the best available source.
 
     Attributes:
         source: description of the source in use.
@@ -164,7 +164,6 @@ class Advisor:
                         self.source, self.exact, self._value = other
 
     def _available(self) -> Iterator[Source]:
-        """Yield the available sources, best first."""
         for source in (_solution, _learned):
             try:
                 yield source(self.game)

@@ -28,7 +28,7 @@ from wotd_env.solver.table import check_solvable, check_table
 STAGES = 10  #: number of stages; each stage covers the same share of the total progress of all pieces
 WORST = 20  #: maximum number of blunders in `Grades.worst`
 
-BLOCK = 4096  # number of games in a batch
+BLOCK = 4096
 
 
 class Grade(NamedTuple):
@@ -64,8 +64,8 @@ class Blunder(NamedTuple):
     state: States  #: STATE (1,): the position before the decision
     action: int
     best: int
-    rules: Rules  #: rules of the game
-    game_seed: int  #: seed of the game
+    rules: Rules
+    game_seed: int
     moves: tuple[int, ...]  #: all earlier actions of both seats in the game
 
     def __str__(self) -> str:
@@ -83,7 +83,7 @@ class Grades:
     """A policy's grades."""
 
     spaces: int  #: number of plain spaces of the board
-    games: int  #: number of games played
+    games: int
     kinds: tuple[Grade, ...]  #: a grade for each kind of decision, then a grade for all kinds together
     worst: tuple[Blunder, ...]  #: the decisions with the largest regrets, largest regret first
     stages: NDArray[np.float64]  #: (10,): mean regret per decision in each stage, nan for an empty stage
@@ -108,7 +108,6 @@ class Grades:
 
 
 def _known(value: Any) -> Any:
-    """Return `value`, or None if it is nan or infinite, because JSON has no such numbers."""
     return None if isinstance(value, float) and not np.isfinite(value) else value
 
 
@@ -150,11 +149,7 @@ def grade(
 
 
 class _Tally:
-    """Sums of the regrets of `players[0]` for each game and each kind of decision. Game i has the seed `seed + i`.
-
-    `players` contains one or two policies. If there are two, `players[0]` has seat i % 2 in game i. A single policy
-    plays both seats.
-    """
+    """Sums of the regrets of `players[0]` for each game and each kind of decision."""
 
     def __init__(self, table: Table, players: Sequence[Policy], games: int, seed: int) -> None:
         self.game = Game(replace(table.rules, start=0))
@@ -169,7 +164,6 @@ class _Tally:
         self.worst: list[Blunder] = []
 
     def play(self, block: range) -> None:
-        """Play games as one batch and add the regrets of `players[0]`. Seat 0 starts every game."""
         game = self.game
         state = game.reset(len(block), seed=self.seed + block.start)
         rng = np.random.default_rng([self.seed, block.start])

@@ -29,7 +29,7 @@ class Note(NamedTuple):
     regret: float
     best: int
     words: str  #: the action in words, with the destinations of pieces
-    best_words: str  #: the best action in words
+    best_words: str
 
     def __str__(self) -> str:
         where = f"turn {self.turn + 1}, seat {SEATS[self.seat]}, {self.dice}, equity {self.equity:+.3f}"
@@ -57,7 +57,7 @@ class Review(NamedTuple):
     """
 
     source: str  #: the source of the equities, in words
-    exact: bool  #: whether the source is the exact solution
+    exact: bool
     notes: list[Note]  #: a note for every decision with more than one legal action
     luck: NDArray[np.float32]  #: (T + 1,): luck of the roll just before each position, 0 if there was no roll
     seats: list[SeatReview]

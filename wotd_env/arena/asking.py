@@ -55,7 +55,7 @@ class Failure(NamedTuple):
     """The reason why a policy forfeits a game."""
 
     reason: str
-    error: Exception | None = None  # the exception that the policy raised, if any
+    error: Exception | None = None
 
 
 @dataclass
@@ -110,7 +110,7 @@ class Asker:
 
 def own_traceback(error: Exception | None) -> str:
     """Return the traceback from the first frame inside the policy, or "" if the policy did not raise the error."""
-    callers = __file__, ask.__code__.co_filename  # files whose stack frames are outside the policy
+    callers = __file__, ask.__code__.co_filename
     frame = error.__traceback__ if error else None
     while frame is not None and frame.tb_frame.f_code.co_filename in callers:
         frame = frame.tb_next

@@ -34,7 +34,7 @@ _log = logging.getLogger("wotd_env")
 def digests(
     tournament: Tournament, made: Mapping[str, Policy], given: Container[str] = (), trust: bool = False
 ) -> dict[str, str]:
-    """Return the digests of a tournament's policies by name. The policy that measures luck is included."""
+    """Return the digests of a tournament's policies by name."""
     found = {name: policy_digest(name, made.get(name), name in given) for name in tournament.policies}
     if tournament.luck and tournament.luck not in found:
         found[tournament.luck] = policy_digest(tournament.luck, make_policy(tournament.luck, trust=trust))
@@ -94,7 +94,6 @@ def _state(name: str, policy: Policy) -> str:
 
 
 def _add_files(digest: hashlib._Hash, files: Iterable[Path]) -> None:
-    """Add the content of each file to a digest; skip missing files."""
     for path in sorted({path for path in files if path.is_file()}):
         with path.open("rb") as file:
             digest.update(hashlib.file_digest(file, "sha256").digest())
@@ -107,7 +106,7 @@ def _main_file() -> Path | None:
 
 
 def _reach(module: str, found: dict[str, Path]) -> None:
-    """Add the source files of a module and of its imports to `found`. Skip this package and installed modules."""
+    """Add the source files of a module and of its imports to `found`."""
     if module in found or module.partition(".")[0] == "wotd_env":
         return
     spec = _spec(module)

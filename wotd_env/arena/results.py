@@ -58,8 +58,8 @@ class Mean(NamedTuple):
     value: float
     variance: float  # squared standard error of the mean
     df: float  # degrees of freedom
-    low: float  # least possible value
-    high: float  # greatest possible value
+    low: float
+    high: float
 
     def estimate(self) -> Estimate:
         """Return the mean with its 95 % interval from Student's t distribution."""
@@ -112,7 +112,7 @@ def fit_ratings(
     k = len(policies)
     if k == 1:
         return {policies[0]: Estimate(0.0, 0.0, 0.0)}
-    import choix  # takes a second to import, and workers do not need it
+    import choix  # slow to import, and workers do not need it
 
     index = {policy: i for i, policy in enumerate(policies)}
     matchups = [[(index[one], index[other], n) for (one, other), n in pairs.items()] for pairs in counts]
@@ -126,7 +126,7 @@ def fit_ratings(
     weight = (wins + wins.T) * expected * (1 - expected)
     information = np.diag(weight.sum(1)) - weight
     drawn = (0.5 - expected) ** 2
-    # covariance of the score function: first the added drawn games, then the played games
+    # covariance of the score function
     spread = np.diag(drawn.sum(1)) - drawn
     for pairs in matchups:
         score = np.zeros((len(pairs[0][2]), k))
@@ -153,7 +153,7 @@ class Row:
     """The seat; None for all seats."""
     games: int
     share: Estimate
-    """Mean share of the win. Each of w winners gets 1/w. The mean is 1/n among n equally strong players."""
+    """Mean share of the win. Each of w winners gets 1/w."""
     adjusted: Estimate | None
     """The luck-adjusted share; None if luck was not measured."""
     rank: Estimate
@@ -161,12 +161,12 @@ class Row:
     difference: Estimate
     """Points of the policy's seat minus the mean points of the other seats."""
     ties: Estimate
-    """Fraction of games in which the policy shares the win. In truncated games, all seats share the win."""
+    """Fraction of games in which the policy shares the win."""
     forfeits: int
 
 
 class _Part(NamedTuple):
-    """A summary of some games of a policy. `means` maps each measure, such as "share", to its mean."""
+    """A summary of some games of a policy."""
 
     games: int
     forfeits: int
@@ -194,7 +194,6 @@ class _MatchupGames:
         }
 
     def part(self, policy: str, seat: int | None) -> _Part:
-        """Return the summary of a policy's games in one seat, or in all seats if `seat` is None."""
         here = self.sits == self.names.index(policy)
         if seat is not None:
             here = here & (np.arange(len(self.matchup)) == seat)
@@ -207,10 +206,7 @@ class _MatchupGames:
         return _Part(int(here.any(2).sum()), int((self.forfeits & here).sum()), means)
 
     def ahead(self, one: str, other: str) -> Floats:
-        """Return two counts per duplicate, (D, 2): how often `one` finished ahead of `other`, and how often behind.
-
-        A tie adds 1/2 to each count.
-        """
+        """Return two counts per duplicate, (D, 2): how often `one` finished ahead of `other`, and how often behind."""
         first = np.where(self.sits == self.names.index(one), self.rank, np.nan)[:, :, :, None]
         second = np.where(self.sits == self.names.index(other), self.rank, np.nan)[:, :, None, :]
         ahead, behind, equal = (
@@ -219,7 +215,7 @@ class _MatchupGames:
         return np.stack([ahead + equal / 2, behind + equal / 2], 1)
 
 
-_Parts = dict[Matchup, dict[tuple[str, int | None], _Part]]  # matchup -> (policy, seat or None) -> summary
+_Parts = dict[Matchup, dict[tuple[str, int | None], _Part]]
 
 
 def share_error(matchup: Matchup, games: GameResults, luck: bool) -> float:
@@ -262,7 +258,7 @@ class Results:
         self.tournament, self.games, self.forfeits = tournament, dict(games), list(forfeits)
         self.earlier = dict(earlier or {})
         parts: _Parts = {}
-        counts: list[dict[tuple[str, str], Floats]] = []  # argument of `fit_ratings`
+        counts: list[dict[tuple[str, str], Floats]] = []
         # Convert one matchup at a time: the arrays take several times the memory of the records.
         for matchup, records in games.items():
             arrays = _MatchupGames(matchup, records, tournament.luck is not None)

@@ -37,7 +37,7 @@ def run(
     """Play a tournament. Games that `file` already contains are reused.
 
     The results depend only on the tournament, not on the number of workers or on interruptions. A warning at the start
-    shows the dates of reused games. `Results.earlier` counts the reused games by date.
+    shows the dates of reused games.
 
     Args:
         tournament: the tournament.
@@ -110,7 +110,6 @@ def run(
 def _play(
     tournament: Tournament, parts: list[_Part], store: Store, pool: Pool, progress: Callable[[int, int], None]
 ) -> None:
-    """Play and save all missing blocks."""
     running: dict[Future[PlayedBlock], tuple[_Part, int]] = {}
     first: dict[str, Future[PlayedBlock]] = {}  # policy -> future of the policy's first block
     while True:
@@ -142,7 +141,7 @@ class _Part:
         self.missing = deque(range(tournament.num_blocks))  # blocks neither played nor in progress
         self.counted: list[PlayedBlock] = []  # finished blocks 0, 1, 2 and so on, without a gap
         self.dates: dict[int, str] = {}  # number of a block from an earlier run -> date of that run
-        self.done = 0  # number of games in finished blocks
+        self.done = 0
         self.total = tournament.duplicates * len(matchup)
         self._tournament, self._stopped = tournament, False
         self._early: dict[int, PlayedBlock] = {}  # finished blocks that wait for a block with a lower number
@@ -164,10 +163,8 @@ class _Part:
 
 
 def _next(parts: list[_Part]) -> _Part | None:
-    """Return the matchup whose first missing block has the lowest number, or None if no block is missing."""
     return min((part for part in parts if part.missing), key=lambda part: part.missing[0], default=None)
 
 
 def _count(parts: list[_Part]) -> tuple[int, int]:
-    """Return the number of finished games and the largest possible number of games."""
     return sum(part.done for part in parts), sum(max(part.done, part.total) for part in parts)

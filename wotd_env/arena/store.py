@@ -66,7 +66,7 @@ class Store(AbstractContextManager["Store"]):
         fresh: bool = False,
     ) -> None:
         self._tournament, self._file, self._fresh = tournament, file, fresh
-        self._replace = fresh  # false after the first save
+        self._replace = fresh
         self._digests = digests or {}
         description = {
             "rules": asdict(tournament.rules),
@@ -107,9 +107,7 @@ class Store(AbstractContextManager["Store"]):
             yield
         except (sqlite3.Error, UnicodeDecodeError) as error:  # SQLite's messages can quote undecodable text
             code = getattr(error, "sqlite_errorcode", sqlite3.SQLITE_CORRUPT) & 0xFF  # the primary error code
-            if (
-                isinstance(error, sqlite3.OperationalError) and code != sqlite3.SQLITE_ERROR
-            ):  # such as a full disk
+            if isinstance(error, sqlite3.OperationalError) and code != sqlite3.SQLITE_ERROR:
                 raise sqlite3.OperationalError(
                     f"the tournament file {self._file} cannot be {done}: {error}. Written blocks are kept"
                 ) from error
@@ -192,7 +190,7 @@ class Store(AbstractContextManager["Store"]):
 
 
 def _unpack(block: Block, games: bytes, forfeits: str) -> PlayedBlock:
-    """Decode the games and forfeits of a stored block. Damaged data can raise many kinds of errors."""
+    """Decode the games and forfeits of a stored block."""
     dtype = results_dtype(len(block.matchup))
     size = block.size * len(block.matchup) * dtype.itemsize
     records = np.frombuffer(zlib.decompressobj().decompress(games, size + 1), dtype)

@@ -4,13 +4,11 @@
     duplicate  n games of n players with the same dice, in which the policies rotate through the n seats
     block      up to 256 duplicates of one matchup; each policy has its own random generator in a block
 
-The tournament's seed, the matchup and the block determine all random numbers. The results therefore do not depend on
-the number of workers, the order of work, or interruptions.
+The tournament's seed, the matchup and the block determine all random numbers.
 
 The luck of a roll is the equity after the roll minus the mean equity over all outcomes of the roll. The luck of a game
-is the sum of the luck of its rolls. Expected luck is zero, even if equities are rough estimates. With better estimates,
-luck explains more of the result. As a control variate, luck narrows intervals without bias. Any policy with a method
-`equity` can measure luck, see `wotd_env.policy.HasEquity`.
+is the sum of the luck of its rolls. Expected luck is zero, even if equities are rough estimates. As a control
+variate, luck narrows intervals without bias.
 """
 
 from __future__ import annotations
@@ -39,7 +37,7 @@ from wotd_env.policy import HasEquity, Policy, play_out
 BLOCK = 256
 """Number of duplicates in a full block. Another number would change the random numbers of policies."""
 
-Matchup = tuple[str, ...]  # the policies that meet, sorted by name
+Matchup = tuple[str, ...]  # sorted by name
 
 
 class Block(NamedTuple):
@@ -77,7 +75,7 @@ class Tournament:
 
     def __post_init__(self) -> None:
         names: object = self.policies
-        if isinstance(names, str):  # tuple() would split the name into letters
+        if isinstance(names, str):
             raise ValueError(f"policies must be a tuple of names, got {names!r}: write ({names!r},)")
         set_field = object.__setattr__
         set_field(self, "policies", tuple(self.policies))
@@ -115,12 +113,12 @@ class Tournament:
         return math.ceil(self.duplicates / BLOCK)
 
     def block(self, matchup: Matchup, i: int) -> Block:
-        """Return block i of a matchup; the last block may be smaller than the other blocks."""
+        """Return block i of a matchup; the last block may be smaller."""
         return Block(matchup, i * BLOCK, min(BLOCK, self.duplicates - i * BLOCK))
 
 
 def game_seed(seed: int, matchup: Matchup, duplicate: int) -> int:
-    """Return the 64-bit seed of all games of a duplicate. Each duplicate of each matchup has its own seed."""
+    """Return the 64-bit seed of all games of a duplicate."""
     first = int(np.random.SeedSequence(_entropy(seed, matchup)).generate_state(1, np.uint64)[0])
     return (first + duplicate) % 2**64
 
@@ -138,8 +136,7 @@ def _entropy(seed: int, matchup: Matchup) -> list[int]:
 def seatings(duplicates: Sequence[int] | NDArray[np.int64], seats: int) -> NDArray[np.int8]:
     """Return the policy in each seat, int8 [duplicate, game, seat]. A policy is given by its index in the matchup.
 
-    The games of a duplicate are the rotations of one seating order, so each policy has every seat once. The order
-    changes from duplicate to duplicate, so the neighbors of a policy change too.
+    The seating order changes from duplicate to duplicate, so the neighbors of a policy change too.
     """
     orders = np.array([(0, *rest) for rest in permutations(range(1, seats))], np.int8)
     order = orders[np.asarray(duplicates) % len(orders)]
@@ -171,7 +168,7 @@ class Forfeit(NamedTuple):
 
 
 Equity = Callable[[Game, States], NDArray[np.floating[Any]]]
-GameResults = NDArray[np.void]  # results of G games, `results_dtype` (G,)
+GameResults = NDArray[np.void]  # `results_dtype` (G,)
 
 
 class PlayedBlock(NamedTuple):
@@ -190,7 +187,7 @@ def results_dtype(players: int) -> np.dtype[np.void]:
             ("truncated", "u1"),
             ("forfeit", "i1"),  # the seat that forfeited, or -1
             ("place", "i1", (players,)),  # [seat], the seat's policy, as its index in the matchup
-            ("points", "i1", (players,)),  # [seat]
+            ("points", "i1", (players,)),
             ("rank", "f4", (players,)),  # [seat], 1 is best; tied seats share the mean of their ranks
             ("share", "f4", (players,)),  # [seat], share of the win: 1/w for each of w winners, 0 for losers
             ("luck", "f4", (players,)),  # [seat], in units of `share`; 0 if not measured
@@ -240,7 +237,6 @@ def play_block(
     failures: dict[int, Failure] = {}  # index of the game -> failure, earliest first
 
     def choose(policy: int, games: NDArray[np.int64]) -> NDArray[np.int64]:
-        """Ask a policy; end the games that it forfeits."""
         nonlocal untried
         actions, failed = asker(policy, state[games])
         if names[policy] in untried and len(failed) == len(games):
@@ -263,7 +259,7 @@ def play_block(
     if equity is not None:
         results["luck"] = luck(rules, equity, first_seed, places.shape, log)
     forfeits: dict[int, Forfeit] = {}
-    traced: set[str] = set()  # policies whose first exception has been reported with its traceback
+    traced: set[str] = set()
     for i, failure in failures.items():
         seats, seat = tuple(names[policy] for policy in sits[i]), int(state["player"][i])
         traceback = "" if seats[seat] in traced else own_traceback(failure.error).strip()

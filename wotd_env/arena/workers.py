@@ -1,4 +1,4 @@
-"""Pools that play blocks in this process or in worker processes. If a policy hangs, only a worker can be stopped."""
+"""Pools that play blocks in this process or in worker processes."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ _DEATHS = 3  # a block fails if its process dies this many times while no policy
 
 
 def make_policies(tournament: Tournament, given: Mapping[str, Policy], trust: bool) -> dict[str, Policy]:
-    """Return the policies of a tournament by name. Policies that are not in `given` are made from their names."""
+    """Return the policies of a tournament by name."""
     return {name: make_policy(given.get(name, name), trust=trust) for name in tournament.policies}
 
 
@@ -126,7 +126,7 @@ class Worker:
         self._closed = False
 
     def play_block(self, block: Block, untried: frozenset[str] = frozenset()) -> PlayedBlock:
-        """Play a block; raise the exceptions of the process. See `wotd_env.arena.tournament.play_block`."""
+        """Play a block; raise the exceptions of the process."""
         fatal_calls: dict[int, str] = {}
         deaths: list[int] = []
         while True:
@@ -185,7 +185,6 @@ class Worker:
             return max(call, 0), f"ended the process (exit code {code})"
 
     def _start(self) -> Connection:
-        """Start the process if it is not running; return the pipe to the process."""
         if self._running is None:
             self._current_call.value = _STARTING
             pipe, theirs = self._context.Pipe()
@@ -208,7 +207,6 @@ class Worker:
 def _serve(
     tournament: Tournament, given: Mapping[str, Policy], trust: bool, pipe: Connection, current_call: Any
 ) -> None:
-    """Play the blocks from a pipe until it is closed."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent handles Ctrl-C
     threading.Thread(target=_end_with_parent, daemon=True).start()
     os.environ.setdefault("OMP_NUM_THREADS", "1")  # networks in a worker use one core
@@ -228,7 +226,6 @@ def _serve(
 
 
 def _end_with_parent() -> None:
-    """End this process as soon as its parent process ends."""
     parent = multiprocessing.parent_process()
     assert parent is not None
     wait([parent.sentinel])

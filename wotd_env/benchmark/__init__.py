@@ -4,8 +4,7 @@
     result = measure("greedy", Rules(spaces=3))
     print(result.regret["all"]["all"], result.against_perfect, result.win_shares)
 
-The command `wotd benchmark` calls `measure`. docs/results/benchmark.md describes the protocol and the columns of the
-tables.
+docs/results/benchmark.md describes the protocol and the columns of the tables.
 """
 
 from wotd_env.benchmark.drawing import ROSTER, draw, roll_out

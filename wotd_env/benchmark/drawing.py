@@ -1,16 +1,14 @@
 """Draw positions from games between players of many strengths.
 
-Each game gives at most one position for each pair of decision kind and stage. Every game has its own seed, and draws
-its random numbers as integers from SplitMix64, as the engine does. So a game does not depend on the other games.
+Every game has its own seed for SplitMix64, so it does not depend on the other games.
 
-The source of the equities is a table or a learned value. Equal arguments give equal files. With a table, this holds on
-all processors with fused multiply-add, such as x86-64-v3. With a learned value, this holds only on processors of the
-same kind, because other kinds round sums differently.
+Equal arguments give equal files. With a table, this holds on all processors with fused multiply-add, such as x86-64-v3.
+With a learned value, this holds only on processors of the same kind, because other kinds round sums differently.
 
 If the source is a learned value, rollouts estimate the equity of every action. In a rollout, every seat plans each of
 its turns exactly with the learned value, as the policy `td` does. The result of a rollout is the reward of the seat
-that takes the action. The estimate is the mean of the luck-adjusted results. Their variance is only about 2 % of the
-variance of the results. A luck-adjusted result is
+that takes the action. The estimate is the mean of the luck-adjusted results, because their variance is much
+smaller. A luck-adjusted result is
 
     plan(action) + sum over the later turns of (plan before the turn - value of the position before the turn).
 
@@ -54,10 +52,10 @@ ROSTER = tuple((name, mistakes) for name, each in _MISTAKES.items() for mistakes
 """The players, as pairs (name of a policy, average number of random actions in 16 decisions).
 
 Each seat gets a uniformly random player. "strongest" is the planner whose value function is the `source` of `draw`."""
-SIZE = 800  # default number of positions for each pair of kind and stage
-GAMES = 200  # `draw` plays at most GAMES * size games
-ERROR = 0.002  #: an equity is accurate enough if its standard error is at most this number
-SHARE = 0.1  #: an equity is also accurate enough if its standard error is at most this share of the action's regret
+SIZE = 800
+GAMES = 200
+ERROR = 0.002
+SHARE = 0.1
 ROUND = 128  # games per action between two checks of the standard errors
 
 BLOCK = 4096  # games played side by side; the drawn positions do not depend on this number
@@ -79,13 +77,13 @@ def draw(
     If only `size` differs between two calls, the file with the larger `size` contains all positions of the other file.
 
     Args:
-        source: a table of the solved game with 32 bits per value, or a learned value. A table gives exact equities.
-            With a learned value, rollouts estimate the equities, which takes seconds per position.
+        source: a table of the solved game with 32 bits per value, or a learned value. A table gives exact equities;
+            the rollouts of a learned value take seconds per position.
         file: the file to write.
         split: `"train"`, `"validation"` or `"test"`; no game is in two splits.
         size: number of positions for each pair of kind and stage. `draw` plays at most `GAMES * size` games, so a rare
             kind may have fewer positions.
-        seed: number from 0 to 2**20. Different seeds give different games. The published positions have seed 0.
+        seed: number from 0 to 2**20. The published positions have seed 0.
         progress: called with the numbers of finished and of all games (for a table) or positions (for a learned value).
 
     Raises:
@@ -158,10 +156,9 @@ def _choose(
 def _sample(
     game: Game, strongest: Value, seeds: NDArray[np.int64]
 ) -> tuple[States, NDArray[np.int64], NDArray[np.int64]]:
-    """Play games. Choose one random decision for each pair of kind and stage in each game.
+    """Choose one random decision for each pair of kind and stage in each game.
 
-    Return the states of these decisions, the seeds of their games, and their cells, sorted by game. A cell is the
-    number of a pair of kind and stage.
+    Return the states of these decisions, the seeds of their games, and their cells, sorted by game.
     """
     state = game.reset(len(seeds), seed=int(seeds[0]))
     keys = numbers(seeds.astype(np.uint64) ^ _SALT, 0)
@@ -253,11 +250,10 @@ def roll_out(
 def _later_turns(
     game: Game, state: States, actions: NDArray[np.int64], key: NDArray[np.uint64], value: LearnedValue
 ) -> NDArray[np.float64]:
-    """Play ROUND games after each action, and sum (plan - value) over the later turns of each game.
+    """Play ROUND games after each action, and sum (plan - value) over the later turns, float64 (actions, ROUND).
 
-    Return the sums, float64 (actions, ROUND). The games after one action are independent of each other. Games after
-    different actions share their later turns if the current turn ends in the same position. Shared turns save time and
-    reduce the noise of differences between actions.
+    The games after one action are independent of each other. Games after different actions share their later turns if
+    the current turn ends in the same position. Shared turns save time and reduce the noise of differences.
     """
     seat = state["player"][0]
     ends = take(state, np.zeros(len(actions) * ROUND, np.int64))
@@ -277,7 +273,7 @@ def _later_turns(
 
 
 def _finish_turn(game: Game, state: States, turn: Any, planner: Planner) -> None:
-    """Play the games of `state` until the turn with number `turn` ends. Update `state` in place."""
+    """Play the games of `state`, in place, until the turn with number `turn` ends."""
     unused = np.random.default_rng(0)
 
     def unfinished(games: States) -> NDArray[np.int64]:
@@ -304,7 +300,7 @@ def _occurrences(values: NDArray[np.uint64]) -> NDArray[np.uint64]:
 
 
 def _sum_of_turns(game: Game, state: States, seat: Any, value: LearnedValue) -> NDArray[np.float64]:
-    """Play games to the end. Return the sum of (plan - value) over the turns of each game, for the seat `seat`."""
+    """Play games to the end, and sum (plan - value) over the turns of each game, for the seat `seat`."""
     total = np.zeros(len(state))
     games = np.flatnonzero(state["phase"] != Phase.OVER)
     state = take(state, games)
@@ -319,5 +315,5 @@ def _sum_of_turns(game: Game, state: States, seat: Any, value: LearnedValue) -> 
 
 @kernel
 def numbers(keys: Any, n: Any) -> Any:
-    """Return the number with index `n` of each of N random streams, uint64 (N,). `keys`, uint64 (N,), are the seeds."""
+    """Return the number with index `n` of the random stream of each seed in `keys`, uint64 (N,)."""
     return mix(keys + STEP * np.uint64(n))

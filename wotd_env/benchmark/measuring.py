@@ -35,14 +35,14 @@ from wotd_env.policy import Policy, ask, check_plays
 from wotd_env.recording.writing import name_of
 
 REFERENCES = ("greedy", "planner", "td")  #: opponents of the measured agent, on all boards that they can play
-GAMES = 1000  # default number of games per win share
+GAMES = 1000
 BATCH = 1024  # number of positions that the agent gets in one call
 ALL = "all"  # key for the mean over all kinds or all stages
 REGRET = "Mean regret of a decision, in thousandths of equity"
 
 FORMAT = 1
 
-Regrets = dict[str, dict[str, Estimate]]  # kind -> stage -> mean regret
+Regrets = dict[str, dict[str, Estimate]]
 
 
 @dataclass(frozen=True)
@@ -256,8 +256,8 @@ def measure(
         agent: a policy, or a name for `make_policy`.
         rules: rules with bundled positions. The default rules have `players`, `powers` and the longest board that the
             agent can play.
-        players: number of players of the default rules; ignored if `rules` is given.
-        powers: `Rules.powers` of the default rules; ignored if `rules` is given.
+        players: number of players of the default rules.
+        powers: `Rules.powers` of the default rules.
         games: number of games for each win share.
         size: number of positions to grade for each pair of kind and stage; by default all positions.
         seed: seed of the games and of the random choices of the agent.
@@ -339,7 +339,7 @@ def act(policy: Policy, positions: Positions, seed: int) -> tuple[NDArray[np.int
 
 
 def meet(name: str, policy: Policy, reference: str, rules: Rules, games: int, seed: int) -> Row:
-    """Play a tournament of the policy `name` against a reference. Return the result row of this policy."""
+    """Return the result row of the policy `name` in a tournament against a reference."""
     tournament = Tournament((name, reference), rules, math.ceil(games / (rules.players - 1)), seed)
     return next(row for row in run(tournament, policies={name: policy}).rows if row.policy == name)
 

@@ -29,7 +29,7 @@ SPLITS = ("train", "validation", "test")  #: names of the sets; the positions of
 STAGES = ("opening", "middle", "endgame")  #: thirds of a game, see `stages`
 
 FORMAT = 1
-FOLDER = Path(__file__).parent  # folder of the bundled files
+FOLDER = Path(__file__).parent
 _UNREADABLE = "must be a file written by wotd positions, got: {!r}"
 
 
@@ -77,12 +77,12 @@ class Positions(NamedTuple):
 
 
 def has_errors(rules: Rules) -> bool:
-    """Return whether the equities are estimates. Only games of two players have exact equities."""
+    """Return whether the equities are estimates instead of exact values."""
     return rules.players > 2
 
 
 def stages(rules: Rules, state: States) -> NDArray[np.int64]:
-    """Return the stage of each state as an index into STAGES, int64 (N,). `state` is STATE (N,).
+    """Return the stage of each state as an index into STAGES, int64 (N,).
 
     The progress of a seat is the sum of the space numbers of its pieces. A piece beyond the first numbered space counts
     as if it were on this space. The game ends when a seat reaches the maximal progress. The stage depends on the

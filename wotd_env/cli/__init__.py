@@ -50,7 +50,7 @@ _EXAMPLES = (
     "wotd bench --players 3",
     "wotd compile",
 )
-"""An example of each subcommand. `make docs-tables` copies the examples to docs/reference/commands.md."""
+"""`make docs-tables` copies these examples to docs/reference/commands.md."""
 
 for example in _EXAMPLES:
     name = example.split()[1]

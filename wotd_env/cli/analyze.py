@@ -110,7 +110,7 @@ def command(
 
 
 def _lines(what: str, table: Path | None) -> Iterator[str]:
-    """Yield the output lines: notes on a recorded game, or the equity of a position and of each action, best first."""
+    """Yield notes on a recorded game, or the equity of a position and of each action, best first."""
     from wotd_env import Game, analysis, notation
     from wotd_env.policies.oracle import Oracle
 

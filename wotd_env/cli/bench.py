@@ -83,7 +83,7 @@ def game(
     validate: bool = False,
     fill: Sequence[str] = ("observation", "mask", "rewards", "done"),
 ) -> Chunk:
-    """Return a chunk that steps a batch with `Game.step_autoreset`. The policy `random` chooses the actions.
+    """Return a chunk that steps a batch with `Game.step_autoreset`.
 
     `fill` contains the names of the arrays that each step writes.
     """
@@ -197,10 +197,7 @@ def agent_loop(env: Any, games: int) -> Chunk:
 
 
 def _games(play: Callable[[int, Choose], None], games: int) -> Chunk:
-    """Return a chunk of whole games. `play(seed, choose)` plays a game.
-
-    `choose(mask)` returns a random legal action.
-    """
+    """Return a chunk of whole games. `play(seed, choose)` plays a game."""
     rng = np.random.default_rng(SEED)
 
     def chunk() -> tuple[int, float]:

@@ -24,13 +24,11 @@ if TYPE_CHECKING:
     from wotd_env.policy import Policy
 
 FAILED, WRONG_USE, FORFEITS, INTERRUPTED = 1, 2, 3, 130
-"""Exit codes."""
 
 PERSON = "me"
-"""The player name for a person at the keyboard. `me:Anna` is a person with the name Anna."""
+"""The player name for a person at the keyboard."""
 
 PICTURES = (".png", ".svg", ".pdf")
-"""Allowed file name endings of pictures."""
 
 
 def fail(code: int, message: object) -> NoReturn:
@@ -104,7 +102,7 @@ def check_writable(file: Path | None, *endings: str) -> None:
     if file.suffix not in endings:
         raise ValueError(f"the output file must end in {', '.join(endings)}, got {file}")
     try:
-        target = file.resolve()  # follows symbolic links
+        target = file.resolve()
         if not target.parent.is_dir():
             raise NotADirectoryError(0, f"no folder {file.parent}")
         if target.exists() and not target.is_file():
@@ -139,12 +137,11 @@ def progress_bar(unit: str, quiet: bool = False) -> Iterator[Callable[[int, int]
         TimeRemainingColumn(elapsed_when_finished=True, table_column=Column(no_wrap=True)),
     )
     console = Console(stderr=True)
-    # The time left is estimated from the steps of the last `speed_estimate_period` seconds.
     with Progress(*columns, console=console, disable=quiet, expand=True, speed_estimate_period=300) as bar:
         short = unit if len(unit) <= 24 else f"{unit[:23]}…"  # keeps the bar within 80 columns
         task = bar.add_task(short, total=None, rate="", word="left")
         first: list[float] = []  # `done` and the time at the first call; the rate excludes earlier work
-        printed = 0.0  # time of the last printed line; used if the error stream is not a terminal
+        printed = 0.0  # time of the last printed line
 
         def move(done: int, total: int) -> None:
             nonlocal printed

@@ -1,4 +1,4 @@
-"""`wotd compile`: compile all kernels. Parallel processes use each part of the package once."""
+"""`wotd compile`: compile all kernels."""
 
 from __future__ import annotations
 

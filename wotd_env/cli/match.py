@@ -1,7 +1,6 @@
 """The game of `wotd play`. People and policies take turns, every decision is saved, and a review follows.
 
-This module contains no rules of the game. The choices are the legal actions of the engine, and their descriptions come
-from `Game.describe_action` and the notation.
+This module contains no rules of the game.
 """
 
 from __future__ import annotations
@@ -70,7 +69,7 @@ class Choice(NamedTuple):
 
     action: int
     notation: str
-    words: str  # description, with the destinations of the pieces
+    words: str
 
 
 class Decision:
@@ -117,16 +116,11 @@ class Decision:
         return self._read_hold(line) if self.is_hold else self._read_move(line)
 
     def _spelled(self, line: str) -> int | None:
-        """Return the action whose notation or description equals `line`; None if no action matches."""
         fitting = (c.action for c in self.choices if line in (c.notation.lower(), _normalized(c.words)))
         return next(fitting, None)
 
     def _read_move(self, line: str) -> int:
-        """Return the action whose notation, description or number is `line`.
-
-        If no action matches, return the action whose description contains all words of `line`. Raise ValueError unless
-        exactly one description contains them.
-        """
+        """Return the action that a line chooses; raise ValueError if no action or several actions match."""
         if (spelled := self._spelled(line)) is not None:
             return spelled
         if line.isdecimal() and line.isascii():
@@ -202,7 +196,6 @@ class Decision:
 
 
 def _normalized(text: str) -> str:
-    """Return a line in lower case, without commas and extra spaces."""
     return " ".join(text.lower().replace(",", " ").split())
 
 
@@ -260,7 +253,7 @@ def equities(decision: Decision, advisor: Advisor, most: int | None = None) -> s
 class Match:
     """A game in progress that is saved to a file after every decision.
 
-    `players` maps names to policies. `kept` is a message that says how to continue the game.
+    `kept` is a message that says how to continue the game.
     """
 
     def __init__(self, recorded: RecordedGame, file: Path, players: Mapping[str, Policy]) -> None:
@@ -272,7 +265,7 @@ class Match:
         self.kept = f"The game is saved in {file}; continue with: wotd play --resume {file}"
         self._color = sys.stdout.isatty() and not os.environ.get("NO_COLOR")
         self._advisor = Advisor(self._game)
-        self._shown_turn = -1  # the last turn in which the board was shown
+        self._shown_turn = -1
 
     def play(self) -> None:
         """Play to the end, or until a person leaves."""
@@ -343,7 +336,7 @@ class Match:
         while True:
             try:
                 line = input("> " if sys.stdin.isatty() else "").strip()
-            except EOFError:  # end of the piped input, or Ctrl-D
+            except EOFError:
                 return None
             try:
                 match line.lower().split():
@@ -379,7 +372,6 @@ class Match:
         typer.echo(f"\n{board}\n")
 
     def _show(self, decision: Decision) -> None:
-        """Print the question of a decision, then the dice (for a hold) or the list of choices."""
         state = decision.state[0]
         say(f"Turn {state['turn'] + 1}, {self._names[state['player']]}: {question(decision)}")
         if decision.is_hold:
@@ -388,7 +380,6 @@ class Match:
             say(listed(decision))
 
     def _review(self) -> None:
-        """Print the regret and luck of each seat, then each person's decisions with the largest regret."""
         result = review(self._recorded, self._advisor)
         columns = ("decisions", "errors", "blunders", "regret", "luck", "result", "luck-adjusted")
         numbers = (Column(name, justify="right", no_wrap=True) for name in columns)

@@ -47,7 +47,6 @@ _RULES: dict[str, tuple[Any, str]] = {
     ),
     "max_turns": (int, "Turns until a game is truncated; then nobody wins."),
 }
-"""Field of `Rules` -> type and help text of its option."""
 
 
 def rules_options(*names: str, **settled: str) -> Callable[[Callable[..., None]], Callable[..., None]]:
@@ -116,7 +115,6 @@ def _option(field: Field[Any], settled: str | None) -> inspect.Parameter:
 
 
 def _read(name: str, value: Any) -> Any:
-    """Convert the value of an option to the value of its field of `Rules`."""
     if name == "colors" and value and value != "random":
         return tuple(value.split(","))
     if name == "start" and value.isdecimal():

@@ -63,7 +63,7 @@ def command(
 
 
 def _resumed(file: Path, seats: list[str] | None, trust: bool) -> RecordedGame:
-    """Return the game in a file. `seats`, if given, replace the players of the game.
+    """Return the game in a file.
 
     Without `trust`, each player named in the file must be a person or a policy of this package, because a policy from
     elsewhere can run code.
@@ -87,10 +87,7 @@ def _resumed(file: Path, seats: list[str] | None, trust: bool) -> RecordedGame:
 
 
 def _seated(seats: list[str] | None, players: int) -> tuple[str, ...]:
-    """Return the player of each seat. A single name is expanded: `td` to `me td`, and `me` to `me planner`.
-
-    If no names are given, they are `me planner`. With more than two players, the policy gets all seats but the first.
-    """
+    """Return the player of each seat. A single name is expanded: `td` to `me td`, and `me` to `me planner`."""
     names = seats or [PERSON]
     if len(names) == 1:
         person, policy = (names[0], "planner") if is_person(names[0]) else (PERSON, names[0])

@@ -14,7 +14,7 @@ from wotd_env.cli.common import check_writable, explained, ready_policies
 from wotd_env.cli.options import TRUST, option
 from wotd_env.extras import needed_for
 
-_HOST = r"[\w-]+(\.[\w-]+)*"  # a host name without scheme or port
+_HOST = r"[\w-]+(\.[\w-]+)*"
 
 
 @explained()
@@ -80,7 +80,7 @@ def command(
             "on the open internet, put a proxy with TLS in front of it."
         )
     set_up_log()
-    # With --name, a proxy on this machine is expected. It adds the clients' addresses to the requests.
+    # With --name, a proxy on this machine is expected.
     server = uvicorn.Server(config_of(app, limits, proxy_headers=bool(name)))
     try:
         with contextlib.suppress(KeyboardInterrupt):

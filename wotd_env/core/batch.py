@@ -1,7 +1,6 @@
 """Kernels that loop over the records of a batch, to apply the rules or to write observations.
 
-All array arguments except `config` have one row per game, so that each thread can work on a slice of the batch. The
-argument `config`, CONFIG (1,), has one row for all games.
+All array arguments except `config` have one row per game, so that each thread can work on a slice of the batch.
 """
 
 from __future__ import annotations
@@ -49,8 +48,7 @@ def roll_off_round(states: Records, config: Configs, candidates: Any) -> None:
 def first_wrong(states: Records, config: Configs, actions: Any, shown: Any) -> Any:
     """Return the index of the first game with an invalid record or an illegal action, or -1 if there is no such game.
 
-    Write the result of `engine.shown` for each game to `shown`, uint16 (N,). If a game is found, the entries of later
-    games stay unset.
+    Write the result of `engine.shown` for each checked game to `shown`, uint16 (N,).
     """
     rules = config[0]
     for i in range(states.shape[0]):
@@ -66,7 +64,7 @@ def first_wrong(states: Records, config: Configs, actions: Any, shown: Any) -> A
 
 @kernel
 def is_legal(s: Record, rules: Config, action: Any) -> Any:
-    """Return whether an action (any integer) is legal. In a finished game every action is legal."""
+    """Return whether an action (any integer) is legal."""
     if s.phase == Phase.OVER:
         return True
     actions, swaps = engine.legal(s, rules, engine.shown(s))
@@ -77,8 +75,7 @@ def is_legal(s: Record, rules: Config, action: Any) -> Any:
 def step(states: Records, config: Configs, actions: Any, validate: Any, chance: Any) -> Any:
     """Take each game's action and play to the game's next decision. If `chance` is false, stop before the next roll.
 
-    If `validate` is true and `first_wrong` finds a game, return the index of this game and change no game. Otherwise
-    return -1.
+    If `validate` is true and `first_wrong` finds a game, change no game. Return the index of this game, or -1.
     """
     if validate:
         wrong = first_wrong(states, config, actions, np.empty(states.shape[0], np.uint16))
@@ -118,10 +115,7 @@ def legal_actions(states: Records, config: Configs, mask: Any) -> None:
 
 @kernel
 def observe(states: Records, config: Configs, observers: Any, observation: Any) -> None:
-    """Write the observation of each game, int8 (N, D).
-
-    Seat `observers[i]` observes game i. If `observers` is empty, the seat to act is the observer.
-    """
+    """Write the observation of each game, int8 (N, D). If `observers` is empty, the seat to act is the observer."""
     if config[0].encoding != ONE_HOT:
         observe_integers(states, config, observers, observation)
         return
@@ -135,8 +129,7 @@ def observe(states: Records, config: Configs, observers: Any, observation: Any) 
 def observe_integers(states: Records, config: Configs, observers: Any, observation: Any) -> None:
     """Write the observations in an encoding other than one-hot.
 
-    The loop is not part of `observe`, because a call of `encode_integers` in `observe` would slow down the one-hot
-    loop by a third.
+    The loop is not part of `observe`, because it would slow down the one-hot loop.
     """
     for i in range(states.shape[0]):
         s = states[i]
@@ -190,9 +183,8 @@ def step_autoreset(
     rules = config[0]
     one_hot = observation.size and rules.encoding == ONE_HOT
     reward[:] = 0
-    # A roll needs several table lookups, and each lookup needs the result of the previous one. Each iteration rolls for
-    # game i, and then finishes the step of game i - 1. While one of the two games waits for a lookup, the processor
-    # works on the other game. This order saves 2 of 60 ns per step.
+    # Each iteration rolls for game i, and then finishes the step of game i - 1. While one of the two games waits for a
+    # table lookup, the processor works on the other game.
     rolled = engine.NOTHING_KEPT
     for i in range(games + 1):
         keep = rolled
@@ -254,8 +246,8 @@ def view_one(
 def view(s: Record, rules: Config, observer: Any, ended: Any, observation: Any, mask: Any) -> None:
     """Write the observation, int8 (D,), and action mask, int8 (A,), of seat `observer`. Skip an empty `observation`.
 
-    `ended` is true if the game has ended for this seat. If `ended` is true or the game is over, the mask is all ones.
-    Otherwise the mask is all zeros unless this seat is to act.
+    If the game is over or has ended for this seat (`ended`), the mask is all ones. Otherwise the mask is all zeros
+    unless this seat is to act.
     """
     keep = engine.shown(s)
     if observation.size:

@@ -1,4 +1,4 @@
-"""Checks of records that come from outside the package. Compiled code trusts records that pass the checks."""
+"""Checks of records that come from outside the package."""
 
 from __future__ import annotations
 
@@ -96,8 +96,7 @@ BYTE = np.uint64(8)
 def faults(s: Record, rules: Config) -> Any:
     """Return the checks that a record fails, as bits: bit i is set if the record fails CHECKS[i].
 
-    The code compares five bytes at once (see wotd_env.core.lanes). Arithmetic replaces branches that depend on the
-    record, because a processor would mispredict them.
+    Arithmetic replaces branches that depend on the record, because a processor would mispredict them.
     """
     n = rules.players
     phase = np.int64(s.phase)
@@ -151,9 +150,8 @@ def faults(s: Record, rules: Config) -> Any:
 def approves(s: Record, rules: Config, roll: Roll, action: Any) -> Any:
     """Return whether a quick check shows that a record passes all CHECKS and that the action is legal.
 
-    `roll` is the result of `engine.shown`. If `approves` returns False, call `faults` and `engine.legal`, which take
-    much longer: the quick check rejects some valid records and legal actions. Examples are decisions with dead pieces,
-    random colors, the tiger, extra turns, swaps or powers.
+    If `approves` returns False, call `faults` and `engine.legal`, which take much longer: the quick check rejects some
+    valid records and legal actions.
     """
     wrong = word_at(s, DICE_AT) & FIVE ^ DICE_WORDS[roll]
     wrong |= (word_at(s, COLOR_AT) ^ word_at(rules, COLORS_AT)) & FIVE
@@ -176,19 +174,16 @@ def approves(s: Record, rules: Config, roll: Roll, action: Any) -> Any:
         | (action > 63)
     ):
         return False
-    # The condition above has checked that the action fits the phase. So one test of the union of all legal holds and
-    # moves suffices. A branch on the phase would be mispredicted, and add 2 to 29 ns to a checked step. Arithmetic with
-    # the phase is no alternative, because the compiler can turn it into such a branch.
+    # The action fits the phase, so one test of the union of all legal holds and moves suffices. A branch on the phase
+    # would be mispredicted. Arithmetic with the phase is no alternative, because the compiler can turn it into such a
+    # branch.
     moves = engine.free_moves(engine.open_paths(s, rules, roll), roll)
     return (LEGAL_HOLDS[roll] | moves) >> np.uint64(action) & BIT != 0
 
 
 @kernel
 def _unrolled_as_dragons(s: Record, dice: Any, over: Any) -> Any:
-    """Return the dice with dragons in place of unrolled dice, and whether the unrolled dice are valid.
-
-    Unrolled dice must come after the rolled dice. At least one die must be unrolled unless the game is over.
-    """
+    """Return the dice with dragons in place of unrolled dice, and whether the unrolled dice are valid."""
     kept = 0
     while kept < DICE and s.dice[kept] != -1:
         kept += 1
@@ -199,7 +194,7 @@ def _unrolled_as_dragons(s: Record, dice: Any, over: Any) -> Any:
 
 @kernel
 def _dead_pieces(s: Record, rules: Config) -> Any:
-    """Return the checks that the dead pieces fail (R15), as bits (see `faults`)."""
+    """Return the checks that the dead pieces fail (R15), as bits."""
     plain = (np.int64(2) << rules.spaces) - 2
     failed = np.int64(0)
     for path in range(PATHS):

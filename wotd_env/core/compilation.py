@@ -58,8 +58,7 @@ def inlined(function: _Function) -> _Function:
 
 
 def _compiled(function: _Function, forceinline: bool) -> _Function:
-    # Kernels need no C wrappers, because no C code calls kernels. Without C wrappers, they compile 3 % faster.
-    # `options` has a type annotation, because numba's type stubs lack the option `no_cfunc_wrapper`.
+    # Kernels need no C wrappers, because no C code calls kernels.
     options: dict[str, Any] = {"nogil": True, "forceinline": forceinline, "no_cfunc_wrapper": True}
     dispatcher: Any = numba.njit(**options)(function)
     try:
@@ -71,8 +70,6 @@ def _compiled(function: _Function, forceinline: bool) -> _Function:
 
 
 class _Cache(FunctionCache):
-    """The numba cache of one kernel."""
-
     def __init__(self, function: Callable[..., Any]) -> None:
         super().__init__(function)  # type: ignore[no-untyped-call]
         source = Path(function.__code__.co_filename)
@@ -100,7 +97,7 @@ class _Cache(FunctionCache):
 
 
 class _Files:
-    """The cache files of a kernel, one for each signature. File names contain a digest of the kernel's source files.
+    """The cache files of a kernel, one for each signature.
 
     This class replaces numba's own cache files, which lack checksums. Parallel processes would also overwrite each
     other's entries in numba's index file.
@@ -112,7 +109,6 @@ class _Files:
         self._stamp = hashlib.sha256(f"{stamp} {versions}".encode()).hexdigest()[:16]
 
     def load(self, key: Any) -> Any:
-        """Return the data saved for a key, or None if there is no file; raise ValueError if the file is damaged."""
         file = self._file(key)
         try:
             content = file.read_bytes()
@@ -124,7 +120,7 @@ class _Files:
         return pickle.loads(data)
 
     def save(self, key: Any, data: Any) -> None:
-        """Save the data of a key. Remove the kernel's files from other versions of numba or of the source."""
+        """Save data, and remove the kernel's files from other versions of numba or of the source."""
         file, content = self._file(key), dumps(data)  # type: ignore[no-untyped-call]
         # `sync` is not needed: if a power failure destroys the file, the kernel is compiled again.
         files.write(file, hashlib.sha256(content).digest() + content, sync=False)
@@ -138,8 +134,6 @@ class _Files:
 
 
 class _NoCache(NullCache):
-    """A cache that stores nothing, so that every process compiles the kernels again."""
-
     def load_overload(self, *args: Any) -> None:
         _announce("in every process, because no cache folder is writable (NUMBA_CACHE_DIR names another one)")
 
@@ -153,7 +147,7 @@ def _announce(how_often: str, in_package: bool = True) -> None:
 
 @functools.cache  # log each message once per process
 def _warn(message: str) -> None:
-    # By default Python hides messages below WARNING. Without a message, a long compilation looks like a hang.
+    # By default Python hides messages below WARNING.
     logging.getLogger("wotd_env").warning(message)
 
 
@@ -182,7 +176,6 @@ def source_digest(file: Path) -> str:
 
 @functools.cache
 def _imported(file: Path) -> set[Path]:
-    """Return the files of this package that a file imports directly."""
     inside = file.is_relative_to(_PACKAGE)
     package = ".".join(file.parent.relative_to(_PACKAGE.parent).parts) if inside else ""
     names = imports(file.read_bytes(), package)
@@ -203,7 +196,6 @@ def imports(source: bytes, package: str) -> Iterator[str]:
 
 
 def _source(module: str) -> Path | None:
-    """Return the file of a module, or None if the module is not in this package."""
     path = _PACKAGE.parent.joinpath(*module.split("."))
     sources = path.with_suffix(".py"), path / "__init__.py"
     return next((file for file in sources if path.is_relative_to(_PACKAGE) and file.is_file()), None)

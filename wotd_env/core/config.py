@@ -23,15 +23,15 @@ CONFIG = np.dtype(
         ("random_colors", "i8"),
         ("start", "i8"),  # a seat, DRAGONS or LOSER
         ("max_turns", "i8"),
-        ("skip_forced", "i8"),  # 1: take a move at once if it is the only legal action
-        ("limits", "u1", (STATE.itemsize,)),  # see `_limits`
+        ("skip_forced", "i8"),
+        ("limits", "u1", (STATE.itemsize,)),
         ("encoding", "i8"),  # index into wotd_env.core.observation.ENCODINGS
     ],
     align=True,  # some compilation targets require aligned fields
 )
 
 _FIELDS: Any = CONFIG.fields
-COLORS_AT, LIMITS_AT = _FIELDS["colors"][1], _FIELDS["limits"][1]  # offsets of two fields, in bytes
+COLORS_AT, LIMITS_AT = _FIELDS["colors"][1], _FIELDS["limits"][1]
 
 
 class Config(Protocol):

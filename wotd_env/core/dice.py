@@ -35,7 +35,7 @@ The last column equals column 6, because an unrolled die has the value -1 in the
 
 
 def keep_index(symbols: list[int] | tuple[int, ...]) -> int:
-    """Return the index of a keep, given its five symbols in ascending order. -1 may stand for the symbol 6."""
+    """Return the index of a keep, given its five symbols in ascending order."""
     return int(sum(INDEX_PARTS[i, symbol] for i, symbol in enumerate(symbols)))
 
 
@@ -43,7 +43,7 @@ KEEPS = np.array(sorted(combinations_with_replacement(range(FACES + 1), DICE), k
 """int8 (462, 5): the symbols of every keep, ascending."""
 
 KEEP_DICE = np.where(KEEPS == UNROLLED, -1, KEEPS).astype(np.int8)
-"""int8 (462, 5): KEEPS in the format of the field `dice` of STATE, with -1 for unrolled dice."""
+"""int8 (462, 5): KEEPS in the format of the field `dice` of STATE."""
 
 COUNTS = (KEEPS[:, :, None] == np.arange(FACES)).sum(1).astype(np.uint8)
 """uint8 (462, 6): for every keep, the number of dice that show each face."""
@@ -54,12 +54,12 @@ def _words(rows: NDArray[Any]) -> NDArray[np.uint64]:
     return np.pad(rows.view(np.uint8), ((0, 0), (0, 3))).view("<u8")[:, 0].astype(np.uint64)
 
 
-DICE_WORDS = _words(KEEP_DICE)  # uint64 (462,): the rows of KEEP_DICE, each as one integer
+DICE_WORDS = _words(KEEP_DICE)
 COUNT_WORDS = _words(np.ascontiguousarray(COUNTS[:, :DRAGON]))
-"""uint64 (462,): one integer for each keep. Byte e of the integer is the number of dice of element e."""
+"""uint64 (462,): byte e is the number of dice of element e."""
 
-UNROLLED_DICE = (KEEPS == UNROLLED).sum(1).astype(np.uint8)  # uint8 (462,): number of unrolled dice
-EQUILIBRIUM = keep_index((0, 1, 2, 3, 4))  # the index of the roll with five different elements
+UNROLLED_DICE = (KEEPS == UNROLLED).sum(1).astype(np.uint8)
+EQUILIBRIUM = keep_index((0, 1, 2, 3, 4))
 
 MISSING = np.full(NUM_KEEPS, DRAGON, np.uint8)
 """uint8 (462,): the missing element of a roll with one dragon and four different elements; 5 for all other keeps."""

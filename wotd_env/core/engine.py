@@ -23,9 +23,8 @@ The rulings, with the functions that implement them (docs/reference/rulings.md h
     R15  dead pieces block plain spaces, never five in a row                                    place_dead_pieces
     R16  a game is truncated after max_turns turns                                              end_turn, rewards
 
-The argument `s` is the record of a game, and `rules` is a record of CONFIG. Functions change `s` in place. The
-functions trust that records are valid and actions are legal; `wotd_env.core.game` checks records and actions that
-come from outside.
+Functions change the record `s` in place. They trust that records are valid and actions are legal;
+`wotd_env.core.game` checks records and actions that come from outside.
 
 Two sets of bits represent the legal actions. Bit a of the first set stands for action a, which is below FIRST_SWAP. Bit
 k of the second set stands for the swap FIRST_SWAP + k.
@@ -293,7 +292,7 @@ def loss(rules: Config) -> Any:
 
 @kernel
 def rewards(s: Record, rules: Config, out: Any) -> None:
-    """Write the reward of every seat (R10). All rewards are 0 in an unfinished or truncated game (R16)."""
+    """Write the reward of every seat (R10, R16)."""
     n = rules.players
     if s.phase != Phase.OVER or s.truncated:
         for seat in range(n):
@@ -319,9 +318,8 @@ def rewards(s: Record, rules: Config, out: Any) -> None:
 def new_game(s: Record, rules: Config, starter: Any) -> None:
     """Start a new game in a record, and stop before the first roll; the random stream continues (R1, R15).
 
-    `starter` is a seat, DRAGONS or LOSER. For LOSER, the record must contain the previous game. If players have changed
-    seats since then, call `move_seats` first. Without a previous game, all pieces in the record must be at 0, so
-    that all players tie for last place and take part in the roll-off.
+    `starter` is a seat, DRAGONS or LOSER. For LOSER, the record must contain the previous game. Without a previous
+    game, all pieces in the record must be at 0, so that all players take part in the roll-off.
     """
     n = rules.players
     candidates = (1 << n) - 1
@@ -404,7 +402,7 @@ def roll_off(s: Record, candidates: Any) -> Any:
 
 @kernel
 def roll_off_round(s: Record, candidates: Any) -> Bits:
-    """Roll five dice for each seat in `candidates` (bits). Return the seats with the most dragons, as bits."""
+    """Roll five dice for each seat in `candidates`; return the seats with the most dragons."""
     most = np.int64(-1)
     leaders = 0
     for seat in range(MAX_PLAYERS):
@@ -436,13 +434,13 @@ def show(s: Record, keep: Keep) -> None:
 
 @inlined
 def throw(s: Record, keep: Keep) -> Roll:
-    """Roll the unrolled dice of a keep with the game's random stream. Return the index of the roll."""
+    """Roll the unrolled dice of a keep with the game's random stream."""
     return np.uint64(THROW_ROLL[THROW_START[keep] + below(s, np.int64(THROW_SIZE[keep]))])
 
 
 @inlined
 def rolled(s: Record, rules: Config, roll: Roll) -> None:
-    """Set the dice of the record to a roll. The next phase is KEEP or, if no re-roll is left, MOVE (R2, R12)."""
+    """Set the dice of the record to a roll, and set the phase (R2, R12)."""
     show(s, roll)
     tiger = powers_of(s, rules, s.player) >> Power.TIGER & 1
     s.phase = Phase.KEEP if s.rolls_left > 0 or tiger else Phase.MOVE
@@ -450,7 +448,7 @@ def rolled(s: Record, rules: Config, roll: Roll) -> None:
 
 @inlined
 def decide(s: Record, rules: Config, keep: Keep, action: Any) -> Keep:
-    """Take a legal action without rolling. `keep` is the index of the dice; return the new index."""
+    """Take a legal action without rolling."""
     if s.phase == Phase.KEEP:
         return hold(s, rules, keep, action)
     if s.phase == Phase.MOVE:
@@ -462,7 +460,7 @@ def decide(s: Record, rules: Config, keep: Keep, action: Any) -> Keep:
 
 @inlined
 def left(s: Record, keep: Keep) -> Keep:
-    """Return the index of the dice after phase MOVE or EXTRA. A new turn begins with unrolled dice (R2)."""
+    """Return the index of the dice after phase MOVE or EXTRA."""
     return NOTHING_KEPT if s.phase == Phase.CHANCE else keep
 
 
@@ -502,7 +500,7 @@ def use_power(s: Record) -> None:
 @inlined
 def move(s: Record, rules: Config, roll: Roll, action: Any) -> None:
     """Take a legal action of phase MOVE (R3..R9, R12, R13)."""
-    dice = np.int64(0)  # number of dice that move a single piece
+    dice = np.int64(0)
     if action >= Action.FIRST_SWAP:
         swap(s, rules, action - Action.FIRST_SWAP)
     elif action < Action.WOOD_ON:
@@ -559,10 +557,7 @@ def advance_all(s: Record, rules: Config, jumps: Any) -> None:
 
 @inlined
 def end_turn(s: Record, rules: Config, again: Any) -> None:
-    """Finish the turn. Then truncate the game (R16) or begin the next turn.
-
-    If `again` is true, the same seat takes the next turn (R8, R12).
-    """
+    """Truncate the game (R16) or begin the next turn, with the same seat if `again` is true (R8, R12)."""
     s.turn += np.uint16(1)
     if s.turn >= rules.max_turns:
         s.phase = Phase.OVER
@@ -579,7 +574,7 @@ def step(s: Record, rules: Config, action: Any) -> tuple[Bits, Bits, Keep]:
 
 @inlined
 def roll_if_due(s: Record, rules: Config, keep: Keep) -> Keep:
-    """Roll if the phase is CHANCE. Return the index of the resulting roll; without a roll, return `keep`."""
+    """Roll if the phase is CHANCE, and return the index of the dice."""
     if s.phase == Phase.CHANCE:
         keep = throw(s, keep)
         rolled(s, rules, keep)
@@ -590,9 +585,8 @@ def roll_if_due(s: Record, rules: Config, keep: Keep) -> Keep:
 def run(s: Record, rules: Config, keep: Keep, chance: Any) -> tuple[Bits, Bits, Keep]:
     """Play to the next decision. If `chance` is false, stop before the next roll.
 
-    `keep` is the index of the dice. Return the legal actions, the legal swaps, and the new index of the dice. A forced
-    move is the only legal action in phase MOVE. If `rules.skip_forced` is true, take forced moves at once. The phases
-    KEEP and EXTRA always offer several legal actions.
+    Return the legal actions, the legal swaps, and the new index of the dice. If `rules.skip_forced` is true, take a
+    move at once if it is the only legal action. The phases KEEP and EXTRA always offer several legal actions.
     """
     while True:
         if s.phase == Phase.CHANCE and not chance:

@@ -1,4 +1,4 @@
-"""The class `Game`: the interface to batches of games. The methods of `Game` check records and arguments."""
+"""The class `Game`: the interface to batches of games."""
 
 from __future__ import annotations
 
@@ -151,7 +151,7 @@ class Game:
         return state
 
     def starters(self, starting_player: ArrayLike | None, games: int) -> NDArray[np.int64]:
-        """Return the starting player of each game, int64 (N,): a seat, DRAGONS or LOSER (see wotd_env.core.config)."""
+        """Return the starting player of each game, int64 (N,): a seat, DRAGONS or LOSER."""
         if starting_player is None:
             return np.full(games, self.config["start"][0])
         return self._seats("starting_player", starting_player, games)
@@ -166,9 +166,8 @@ class Game:
         """Return the dice of the roll-off that decides the starting player in `reset(1, seed=seed)` (R1).
 
         Returns:
-            Faces, int8 (rounds, n, 5), ascending. The faces are -1 for a seat that does not roll in a round. The seats
-            with the most dragons roll again in the next round, until one seat is left. If `rules.start` is a seat, the
-            array has no rounds.
+            Faces, int8 (rounds, n, 5), ascending. The faces are -1 for a seat that does not roll in a round. If
+            `rules.start` is a seat, the array has no rounds.
         """
         state = self.reset(1, seed=seed, starting_player=0, roll=False)  # the same game without the roll-off
         rolling = np.array([(1 << self.rules.players) - 1])
@@ -278,7 +277,7 @@ class Game:
         self._act(batch.step, state, actions, validate, False)
 
     def roll(self, state: States, dice: ArrayLike | None = None, validate: bool = True) -> None:
-        """Roll in every game in which a roll is due: the second half of `step`. Other games do not change.
+        """Roll in every game in which a roll is due: the second half of `step`.
 
         Args:
             state: STATE (N,), changed in place.
@@ -344,7 +343,7 @@ class Game:
     def _act(
         self, kernel: Callable[..., int], state: States, actions: ArrayLike, validate: bool, *arguments: Any
     ) -> None:
-        """Call a kernel that applies `actions` to the batch `state`. After an error, all games are unchanged."""
+        """Apply `actions` with a kernel. After an error, all games are unchanged."""
         work = self._writable(state)
         chosen = self.as_actions(work, actions)
         if len(parallel.slices(len(work), self.num_threads)) == 1:
@@ -391,14 +390,13 @@ class Game:
     ) -> list[Any]:
         """Call `kernel(states, config, *arguments)` once for the batch, or once for each thread's part of it.
 
-        Return a list with the result of each call of the kernel. The records are checked first unless `validate` is
-        False. The kernel may be any function, such as one compiled with `numba.njit`, and may change the records. Its
-        argument `states` is the batch or the part, and `config` is `self.config`. The kernel can pass `states[i]` and
-        `config[0]` to the functions of `wotd_env.core.engine`.
+        Return a list with the result of each call of the kernel. The kernel may be any function, such as one compiled
+        with `numba.njit`, and may change the records. It can pass `states[i]` and `config[0]` to the functions of
+        `wotd_env.core.engine`.
 
         An argument that is an array or a NamedTuple of arrays must have a row for every game, and is sliced like the
-        batch. A callable argument, such as `wotd_env.core.state.scratch`, is called in each thread. The kernel gets the
-        result of this call.
+        batch. A callable argument, such as `wotd_env.core.state.scratch`, is called in each thread, and the kernel gets
+        its result.
         """
         work = checks.contiguous(state)
         if validate:
@@ -409,13 +407,12 @@ class Game:
         return results
 
     def _run(self, kernel: Callable[..., Any], state: States, *arguments: Any) -> list[Any]:
-        """Call a kernel on contiguous records without checking them."""
         return parallel.call(kernel, state, self.config, arguments, self.num_threads)
 
     def _fill(
         self, kernel: Any, state: States, out: Any, size: int, dtype: np.dtype[_T], validate: bool, *more: Any
     ) -> NDArray[_T]:
-        """Call a kernel that writes `size` numbers for each game. Return the numbers, (N, size), with type `dtype`."""
+        """Return the numbers that a kernel writes, (N, size)."""
         state = checks.contiguous(state)
         if validate:
             self.check(state)
@@ -424,7 +421,7 @@ class Game:
         return rows
 
     def _writable(self, state: States) -> States:
-        """Return `state` if kernels can change it. Otherwise return a copy; the caller must copy it back to `state`."""
+        """Return `state` or a contiguous copy, which the caller must copy back to `state`."""
         work = checks.contiguous(state)
         if work is not state and not state.flags.writeable:
             raise ValueError("state is read-only; work on state.copy()")
@@ -491,7 +488,7 @@ def final_rewards(game: Game, state: States) -> NDArray[np.float64]:
 
 
 def _output(name: str, out: Any, shape: tuple[int, ...], dtype: Any, optional: bool = False) -> Any:
-    """Check `out` and return it. If `out` is None, return a new array, which is empty if `optional` is true."""
+    """Return `out` or, if it is None, a new array, which is empty if `optional` is true."""
     if out is None:
         return np.empty((0,) * len(shape) if optional else shape, dtype)
     if isinstance(out, np.ndarray) and out.dtype == dtype and out.shape == shape and out.flags.carray:

@@ -51,7 +51,7 @@ def parts(rules: Rules, encoding: str) -> dict[str, Part]:
     """Return the parts of an observation by name, in the order of the vector."""
     n, last, colors = rules.players, rules.spaces + NUMBERED, MAX_PLAYERS
     if encoding in ("one_hot", "compact"):
-        both = {  # each part in two encodings: one_hot, compact
+        both = {
             "pieces": (_part(1, seat=n, path=PATHS, space=last + 1), _part(last, seat=n, path=PATHS)),
             "dead": (_part(1, path=PATHS, space=rules.spaces), _part(1, path=PATHS, space=rules.spaces)),
             "dice": (_part(1, face=FACES, count=DICE + 1), _part(DICE, face=FACES)),
@@ -98,7 +98,6 @@ def _part(highest: int, names: dict[int, str] | None = None, **axes: int) -> Par
 
 
 def _tokens(rules: Rules, highest: tuple[int, ...], names: dict[int, str], **axes: int) -> Part:
-    """Return a part that consists of tokens of one kind, with zeros at the end of every token."""
     width = max(TOKEN_WIDTH, 2 + rules.spaces)
     token = np.array([*highest, *[0] * (width - len(highest))], np.int8)
     return Part(np.tile(token, math.prod(axes.values())), {**axes, "number": width}, names)
@@ -113,8 +112,8 @@ def layout(rules: Rules, encoding: str = "one_hot") -> dict[str, slice]:
 
 @inlined
 def encode_one_hot(s: Record, rules: Config, observer: Any, keep: Keep, row: Any) -> None:
-    """Write the one-hot observation of a seat to `row`, int8 (D,). `keep` is the result of `engine.shown`."""
-    # In compiled code, constant sizes save 7 of 60 ns per step with two players, and 5 of 55 ns with five.
+    """Write the one-hot observation of a seat to `row`, int8 (D,)."""
+    # Constant sizes make the compiled code faster.
     if rules.players == 2 and rules.spaces == 7:
         write_one_hot(s, rules, observer, keep, row, (np.int64(2), np.int64(7)))
     elif rules.players == 5 and rules.spaces == 7:
@@ -194,7 +193,7 @@ def encode_compact(s: Record, rules: Config, observer: Any, keep: Keep, row: Any
     n = rules.players
     dead = n * PATHS
     dice = dead + PATHS * rules.spaces
-    single = dice + FACES  # three entries: re-rolls left, phase, seat to act
+    single = dice + FACES
     powers = single + 3
     colors = powers + n + 1
     seat = observer

@@ -1,7 +1,4 @@
-"""Calls of kernels in several threads: the batch of games is split into one slice for each thread.
-
-The results do not depend on the number of threads.
-"""
+"""Calls of kernels in several threads: the batch of games is split into one slice for each thread."""
 
 from __future__ import annotations
 
@@ -62,7 +59,7 @@ def call(
     try:
         for part, own in zip(parts[1:], sliced[1:], strict=True):
             calls.append(pool.submit(_call, kernel, states[part], config, own))
-        # Waking an idle core takes up to 0.2 ms, so the caller's thread processes a slice itself.
+        # Waking an idle core takes time, so the caller's thread processes a slice itself.
         first = _call(kernel, states[parts[0]], config, sliced[0])
         return [first, *(each.result() for each in calls)]
     except BaseException:
@@ -78,7 +75,6 @@ def _call(
 
 
 def _slice(argument: Any, part: slice) -> Any:
-    """Return the slice `part` of an array, or of each array in a NamedTuple; return other arguments unchanged."""
     if isinstance(argument, np.ndarray):
         return argument[part]
     if isinstance(argument, tuple):
@@ -88,8 +84,5 @@ def _slice(argument: Any, part: slice) -> Any:
 
 @functools.lru_cache(maxsize=8)
 def _pool(workers: int, process: int) -> ThreadPoolExecutor:
-    """Return a pool of `workers` threads.
-
-    The cache key includes `process`, the process ID, because a forked process needs a new pool.
-    """
+    # The cache key includes `process`, the process ID, because a forked process needs a new pool.
     return ThreadPoolExecutor(workers, "wotd_env", initializer=setattr, initargs=(_THREAD, "is_worker", True))

@@ -19,7 +19,7 @@ UNROLLED = "?"
 
 _EMPTY, _DEAD, _NUMBERS_BEGIN = ".#|"
 _PHASES = [phase.name.lower() for phase in Phase]
-_LONGEST = 1000  # maximum length of a text, in characters; the longest position has about 250
+_LONGEST = 1000  # characters; the longest position has about 250
 _FIELDS = ("board", "colors", "turn", "seat", "phase", "re-rolls", "dice")
 
 
@@ -161,7 +161,7 @@ def _read_colors(record: np.void, text: str) -> int:
 
 
 def _read_rest(record: np.void, words: list[str], given: dict[str, Any]) -> None:
-    """Read the words after the dice. Each sets a field of the record, or a field of the rules in the dict `given`."""
+    """Write the words after the dice to the record, or to `given`, the fields of the rules."""
     seen = set()
     for word in words:
         name, _, value = word.partition("=")

@@ -148,7 +148,6 @@ def options_of(rules: Rules) -> list[str]:
 
 
 def _colors(colors: Any, players: int) -> str | tuple[str, ...] | None:
-    """Return valid colors as a hashable value; raise ValueError for invalid colors."""
     if colors is None or (isinstance(colors, str) and colors == "random"):
         return colors
     names = list(colors) if isinstance(colors, Sequence) and not isinstance(colors, str) else []

@@ -1,4 +1,4 @@
-"""The state of a game, as a 64-byte record. A batch of games is a one-dimensional array of records."""
+"""The state of a game, as a 64-byte record."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ STATE = np.dtype(
         ("dead", "u2", (PATHS,)),  # bit t of dead[p] is 1 if a dead piece is on space t of path p
         ("turn", "u2"),  # turns finished so far
         ("player", "i1"),  # seat to act
-        ("phase", "i1"),  # a Phase
+        ("phase", "i1"),
         ("rolls_left", "i1"),  # re-rolls left; the tiger's additional re-roll is not counted
         ("dice", "i1", (DICE,)),  # ascending faces; before a roll, the kept dice, then -1 for the other dice
         ("pieces", "i1", (MAX_PLAYERS, PATHS)),  # [seat, path]: the space of the seat's piece on the path
@@ -27,7 +27,7 @@ STATE = np.dtype(
         ("_reserved", "u1", (3,)),  # fills the cache line; always 0
     ]
 )
-"""The dtype of a record. A record fills one cache line; docs/reference/state.md describes the fields."""
+"""The dtype of a record; docs/reference/state.md describes the fields."""
 
 States = NDArray[np.void]  # a batch of games: STATE (N,)
 
@@ -53,11 +53,11 @@ class Record(Protocol):
 Records = Any  # a batch of games in compiled code: STATE (N,)
 
 ROW = np.dtype((np.void, STATE.itemsize))
-"""A record as raw bytes. NumPy copies and indexes `states.view(ROW)` about twenty times faster than `states`."""
+"""A record as raw bytes. NumPy copies and indexes `states.view(ROW)` much faster than `states`."""
 
 
 def take(states: States, games: NDArray[np.integer]) -> States:
-    """Return `states[games]` for an array of indices. This function is faster than NumPy's indexing of records."""
+    """Return `states[games]` for an array of indices, faster than NumPy's indexing of records."""
     taken: States = states.view(ROW)[games].view(STATE)
     return taken
 

@@ -28,7 +28,7 @@ _SEATS = ("me", "the next seat", "the 2nd next seat", "the 3rd next seat", "the 
 def describe_action(action: int, rules: Rules | None = None) -> str:
     """Return an action in words; raise ValueError for an unknown action.
 
-    By default, the game has two players. The number of players changes only the words of swaps.
+    By default, the game has two players.
     """
     players = 2 if rules is None else rules.players
     action = check_integer("action", action, 0, num_actions(players) - 1, f"for {players} players")

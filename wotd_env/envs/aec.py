@@ -21,8 +21,7 @@ from wotd_env.rendering import FPS, RENDER_MODES, Viewer
 def env(**arguments: Any) -> _OrderEnforcing:  # type checkers would treat the untyped AECEnv as Any
     """Return the environment `raw_env` with the wrappers that PettingZoo's classic games have.
 
-    An illegal action ends the game. The agent that took the action gets -1, and the other agents get 0. These rewards
-    do not sum to 0.
+    An illegal action ends the game. The agent that took the action gets -1, and the other agents get 0.
 
     Args:
         **arguments: the arguments of `raw_env`.
@@ -34,7 +33,7 @@ class raw_env(OneGame, AECEnv[str, Any, int]):  # type: ignore[misc]  # PettingZ
     """Way of the Dragon for `players` agents, `"player_0"` in seat 0, `"player_1"` in seat 1, and so on.
 
     An agent may act several times in a row, because a turn has several decisions. Decisions with one legal action are
-    taken automatically. An illegal action raises `IllegalActionError` and changes nothing.
+    taken automatically.
 
     The game ends for all agents in the same step. The rewards of this step sum to 0 (R10); all earlier rewards are 0.
     If the game is truncated after `max_turns` (R16), all rewards are 0. Copies made with `copy.deepcopy` or `pickle`
@@ -112,8 +111,7 @@ class raw_env(OneGame, AECEnv[str, Any, int]):  # type: ignore[misc]  # PettingZ
         Raises:
             ValueError: for an invalid seed or option; the running game continues.
         """
-        # All seats learn here, but `_next_game` expects the seat of one learner. This seat matters only after a loss by
-        # an illegal action, and then it must be the seat that lost (R1).
+        # The seat matters only after a loss by an illegal action, and then it must be the seat that lost (R1).
         seat = self._loser or 0
         self._state, _ = self._next_game(seed, options, seat, seat, self._loser is not None)
         self._loser = None
@@ -178,7 +176,6 @@ class raw_env(OneGame, AECEnv[str, Any, int]):  # type: ignore[misc]  # PettingZ
         self._render_for_human()
 
     def _end(self, terminations: dict[str, bool], rewards: dict[str, float]) -> None:
-        """End the game for all agents, and select the first agent for the next call of `step`."""
         self.terminations = terminations
         self.rewards = rewards
         self._accumulate_rewards()
@@ -186,7 +183,6 @@ class raw_env(OneGame, AECEnv[str, Any, int]):  # type: ignore[misc]  # PettingZ
         self.agent_selection = self.agents[0]
 
     def _info(self, legal: int) -> dict[str, Any]:
-        """Return a new info. With `mask_in="info"`, it contains a mask with all entries equal to `legal`."""
         if self._format.mask_in == "obs":
             return {}
         return self._format.info(np.full(self.game.num_actions, legal, np.int8))
@@ -216,9 +212,8 @@ class raw_env(OneGame, AECEnv[str, Any, int]):  # type: ignore[misc]  # PettingZ
 class _Direct(BaseWrapper[str, Any, int]):  # type: ignore[misc]  # PettingZoo is untyped
     """Base class of the wrappers, with direct access to the most used attributes of `raw_env`.
 
-    PettingZoo's wrappers pass every lookup to the next wrapper. These lookups take three times as long as the game
-    itself. Before the first reset, the properties of this class raise AttributeError. Python then calls PettingZoo's
-    `__getattr__`, which raises the usual error.
+    PettingZoo's wrappers pass every lookup to the next wrapper, which is slow. Before the first reset, the properties
+    of this class raise AttributeError. Python then calls PettingZoo's `__getattr__`, which raises the usual error.
     """
 
     def __init__(self, env: AECEnv[str, Any, int], **arguments: Any) -> None:
@@ -240,7 +235,7 @@ class _Direct(BaseWrapper[str, Any, int]):  # type: ignore[misc]  # PettingZoo i
 class _TerminateIllegal(_Direct):
     """A wrapper that ends the game at an illegal action, like PettingZoo's `TerminateIllegalWrapper`.
 
-    PettingZoo's wrapper changes private attributes, and is slower: it makes an observation before every step.
+    PettingZoo's wrapper changes private attributes, and is slower.
     """
 
     def step(self, action: Any) -> None:

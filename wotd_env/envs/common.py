@@ -36,8 +36,7 @@ class Format:
     def flat_space(self) -> Box:
         """Return a new space for observations without masks, `observation_dtype` (D,)."""
         layout = parts(self._game.rules, self._game.encoding).values()
-        # In the encoding "tokens" some entries are always 0. They get the range 0 to 1, because Gymnasium warns about
-        # empty ranges.
+        # at least 1, because Gymnasium warns about the empty range of an entry that is always 0
         high = np.maximum(np.concatenate([part.highest for part in layout]), 1).astype(self.dtype)
         return Box(np.zeros_like(high), high, dtype=high.dtype.type)
 
@@ -57,7 +56,7 @@ class Format:
         return {"observation": observation, "action_mask": mask.view(self.mask_dtype)}
 
     def info(self, mask: NDArray[np.int8]) -> dict[str, NDArray[Any]]:
-        """Return an info that contains `mask`, int8 (..., A). With `mask_in="obs"`, return an empty info."""
+        """Return an info that contains `mask`, int8 (..., A), or an empty info."""
         return {"action_mask": mask.view(self.mask_dtype)} if self.mask_in == "info" else {}
 
 
@@ -75,7 +74,7 @@ class OneGame:
 
     game: Game
     render_mode: str | None
-    _state: States | None  # STATE (1,), None before the first reset
+    _state: States | None  # STATE (1,)
     _viewer: Viewer
 
     @property
@@ -84,7 +83,7 @@ class OneGame:
         return self._started("record").copy()
 
     def _started(self, what: str) -> States:
-        """Return the game, STATE (1,). Before the first reset raise ResetNeeded with `what` in the message."""
+        """Return the game, STATE (1,). Raise ResetNeeded before the first reset."""
         if self._state is None:
             raise ResetNeeded(f"no game has started: call reset() before {what}")
         return self._state
@@ -94,8 +93,7 @@ class OneGame:
     ) -> tuple[States, int]:
         """Return the next game, STATE (1,), at its first decision. Also return the learner's seat in this game.
 
-        `learner` is the learner's seat in the last game. `lost` is True if the learner lost that game by an illegal
-        action. `seat` is the result of `starts.fixed_seat`.
+        `learner` is the learner's seat in the last game. `seat` is the result of `fixed_seat`.
         """
         learners = np.zeros(1, LEARNER)
         learners["seat"], learners["lost"] = learner, lost
@@ -105,7 +103,7 @@ class OneGame:
         return state, int(learners["seat"][0])
 
     def _view(self, seat: int, ended: bool) -> tuple[NDArray[np.int8], NDArray[np.int8]]:
-        """Return a seat's observation and action mask as new arrays. If `ended` is true, the mask is all ones."""
+        """Return a seat's observation and action mask as new arrays."""
         observation = np.empty(self.game.observation_size, np.int8)
         mask = np.empty(self.game.num_actions, np.int8)
         batch.view_one(self._started("observe"), self.game.config, seat, ended, observation, mask)
@@ -146,7 +144,7 @@ def as_integer(action: Any) -> int:
 
 
 def warn_of_illegal(explanation: object) -> None:
-    """Warn that a game is lost by an illegal action. Each environment calls this function at most once."""
+    """Warn that a game is lost by an illegal action."""
     gymnasium.logger.warn(
         "a game is lost by an illegal action; further ones get no warning: choose actions by the action mask. %s",
         explanation,

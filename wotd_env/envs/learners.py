@@ -24,7 +24,7 @@ from wotd_env.envs.starts import restart
 class Settings(NamedTuple):
     """Settings that all games of a vector environment share."""
 
-    scripts: int  # the scripts of the other seats: `Opponents.scripts`
+    scripts: int  # `Opponents.scripts`
     seat: int  # the learner's seat in every game, or ANY_SEAT
     step_limit: int  # maximum number of the learner's actions in a game; 0: no limit
     same_step: bool  # True if the step that ends a game also starts the next game
@@ -35,7 +35,7 @@ class Step(NamedTuple):
 
     acting: bool  # True in the first call of `advance` for a step, in which the learners act
     actions: NDArray[np.int64]  # (N,)
-    illegal: NDArray[np.bool_]  # (N,): whether the mask forbids the action
+    illegal: NDArray[np.bool_]  # (N,)
     observation: NDArray[np.int8]  # (N, D)
     mask: NDArray[np.int8]  # (N, A)
     reward: NDArray[np.float64]  # (N,)
@@ -64,11 +64,7 @@ def find_illegal(states: Records, learners: Any, mask: Any, actions: Any, illega
 def advance(
     states: Records, config: Configs, learners: Any, step: Step, settings: Settings, scratch: Records
 ) -> None:
-    """Take the learners' actions if `step.acting` is true. Then play every waiting game.
-
-    After the call, a game is waiting only if an opponent outside of compiled code is to decide. The results of all
-    other games are in `step`.
-    """
+    """Take the learners' actions if `step.acting` is true. Then play every waiting game."""
     rules = config[0]
     rewards = np.empty(MAX_PLAYERS)
     for i in range(states.shape[0]):

@@ -42,7 +42,7 @@ class Opponents:
     Attributes:
         policies: the policies of the relative seats 1 to n - 1.
         scripts: the scripts of all relative seats as one integer, SCRIPT_BITS bits for each seat. A tuple or a record
-            would add 2 us to the 20 us of a step of the single environment.
+            would be slower.
         outside: whether at least one policy is not a script.
     """
 
@@ -60,15 +60,15 @@ class Opponents:
         scripts = [script_of(policy) for policy in self.policies]
         self.scripts = sum(script << SCRIPT_BITS * seat for seat, script in enumerate(scripts, 1))
         self.outside = Script.OUTSIDE in scripts
-        # The distinct policy objects: `decide` calls each of them only once for all its seats.
+        # distinct, so that `decide` calls each policy only once for all its seats
         self._players = list({id(policy): policy for policy in self.policies}.values())
-        # For each relative seat, the index of its policy in _players; -1 for the learner.
+        # for each relative seat, the index of its policy in _players
         self._player = np.array([-1, *(self._players.index(policy) for policy in self.policies)])
 
     def play(self, state: States, learner: int, rng: np.random.Generator) -> None:
         """Play one game until the seat `learner` is to decide or the game is over.
 
-        Update `state`, STATE (1,), in place. Policies that are not scripts draw random numbers from `rng`.
+        Update `state`, STATE (1,), in place.
         """
         while not play_in_one(state, self.game.config, learner, self.scripts, scratch()):
             self.decide(state, np.array([learner], np.int8), np.zeros(1, np.int64), rng)
@@ -107,7 +107,7 @@ def play_in_one(states: Records, config: Configs, learner: Any, scripts: Any, sc
 def play_scripts(s: Record, rules: Config, learner: Any, scripts: Any, after: Record) -> Any:
     """Play the seats that have scripts until the learner or a seat without a script is to decide, or the game is over.
 
-    Return False if a seat without a script is to decide. `after` is working memory.
+    Return False if a seat without a script is to decide.
     """
     while s.phase != Phase.OVER and s.player != learner:
         relative = s.player - learner
@@ -126,7 +126,7 @@ def play_scripts(s: Record, rules: Config, learner: Any, scripts: Any, after: Re
 def choose(script: Any, s: Record, rules: Config, after: Record, bits: Any) -> Any:
     """Return the action of a compiled `Script` for the seat to act; `after` is working memory.
 
-    Compiled code cannot look up a function in a table, so each script has a branch here. `bits` is a random uint64.
+    Compiled code cannot look up a function in a table, so each script has a branch here.
     """
     if script == Script.GREEDY:
         return greedy.choose(s, rules, after)

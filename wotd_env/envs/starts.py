@@ -1,4 +1,4 @@
-"""The start of games in the environments. It depends on the arguments of `reset` and the setting `seat`."""
+"""The start of games in the environments."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from wotd_env.core.state import ROW, STATE, Record, Records, States
 from wotd_env.core.stream import mix
 
 ANY_SEAT = -1  # a value of the setting `seat`: draw the learner's seat for every game
-CONTINUE = -3  # a value of `starter` in `restart`: continue the game in the record, start no new game
+CONTINUE = -3  # a value of `starter` in `restart`: continue the game in the record
 
 LEARNER = np.dtype(
     [
@@ -43,9 +43,9 @@ def fixed_seat(rules: Rules, seat: int | str) -> int:
 
 
 class Seeds(NamedTuple):
-    """The seeds of N environments, some of which may have no seed."""
+    """The seeds of N environments."""
 
-    number: NDArray[np.uint64]  # (N,), 0 for an environment without a seed
+    number: NDArray[np.uint64]  # (N,)
     given: NDArray[np.bool_]  # (N,): whether the environment has a seed
 
 
@@ -68,7 +68,7 @@ def read_seeds(seed: Any, num_envs: int) -> Seeds:
 def read_options(rules: Rules, options: Mapping[str, Any] | None, *more: str) -> tuple[Any, States | None]:
     """Return the options `"starting_player"` and `"state"` of a reset. The state is a copy, STATE (1,).
 
-    A missing option is None. The caller reads the options named in `more`. All other options cause a warning.
+    A missing option is None. The caller reads the options named in `more`.
 
     Raises:
         ValueError: if the state is not a running game of these rules, or if both options are given.
@@ -111,8 +111,8 @@ def next_games(
         last: the last games, STATE (N,), not changed; None before the first games.
         learners: the learners of the last games, LEARNER (N,). They are replaced by the learners of the next games.
         seat: a result of `fixed_seat`.
-        seeds: the seeds of the games. A game without a seed continues the random stream of the option `state`. Without
-            this option, it continues the random stream of the last game. Without a last game, it gets a random seed.
+        seeds: the seeds of the games. Without a seed, a game continues the random stream of the option `state` or of
+            the last game.
         options: a result of `read_options`.
 
     Raises:
@@ -137,7 +137,6 @@ def next_games(
 
 @kernel
 def _start(states: Records, config: Configs, learners: Any, starters: Any, seeds: Seeds, seat: Any) -> None:
-    """Start the games of `next_games`."""
     for i in range(states.shape[0]):
         batch.seed(states[i : i + 1], seeds.given[i : i + 1], seeds.number[i])
         if seeds.given[i]:
@@ -149,10 +148,10 @@ def _start(states: Records, config: Configs, learners: Any, starters: Any, seeds
 def restart(s: Record, rules: Config, learner: Any, starter: Any, seat: Any) -> None:
     """Replace the last game in the record `s` with the learner's next game. Run this game to its first decision.
 
-    `starter` is a seat, DRAGONS, LOSER or CONTINUE. If the learner changes seats, the turn order of the other players
-    stays the same. A learner that lost the last game by an illegal action counts as loser (R1).
+    `starter` is a seat, DRAGONS, LOSER or CONTINUE. A learner that lost the last game by an illegal action counts as
+    loser (R1).
     """
-    # The seat is drawn from the game's random stream without advancing the stream.
+    # drawn without advancing the game's random stream
     chosen = np.int64(mix(~s.rng) % np.uint64(rules.players)) if seat == ANY_SEAT else np.int64(seat)
     if starter != CONTINUE:
         if starter == LOSER and learner.lost:

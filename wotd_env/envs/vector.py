@@ -1,8 +1,4 @@
-"""The native Gymnasium vector environment: many games with one learner each, and policies in the other seats.
-
-A step calls the kernel `advance` until no game waits for an opponent. Opponents outside of compiled code act between
-two calls of `advance`.
-"""
+"""The native Gymnasium vector environment: many games with one learner each, and policies in the other seats."""
 
 from __future__ import annotations
 
@@ -107,8 +103,8 @@ class WayOfTheDragonVectorEnv(VectorEnv[Any, ArrayLike, NDArray[Any]]):
         self._started = False
         self._state = np.zeros(num_envs, STATE)
         self._learners = np.zeros(num_envs, LEARNER)
-        self._mask = np.empty((0, 0), np.int8)  # the learners' action masks, int8 (N, A)
-        self._warned = False  # whether the warning about illegal actions was given
+        self._mask = np.empty((0, 0), np.int8)  # (N, A)
+        self._warned = False
         self.closed = False
 
     @property
@@ -160,8 +156,6 @@ class WayOfTheDragonVectorEnv(VectorEnv[Any, ArrayLike, NDArray[Any]]):
     ) -> tuple[Any, NDArray[np.float64], NDArray[np.bool_], NDArray[np.bool_], dict[str, Any]]:
         """Take the learners' actions, integers (N,).
 
-        In each game the opponents then play until the learner is to act again or the game ends.
-
         Returns:
             Observations, rewards, terminated, truncated, infos.
 
@@ -191,7 +185,7 @@ class WayOfTheDragonVectorEnv(VectorEnv[Any, ArrayLike, NDArray[Any]]):
         return observation, step.reward, step.terminated, step.truncated, masks | info
 
     def action_masks(self) -> NDArray[Any]:
-        """Return the learners' action masks, `mask_dtype` (N, A). The mask of an ended game is all ones."""
+        """Return the learners' action masks, `mask_dtype` (N, A)."""
         self._check_started()
         return self._mask.copy().view(self._format.mask_dtype)
 
@@ -222,7 +216,7 @@ class WayOfTheDragonVectorEnv(VectorEnv[Any, ArrayLike, NDArray[Any]]):
         return np.flatnonzero(where)
 
     def _answer_illegal(self, given: ArrayLike, step: Step) -> dict[str, Any]:
-        """Return the infos about illegal actions. The first call also warns. With `illegal="raise"`, raise an error."""
+        """Return the infos about illegal actions. With `illegal="raise"`, raise an error."""
         if self.illegal == "raise" or not self._warned:
             error = self.game.error_in(self._state, int(step.illegal.argmax()), given)
             if self.illegal == "raise":
@@ -266,7 +260,7 @@ class WayOfTheDragonVectorEnv(VectorEnv[Any, ArrayLike, NDArray[Any]]):
             step = step._replace(acting=False)
 
     def _show(self, step: Step) -> tuple[Any, dict[str, Any]]:
-        """Return the learners' observations and the infos with masks. Keep the masks for the next call of `step`."""
+        """Return the learners' observations and the infos with masks."""
         self._mask = step.mask.copy()
         if self.render_mode == "human":
             self.render()
@@ -274,15 +268,12 @@ class WayOfTheDragonVectorEnv(VectorEnv[Any, ArrayLike, NDArray[Any]]):
         return self._format.show(step.observation, step.mask), info
 
     def _mask_info(self, mask: NDArray[np.int8], where: NDArray[np.bool_]) -> dict[str, Any]:
-        """Return infos with the masks of some games. With `mask_in="obs"`, return empty infos.
-
-        `mask` is int8 (N, A), and `where`, bool (N,), is True for these games.
-        """
+        """Return infos with the masks of the games in `where`, or empty infos with `mask_in="obs"`."""
         info: dict[str, Any] = self._format.info(mask)
         return info | {f"_{name}": where for name in info}
 
     def _final_info(self, step: Step, info: dict[str, Any]) -> dict[str, Any]:
-        """Return the infos about the games that ended in this step. The next games have already started."""
+        """Return the infos about the games that ended in this step."""
         ended = step.terminated | step.truncated
         games = np.flatnonzero(ended)
         if not games.size:

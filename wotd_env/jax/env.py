@@ -25,7 +25,7 @@ with np.errstate(divide="ignore"):
 """Log-probabilities of rolls, float32 (462, 252). Entry [k, r] is for roll r if all dice outside keep k are rolled."""
 
 INTEGERS = ("dead", "turn", "phase", "rolls_left", "used")
-"""Integer fields with the same values in a STATE record and in a `State`. In a `State` their names start with `_`."""
+"""Integer fields with the same values in a STATE record and in a `State`."""
 
 
 class WayOfTheDragon:
@@ -77,8 +77,7 @@ class WayOfTheDragon:
     def decide(self, state: State, action: Array) -> State:
         """Take an action, but do not roll. This method is the first half of `step`, for tree search.
 
-        The new state waits for a roll, is at another decision or is over. If it waits for a roll, call `throw` next.
-        Illegal actions end the game as in `step`.
+        If the new state waits for a roll, call `throw` next. Illegal actions end the game as in `step`.
         """
         return self._after(state, action, *play.decide(self.rules, state, action))
 
@@ -139,8 +138,8 @@ class WayOfTheDragon:
     def to_records(self, state: State, seed: int = 0) -> States:
         """Convert states to games of the engine, STATE (N,). A state without a batch axis becomes one game.
 
-        A record cannot represent a game lost by an illegal action. For such a game the record contains the position
-        before this action. `seed` is the seed of the random streams, as in `wotd_env.Game.reset`.
+        For a game lost by an illegal action, the record contains the position before this action. `seed` is the seed
+        of the random streams, as in `wotd_env.Game.reset`.
         """
         axes = np.ndim(state.current_player)
         every: Any = jax.tree.map(lambda leaf: np.asarray(leaf).reshape(-1, *leaf.shape[axes:]), state)
@@ -158,7 +157,7 @@ class WayOfTheDragon:
         return records
 
     def _after(self, state: State, action: Array, new: State, moves: Moves) -> State:
-        """Finish a step from `state` to `new`. If `state` is over or `action` is illegal, keep the old position."""
+        """Finish a step from `state` to `new`."""
         over = state.terminated | state.truncated
         illegal = ~over & ~play.is_legal(self.rules, state._legal, action)
         refused = over | illegal
@@ -175,7 +174,7 @@ class WayOfTheDragon:
         return self._complete(new, moves)
 
     def _complete(self, state: State, moves: Moves | None = None) -> State:
-        """Fill in the observation and the legal actions. Without `moves`, call `moves_of`."""
+        """Fill in the observation and the legal actions."""
         legal = play.legal_actions(self.rules, state, moves or play.moves_of(self.rules, state))
         return state.replace(
             _legal=legal,

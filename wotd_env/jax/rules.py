@@ -1,11 +1,9 @@
 """The rules as functions of JAX arrays. Each function handles one game; `jax.vmap` maps it over games.
 
-Under `vmap` JAX computes both sides of a branch for all games, so no function branches on a state. A function that
-changes a state always computes the change, but applies it only if a condition is true. Pieces are stored by relative
-seat: row 0 belongs to the seat to act. This order avoids lookups.
+Under `vmap` JAX computes both sides of a branch for all games, so no function branches on a state. Pieces are
+stored by relative seat: row 0 belongs to the seat to act. This order avoids lookups.
 
-The tests in tests/jax play the same games in this module and in the engine (`wotd_env.core`), and compare all states,
-masks, observations and rewards.
+The tests in tests/jax compare this module with the engine (`wotd_env.core`).
 """
 
 from __future__ import annotations
@@ -106,10 +104,7 @@ def destinations(rules: Rules, s: State, counts: Array | int) -> Array:
 
 
 def jump_destinations(rules: Rules, s: State, counts: Array) -> Array:
-    """Return the destinations of jumps, int32 (5,), for the seat to act; 0 if illegal (R12, anxiety).
-
-    A piece can jump only if the space at distance `counts` is occupied. It then lands on the next empty space.
-    """
+    """Return the destinations of jumps, int32 (5,), for the seat to act; 0 if illegal (R12, anxiety)."""
     mine = s._pieces[0]
     goals = mine + counts
     blocked = occupied(rules, s) >> goals
@@ -189,7 +184,7 @@ def mask_of(rules: Rules, legal: Array) -> Array:
 
 
 def is_legal(rules: Rules, legal: Array, action: Array) -> Array:
-    """Return whether an action is legal. `action` can be any integer. `legal` is the result of `legal_actions`."""
+    """Return whether an action is legal. `action` can be any integer."""
     known = (action >= 0) & (action < num_actions(rules.players))
     action = jnp.where(known, action, 0)  # JAX would silently replace an index that is out of range
     return known & (legal[action // 32] >> (action % 32).astype(jnp.uint32) & 1 != 0)
@@ -209,7 +204,6 @@ def rewards(rules: Rules, s: State) -> Array:
 def observe(rules: Rules, s: State, seat: Array | int | None = None) -> Array:
     """Return the observation, int8 (D,), of the seat `seat` or, by default, of the seat to act."""
     n, spaces = rules.players, rules.spaces
-    # `ahead`: number of seats from the seat to act to `seat`, in turn order.
     ahead = 0 if seat is None else (seat - s.current_player) % n
     pieces, hues, actor = s._pieces, colors(rules, s), jnp.asarray(-ahead % n)
     seats = (s.current_player + ahead + np.arange(n)) % n
@@ -403,10 +397,7 @@ def end_turn(rules: Rules, s: State, ended: Array, again: Array) -> State:
 
 
 def finish(rules: Rules, s: State, moves: Moves, action: Array, where: Array, extra: Array) -> State:
-    """Take an action of phase MOVE if `where` is true, or of phase EXTRA if `extra` is true.
-
-    If this action ends the turn, start the next turn or end the game (R8, R12).
-    """
+    """Take an action of phase MOVE if `where` is true, or of phase EXTRA if `extra` is true (R8, R12)."""
     s = use_power(s, extra & (action == Action.REBIRTH_TURN))
     s, ended = move(rules, s, moves, action, where)
     return end_turn(rules, s, ended | extra, extra & (action != Action.END_TURN))
@@ -423,8 +414,7 @@ def decide(rules: Rules, s: State, action: Array) -> tuple[State, Moves]:
 def advance(rules: Rules, s: State, action: Array, bits: Array) -> tuple[State, Moves]:
     """Take an action, roll if a roll is due, and play a forced move. Also return the moves of the new state.
 
-    The action, int32, must be legal. `bits`, uint32 (2,), are random numbers: `bits[0]` for the roll after a hold,
-    `bits[1]` for the first roll of the next turn.
+    The action, int32, must be legal. `bits`, uint32 (2,), are random numbers.
     """
     choosing, extra = s._phase == Phase.MOVE, s._phase == Phase.EXTRA
     s = hold(rules, s, action)

@@ -1,8 +1,8 @@
 """Find the bundled trained networks. A file such as `td-3-any.npz` is the network of one policy for one set of rules.
 
 A file name consists of the policy, the number of players and the powers. If the number of plain spaces is not the
-default, this number is the last part of the name, as in `td-2-none-3`. `rules_of` describes the other rules. The
-training and the strength of the networks are documented in docs/results/models.md.
+default, this number is the last part of the name, as in `td-2-none-3`. The training and the strength of the networks
+are documented in docs/results/models.md.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Recorded games: made by replaying decisions, written as text, and parsed. Parse errors contain the line number."""
+"""Recorded games: made by replaying decisions, written as text, and parsed."""
 
 from __future__ import annotations
 
@@ -21,9 +21,9 @@ from wotd_env.core.rules import DICE, Phase, Rules
 from wotd_env.core.state import ROW, States
 from wotd_env.notation.words import parse_action, word
 
-NOBODY = "?"  # name of an unknown player
-MOST_TEXT = 10_000_000  # maximum length of a text, in characters or bytes; every game is shorter
-_LONGEST_TAG = 1000  # maximum length of a line of the header, in characters
+NOBODY = "?"
+MOST_TEXT = 10_000_000  # in characters or bytes; every game is shorter
+_LONGEST_TAG = 1000
 _TAGS = ("Position", "Seed", *SEATS, "Result", "Points")
 _TAG = re.compile(r'\[([A-Za-z]+) (".*")\]\s*')
 _COMMENT = ";"
@@ -39,7 +39,7 @@ class RecordedGame(NamedTuple):
     states: States
     """STATE (T + 1,): the position before each decision (forced ones included), then the last position"""
     actions: NDArray[np.int64]  #: the decisions, int64 (T,)
-    players: tuple[str, ...]  #: names of the players, by seat; "?" if unknown
+    players: tuple[str, ...]  #: names by seat; "?" if unknown
     seed: int | None = None  #: seed of `Game.reset(1, seed=...)`; None if unknown
 
     def __str__(self) -> str:
@@ -81,7 +81,7 @@ class RecordedGame(NamedTuple):
         turn = -1
         for i, state in enumerate(states):
             if state["phase"] in (Phase.OVER, Phase.CHANCE):
-                break  # the last position: no decision follows
+                break
             if state["turn"] != turn:
                 turn = int(state["turn"])
                 lines += [""] * (i == 0) + [f"{turn + 1}. {SEATS[state['player']]}"]
@@ -141,7 +141,6 @@ def record_game(
 
 
 def _forced(game: Game, state: States) -> int | None:
-    """Return the only legal move of a position; None if several moves are legal or no move is due."""
     if state["phase"][0] != Phase.MOVE:
         return None
     legal = np.flatnonzero(game.legal_actions(state)[0])
@@ -159,7 +158,7 @@ def write_game(file: str | Path, game: RecordedGame) -> None:
 
 
 def same_but_stream(one: States, other: States) -> NDArray[np.bool_]:
-    """Compare two batches game by game, ignoring the random streams. Return True for equal games, bool (N,)."""
+    """Compare two batches game by game, ignoring the random streams."""
     other = other.copy()
     other["rng"] = one["rng"]
     equal: NDArray[np.bool_] = one.view(ROW) == other.view(ROW)
@@ -172,7 +171,7 @@ def outcome(game: Game, state: States) -> dict[str, str]:
     if not game.is_over(state)[0]:
         return {"Result": "*", "Points": points}
     rewards = game.rewards(state)[0]
-    won = rewards == rewards.max()  # all True in a truncated game, because all rewards are equal
+    won = rewards == rewards.max()  # all True in a truncated game
     return {"Result": "-".join(str(Fraction(int(one), int(won.sum()))) for one in won), "Points": points}
 
 
@@ -204,7 +203,7 @@ def parse_game(text: str) -> RecordedGame:
         raise ValueError(f"a game must be a text of at most {MOST_TEXT:,} characters, got {got}")
     lines = text.split("\n")
     tags: dict[str, tuple[int, str]] = {}
-    for first, line in enumerate(lines):  # the header ends at the first turn
+    for first, line in enumerate(lines):
         if line.startswith("["):
             with _at(first + 1):
                 _read_tag(line, first + 1, tags)
@@ -239,7 +238,7 @@ def _read_tag(line: str, number: int, tags: dict[str, tuple[int, str]]) -> None:
 
 
 def _replay(tags: dict[str, tuple[int, str]], words: Iterator[tuple[int, str]]) -> RecordedGame:
-    """Replay a parsed game. `tags` maps each tag to (line number, text). `words` yields pairs (line number, word)."""
+    """Replay a parsed game. The integers in `tags` and `words` are line numbers."""
     if "Position" not in tags:
         raise ValueError('a game must begin with its first position, [Position "..."], got none')
     line, text = tags["Position"]
@@ -290,10 +289,7 @@ def _replay(tags: dict[str, tuple[int, str]], words: Iterator[tuple[int, str]]) 
 
 
 def _from_seed(game: Game, state: States, text: str, has_stream: bool) -> tuple[int, States, bool]:
-    """Return the seed in `text`, and the first position with the seed's random stream.
-
-    The third result says whether the dice follow from the random stream. It is True, because the game has a seed.
-    """
+    """Return the seed in `text`, and the first position with the seed's random stream."""
     if not (text.isascii() and text.isdecimal() and len(text) <= len(str(2**64))):
         raise wrong("Seed", "a number from 0 to 2**64 - 1", text)
     seed = check_integer("Seed", int(text), 0, 2**64 - 1)
@@ -305,7 +301,7 @@ def _from_seed(game: Game, state: States, text: str, has_stream: bool) -> tuple[
 
 
 def _read_roll(game: Game, state: States, word: str, follows: bool, first: bool) -> None:
-    """Apply the roll in `word` to `state`. If `follows` is true, the roll must come from the random stream."""
+    """Apply the roll in `word` to `state`."""
     if len(word) != DICE + 2 or word[-1] != "]":
         raise wrong("a roll", "five dice in brackets, as in [wfmmd]", word)
     dice = read_dice("a roll", word[1:-1])

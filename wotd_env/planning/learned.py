@@ -1,8 +1,7 @@
 """A learned value function for positions before a turn: a small compiled network and its file format.
 
 The input is a set of *features* of the position, seen from the seat to act. A feature is a combination of values, e.g.
-"on a path, the seat to act is on space 3 and the next seat on space 5". Every possible feature has a row of weights. A
-position has these features:
+"on a path, the seat to act is on space 3 and the next seat on space 5". A position has these features:
 
 - for each path and each pair of players: the spaces of the two players' pieces on this path (with `immunity`, also
   whether one of the two pieces is immune);
@@ -18,9 +17,8 @@ position has these features:
     probabilities to win = softmax(concatenate(x, y) @ output + output_bias)                                      (n,)
 
 The probabilities are in turn order, starting with the seat to act. All paths share the same rows of weights, so the
-order of the paths does not change a value. The first layer only adds rows and needs no matrix product, so one core
-computes the values of millions of positions a second. The number of the turn is not an input, so the value ignores the
-turn limit (R16).
+order of the paths does not change a value. The number of the turn is not an input, so the value ignores the turn limit
+(R16).
 """
 
 from __future__ import annotations
@@ -47,13 +45,12 @@ from wotd_env.planning.values import CheckedValue
 from wotd_env.planning.vectors import ABREAST, BLOCK, dot, relu_of_products, relu_of_rows
 from wotd_env.policy import check_made_for
 
-HIDDEN = BLOCK  # units of the second layer
+HIDDEN = BLOCK
 
 LEAD = 8  # largest lead in points; a larger lead counts as this lead
 AHEAD = np.uint64(31)  # a mask for the next five spaces
 FORMAT = "wotd-env value 1"
-# Largest unpacked size of a file in bytes, enough for a width of about 5,000. Without a limit, a small compressed file
-# could fill the memory.
+# Largest unpacked size of a file in bytes. Without a limit, a small compressed file could fill the memory.
 MOST_BYTES = 256_000_000
 
 
@@ -62,9 +59,9 @@ class Features(NamedTuple):
 
     total: int  # R, the number of possible features
     active: int  # K, the number of features of a position
-    standing: int  # index of the first feature for standings
-    power: int  # index of the first feature for powers
-    dead: int  # index of the first feature for dead pieces
+    standing: int
+    power: int
+    dead: int
 
     @classmethod
     def of(cls, rules: Rules) -> Features:
@@ -130,7 +127,7 @@ class LearnedValue(CheckedValue):
         return values
 
     def check_rules(self, rules: Rules) -> None:
-        """Raise ValueError if the network does not fit these rules (see `wotd_env.policy.check_made_for`)."""
+        """Raise ValueError if the network does not fit these rules."""
         if rules is not self.rules:
             check_made_for("the learned value", self.rules, rules)
 
@@ -233,7 +230,6 @@ def _features(s: Record, rules: Config, features: Features, out: Any) -> None:
 
 @kernel
 def _write_features(states: Records, config: Configs, features: Features, out: Any) -> None:
-    """Write the indices of the features of every position of a batch to `out`, int64 (N, K)."""
     for i in range(states.shape[0]):
         _features(states[i], config[0], features, out[i])
 
@@ -258,7 +254,7 @@ def write_values(states: Records, config: Configs, features: Features, network: 
 
 @inlined
 def _write_value(s: Record, network: Network, x: Any, y: Any, j: Any, values: Any) -> None:
-    """Write the values of a position to `values`, (n,). `x[j]` and `y[j]` are the outputs of the two layers."""
+    """Write the values of a position to `values`, (n,)."""
     n = values.shape[0]
     width = network.rows.shape[1]
     largest = np.float32(-np.inf)

@@ -1,8 +1,7 @@
 """The turn planner: exact values of all actions of a turn, given a value function for the positions after the turn.
 
 Only the seat to act decides within a turn. So with any number of players, the plan maximizes the value for this seat.
-The plan includes all powers: the tiger adds one re-roll, and the other powers add moves. It also includes the decision
-about an extra turn. A plan depends only on the state and the value function, and reads no random stream.
+The plan includes all powers and the decision about an extra turn. It depends only on the state and the value function.
 """
 
 from __future__ import annotations
@@ -53,7 +52,6 @@ def plan(game: Game, state: States, value: Value) -> tuple[NDArray[np.float32], 
 def _plan_part(
     game: Game, value: Value, states: Records, config: Configs, action_values: Any, values: Any
 ) -> None:
-    """Plan one thread's part of the batch."""
     for group in slots.group_states(states, config):
         games, batch = group.games, states[group.games]
         if group.rolls == slots.ENDED:

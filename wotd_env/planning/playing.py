@@ -1,7 +1,7 @@
 """Whole turns, each played with one plan that is made before the first roll.
 
-The policy `Planner` makes a new plan at every decision. But the first plan of a turn already contains the values of all
-later decisions in the turn. Therefore self-play and the value function `Deeper` use only the first plan.
+The first plan of a turn contains the values of all later decisions in the turn. So self-play and the value function
+`Deeper` need no new plan at every decision.
 """
 
 from __future__ import annotations
@@ -29,14 +29,14 @@ from wotd_env.planning.turn import NOTHING
 class Turns(NamedTuple):
     """The values of N games for n seats, before and after a turn."""
 
-    before: NDArray[np.float32]  # (N, n): the values before the first roll, which are means over all rolls
+    before: NDArray[np.float32]  # (N, n): the values before the first roll
     after: NDArray[np.float32]  # (N, n): the values after the turn; the rewards if the game is over
 
 
 def play_turns(game: Game, state: States, value: Value, at_random: NDArray[np.bool_] | None = None) -> Turns:
     """Play one turn in every game, as `Planner(value)` does, and return the values before and after the turn.
 
-    Update `state` in place. Each game rolls with its own random stream.
+    Update `state` in place.
 
     Args:
         game: the rules.
@@ -63,7 +63,6 @@ def play_turns(game: Game, state: States, value: Value, at_random: NDArray[np.bo
 def _play_part(
     game: Game, value: Value, states: Records, config: Configs, at_random: Any, turns: Turns
 ) -> None:
-    """Play one turn in every game of one thread's part of the batch."""
     # With two players, the values of one seat suffice, because the values of both seats sum to 0.
     seats = game.rules.players if game.rules.players > 2 else 1
     for group in slots.group_states(states, config):
@@ -76,7 +75,7 @@ def _play_part(
 
 @kernel
 def _play(plan: TurnPlan, states: Records, at_random: Any, turns: Turns) -> None:
-    """Plan and play one turn in every game. Update `states` in place, and write the values to `turns`."""
+    """Plan and play one turn in every game."""
     rows, stride = plan.rows, slots.stride_of(plan.slots)
     candidates = np.empty(plan.slots.action.size, np.int64)
     n = turns.before.shape[1]

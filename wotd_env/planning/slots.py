@@ -58,7 +58,7 @@ class Slots(NamedTuple):
 
 @functools.cache  # at most eight entries
 def slots_of(players: int, powers: bool) -> Slots:
-    """Return the slots of games with this number of players. `powers` says whether the game has powers."""
+    """Return the slots of games with this number of players."""
     actions = _offers(players, powers)
     offers = [[(action, _dice_of(action, roll)) for action in actions[roll]] for roll in range(NUM_ROLLS)]
     index: dict[tuple[int, int], int] = {}
@@ -84,8 +84,8 @@ def slots_of(players: int, powers: bool) -> Slots:
 def _offers(players: int, powers: bool) -> list[list[int]]:
     """Return for each roll the actions of phase MOVE that are legal in some position, power-free moves first.
 
-    The lists do not contain the actions in PASSING. Three positions suffice to find all other actions: one in which all
-    pieces can move, one in which no piece can move but all can jump, and one in which all pieces can be swapped.
+    Three positions suffice to find all actions outside PASSING: one in which all pieces can move, one in which no piece
+    can move but all can jump, and one in which all pieces can be swapped.
     """
     probes = np.zeros(3, STATE)
     probes["phase"] = Phase.MOVE
@@ -113,11 +113,11 @@ def _dice_of(action: int, roll: int) -> int:
 
 
 def _is_free(action: int) -> bool:
-    """Return whether an action is a power-free move (R3, R7). If such a move is legal, passing is illegal (R5)."""
+    """Return whether an action is a power-free move (R3, R7)."""
     return Action.MOVE_ON <= action < Action.WOOD_ON or action == Action.EQUILIBRIUM
 
 
-ENDED, LAST = -1, 0  # values of `Group.rolls`: ENDED for ended games, LAST for games in phase MOVE or EXTRA
+ENDED, LAST = -1, 0  # values of `Group.rolls`; LAST: phase MOVE or EXTRA
 
 
 class Group(NamedTuple):
@@ -141,7 +141,6 @@ def group_states(states: Records, config: Configs) -> Iterator[Group]:
 
 @kernel
 def _write_groups(states: Records, config: Configs, rolls: Any, tiger: Any) -> None:
-    """Write `Group.rolls` and `Group.tiger` of every state."""
     for i in range(states.shape[0]):
         s = states[i]
         tiger[i] = False
@@ -157,12 +156,12 @@ def _write_groups(states: Records, config: Configs, rolls: Any, tiger: Any) -> N
 class Ends(NamedTuple):
     """The possible ends of a turn in N states. There are K choices (slots or actions), M afterstates and n players.
 
-    Several afterstates can follow a choice. For each choice in each state, `best` is the index of the afterstate with
-    the largest value for the seat to act, and `choice_values` is this value.
+    For each choice in each state, `best` is the index of the afterstate with the largest value for the seat to act, and
+    `choice_values` is this value.
     """
 
     afterstates: States  # STATE (M,)
-    values: NDArray[np.float32]  # (M, n): values of the afterstates; rewards if the game is over
+    values: NDArray[np.float32]  # (M, n); rewards if the game is over
     choice_values: NDArray[np.float32]  # (K, N): -inf for illegal choices
     best: NDArray[np.int64]  # (K, N)
 
@@ -206,7 +205,7 @@ def value_ends(
 def _write_slots(
     states: Records, config: Configs, scratch: Records, out: _Afterstates, slots: Slots, tiger_used: Any
 ) -> Any:
-    """Write the afterstates of every legal slot. Return the number of afterstates."""
+    """Write the afterstates of every legal slot."""
     rules = config[0]
     s, moved = scratch[0], scratch[1]
     count: Any = np.int64(0)
@@ -237,7 +236,7 @@ def _write_slots(
 
 @kernel
 def write_actions(states: Records, config: Configs, scratch: Records, out: _Afterstates) -> Any:
-    """Write the afterstates of every legal action of phases MOVE and EXTRA. Return the number of afterstates."""
+    """Write the afterstates of every legal action of phases MOVE and EXTRA. Return their number."""
     rules = config[0]
     after = scratch[0]
     count: Any = np.int64(0)
@@ -254,7 +253,7 @@ def write_actions(states: Records, config: Configs, scratch: Records, out: _Afte
 
 @kernel
 def _append_ends(s: Record, rules: Config, source: Any, out: _Afterstates, count: Any) -> Any:
-    """Append `s` to `out` or, in phase EXTRA, append the afterstate of each legal action. Return the new count.
+    """Append `s` to `out` or, in phase EXTRA, append the afterstate of each legal action.
 
     `source` is a pair: the index of the state and the index of the choice that lead to `s`.
     """
@@ -291,8 +290,8 @@ def _find_best(states: Records, config: Configs, written: _Afterstates, ends: En
     return -1
 
 
-# `TurnPlan.rows` has these rows for each seat, in this order: the rows of all keeps (see the module `turn`), the values
-# of stopping with each roll, and the values of the slots.
+# `TurnPlan.rows` has these rows for each seat, in this order: the rows of all keeps, the values of stopping with each
+# roll, and the values of the slots.
 _SLOTS = STOPS + NUM_ROLLS
 _PASS, _FEAR = range(_SLOTS, _SLOTS + len(PASSING))
 
@@ -306,7 +305,7 @@ class TurnPlan(NamedTuple):
     rolls: int
     tiger: bool
     rows: turn.Rows  # for LANES states: rows of the seat to act, then of the other planned seats
-    expected: NDArray[np.float32]  # (rolls - 1, 462, LANES) or empty: see `expect_rolls`
+    expected: NDArray[np.float32]  # (rolls - 1, 462, LANES) or empty
 
 
 def plan_turns(game: Game, value: Value, states: States, group: Group, seats: int, keeps: bool) -> TurnPlan:
@@ -366,7 +365,7 @@ def expect_rolls(plan: TurnPlan, states: Records, first: Any) -> None:
 def _fill_stops(slots: Slots, ends: Ends, rows: turn.Rows, states: Records, first: Any) -> None:
     """Write the values of the slots, and of stopping with each roll, for LANES states, starting with state `first`.
 
-    The seat to act chooses its best slot. The rows of each other seat get the value that this slot has for that seat.
+    The other seats get the values of the slot that the seat to act chooses.
     """
     values, stride = ends.choice_values, stride_of(slots)
     lanes = min(turn.LANES, values.shape[1] - first)

@@ -4,15 +4,9 @@ The kernels work on LANES positions at once. Their argument `rows` is a C-contig
 It has one row for each keep of `core.dice`, and one column (a *lane*) for each position. Rows 0 to 251 are for the
 rolls, which are keeps of five dice. The caller first sets the row of each roll to the value of stopping with this roll.
 
-- `expect(rows)` sets the row of every keep with fewer than five dice to the mean value over the rolls of the other dice
-  (W in docs/explanation/solver.md).
-- `best(rows)` sets the row of every keep to the elementwise maximum of its row and the rows of all keeps that it
-  contains (U in docs/explanation/solver.md).
-- `reroll(rows)` calls `expect` and then `best`. Each call allows one more re-roll.
-
-For a whole turn, call `reroll` twice (three times with the tiger) and then `expect` once. Then row NOTHING, which is
-for the keep without dice, has the value before the first roll. After `expect` and before `best`, row
-HOLD_KEEP[roll, hold] has the value of playing `hold` after `roll`.
+For a whole turn, call `reroll` twice (three times with the tiger) and then `expect` once. Then row NOTHING has the
+value before the first roll. After `expect` and before `best`, row HOLD_KEEP[roll, hold] has the value of playing `hold`
+after `roll`. In docs/explanation/solver.md, `expect` is called W, and `best` is called U.
 """
 
 from __future__ import annotations
@@ -34,9 +28,9 @@ from wotd_env.core.rules import DICE
 
 LANES = 16  # positions per call; 16 float32 fill an AVX-512 register, and 462 rows fit into the L1 cache
 NOTHING = NUM_KEEPS - 1  # the row of the keep without dice
-STOPS = NUM_KEEPS  # the first row with a value of stopping, see `best_keep`
+STOPS = NUM_KEEPS  # the first row with a value of stopping
 
-Rows = Any  # float (462 or more, LANES), in kernels
+Rows = Any
 
 
 def _more() -> np.ndarray:
@@ -47,10 +41,7 @@ def _more() -> np.ndarray:
 
 
 def _fewer() -> np.ndarray:
-    """Return a table, uint16 (462, 5). Row k lists the keeps that remain if one die is removed from keep k.
-
-    If fewer than five keeps remain, the last one is repeated.
-    """
+    """Return a table, uint16 (462, 5). Row k lists the keeps that remain if one die is removed from keep k."""
     table = np.zeros((NUM_KEEPS, DICE), np.uint16)
     for i, keep in enumerate(KEEPS.tolist()):
         less = {
@@ -69,10 +60,7 @@ FACES_SHOWN = (dice.COUNTS > 0).sum(1).astype(np.uint8)
 
 
 def new_rows(count: int = NUM_KEEPS, dtype: Any = np.float32) -> np.ndarray:
-    """Return an uninitialized array (count, LANES), aligned to cache lines.
-
-    The alignment halves the time of `expect` and `best`.
-    """
+    """Return an uninitialized array (count, LANES), aligned to cache lines for speed."""
     itemsize = np.dtype(dtype).itemsize
     memory = np.empty(count * LANES + 64 // itemsize, dtype)
     skip = -memory.ctypes.data % 64 // itemsize
@@ -83,7 +71,7 @@ def row_operation(reduce: Callable[[Any, list[Any]], Any]) -> Any:
     """Return a kernel `f(rows, out, sources)`. The kernel reduces the rows in the tuple `sources` to the row `out`.
 
     `reduce` takes an LLVM builder and the source rows as LLVM vectors, and returns an LLVM vector. A loop over lanes
-    would take six times as long, because LLVM checks before each loop whether the rows overlap.
+    would be slower, because LLVM checks before each loop whether the rows overlap.
     """
 
     @intrinsic
@@ -111,7 +99,7 @@ def _emit_mean(builder: Any, rows: list[Any]) -> Any:
     if total.type.element != ir.FloatType():
         return builder.fmul(total, ir.Constant(total.type, [sixth] * LANES))
     # The rounding error of 1/6 in single precision would accumulate over the many means of a game. Therefore 1/6 is
-    # split into its rounded value and a remainder. The flag "contract" allows a fused multiply-add.
+    # split into its rounded value and a remainder.
     rounded = float(np.float32(sixth))
     rest = builder.fmul(total, ir.Constant(total.type, [float(np.float32(sixth - rounded))] * LANES))
     main = builder.fmul(total, ir.Constant(total.type, [rounded] * LANES), flags=("contract",))
@@ -119,7 +107,7 @@ def _emit_mean(builder: Any, rows: list[Any]) -> Any:
 
 
 def emit_largest(builder: Any, rows: list[Any]) -> Any:
-    """Return the elementwise maximum of the rows. `row_operation` can take this function as `reduce`."""
+    """Return the elementwise maximum of the rows."""
     while len(rows) > 1:
         a, b = rows.pop(0), rows.pop(0)
         rows.append(builder.select(builder.fcmp_ordered(">", a, b), a, b))
@@ -162,7 +150,7 @@ def best(rows: Rows) -> None:
 
 @kernel
 def reroll(rows: Rows) -> None:
-    """Allow one more re-roll: set the row of every roll to the value of its best keep. Keeping all dice is stopping."""
+    """Allow one more re-roll: set the row of every roll to the value of its best keep."""
     expect(rows)
     best(rows)
 

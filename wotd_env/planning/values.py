@@ -1,7 +1,7 @@
 """Value functions for positions: an interface, and the hand-made value function of the policy `planner`.
 
-The hand-made value function gives every seat a strength. The unit of strength is the value of one plain space.
-The strength is the sum of these terms, where S is the number of plain spaces:
+The hand-made value function gives every seat a strength. The strength is the sum of these terms, where S is the number
+of plain spaces:
 
 - *progress*: a piece on plain space t has the value t;
 - *points*: a piece on numbered space k has the value S - 1 + NUMBER * k;
@@ -29,26 +29,23 @@ from wotd_env.core.game import Game
 from wotd_env.core.rules import DICE, PATHS
 from wotd_env.core.state import Record, Records, States
 
-# Factor of the strengths before the softmax. Index: the largest number of pieces that a seat has on numbered spaces.
+# index: the largest number of pieces that a seat has on numbered spaces
 WEIGHT = np.array([0.17, 0.21, 0.24, 0.31, 0.42])
 NUMBER = 1.25
 TEMPO = 1.4
-BLOCKED = np.array([0.1, 0.35, 0.6, 0.35, 0.15])  # index: distance to the occupied space, minus one
-POWER = np.array([0.3, 2.0, 0.8, 1.5, 1.6])  # index: color of the seat
+BLOCKED = np.array([0.1, 0.35, 0.6, 0.35, 0.15])
+POWER = np.array([0.3, 2.0, 0.8, 1.5, 1.6])
 ANY_POWER = 4.0
-CLOSING = np.array([1.5, 2.6, 0.8, -1.2])  # index: points behind the best other seat, at most three
+CLOSING = np.array([1.5, 2.6, 0.8, -1.2])
 
 NEXT_FIVE = np.uint64((1 << DICE) - 1)
-# Strength that a piece loses. Index: a mask of the occupied spaces among the next five spaces.
+# index: a mask of the occupied spaces among the next five spaces
 BLOCKED_BY = (np.arange(1 << DICE)[:, None] >> np.arange(DICE) & 1) @ BLOCKED
 
 
 @runtime_checkable
 class CheckedValue(Protocol):
-    """A value function that checks its input. The planner calls `unchecked` for the records that it writes itself.
-
-    `wotd_env.planning.planner.plan` also accepts any other function `value(game, afterstates)`.
-    """
+    """A value function that checks its input. The planner calls `unchecked` for the records that it writes itself."""
 
     def __call__(self, game: Game, afterstates: States) -> NDArray[np.float32]:
         """Return the expected reward of every seat in each state, float32 (M, n).
@@ -77,12 +74,11 @@ class HandMade(CheckedValue):
 
 
 hand_made = HandMade()
-"""The hand-made value function, called as `hand_made(game, afterstates)`; see `CheckedValue`."""
+"""The hand-made value function, called as `hand_made(game, afterstates)`."""
 
 
 @kernel
 def _hand_made(states: Records, config: Configs, values: Any) -> None:
-    """Write the hand-made values of a batch to `values`, (N, n)."""
     for i in range(states.shape[0]):
         write_value(states[i], config[0], values[i])
 

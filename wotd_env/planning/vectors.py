@@ -1,7 +1,7 @@
 """The three operations of a small network, for use in kernels.
 
-The operations work on C-contiguous float32 arrays, BLOCK entries at a time. They use LLVM's vector type. Plain loops
-would take twice as long, because LLVM keeps the sums of plain loops in memory.
+The operations work on C-contiguous float32 arrays, BLOCK entries at a time. They use LLVM's vector type,
+because LLVM keeps the sums of plain loops in memory.
 """
 
 from __future__ import annotations
@@ -32,7 +32,6 @@ class _Array:
         self.shape = cgutils.unpack_tuple(builder, array.shape)  # type: ignore[no-untyped-call]
 
     def pointer(self, *index: Any) -> Any:
-        """Return a pointer to an element."""
         offset = index[0]
         for size, i in zip(self.shape[1:], index[1:], strict=True):
             offset = self.builder.add(self.builder.mul(offset, size), i)
@@ -43,17 +42,15 @@ class _Array:
         return self.builder.bitcast(self.pointer(*index), _VECTOR.as_pointer())
 
     def load(self, *index: Any) -> Any:
-        """Load the block that starts at an element."""
         return self.builder.load(self.block(*index), align=4)
 
 
 def _compiled(define: Callable[..., Any]) -> Any:
-    """Return `define` as a numba intrinsic. The static type is Any, because calls omit the argument `typing`."""
+    """Return a numba intrinsic with the static type Any, because calls omit the argument `typing`."""
     return intrinsic(define)
 
 
 def _arrays(context: Any, builder: Any, signature: Any, arguments: Any) -> list[Any]:
-    """Return the arguments, with every array converted to `_Array`."""
     return [
         _Array(context, builder, kind, value) if isinstance(kind, types.Array) else value
         for kind, value in zip(signature.args, arguments, strict=True)
@@ -61,7 +58,6 @@ def _arrays(context: Any, builder: Any, signature: Any, arguments: Any) -> list[
 
 
 def _store_relu(builder: Any, vector: Any, block: Any) -> None:
-    """Store a block after replacing its negative entries with zeros."""
     positive = builder.select(builder.fcmp_ordered(">", vector, _ZERO), vector, _ZERO)
     builder.store(positive, block, align=4)
 

@@ -45,7 +45,7 @@ class Named(NamedTuple):
     needs_trust: bool = (
         False  #: whether the argument is a file that can run code; the factory then takes `trust`
     )
-    script: Script = Script.OUTSIDE  #: the script of the policy, or OUTSIDE
+    script: Script = Script.OUTSIDE
 
 
 POLICIES = {
@@ -78,7 +78,6 @@ RUN_FILES = ("value.npz", "model.onnx")  # names of the policy files in a run fo
 FILES = {".npz": "td", ".onnx": "onnx", ".zip": "sb3"}  # suffix of a file -> policy that reads the file
 STRONGEST = ("oracle", "deep", "deep:planner")  # strongest first; `deep:planner` plays under any rules
 
-# import path of a policy -> script
 _SCRIPTS = {f"{__name__}.{known.maker}": known.script for known in POLICIES.values()}
 
 
@@ -152,7 +151,6 @@ def plays(policy: str | Policy, rules: Rules) -> bool:
 
 
 def _from_module(name: str) -> Policy:
-    """Return the policy with the import path `module:object`."""
     module, _, attribute = name.partition(":")
     if not attribute or module.startswith("."):  # relative imports are not supported
         kind = FILES.get(os.path.splitext(name)[1])

@@ -45,7 +45,7 @@ class Deep(Planner):
         super().__init__(Deeper(value))
 
     def act(self, game: Game, state: States, rng: np.random.Generator) -> NDArray[np.int64]:
-        """Return an action for each state, int64 (N,), see `Policy.act`. In a tie, the lowest action number wins."""
+        """Return an action for each state, int64 (N,), see `Policy.act`."""
         values = plan(game, state, self.value.value)[0]
         second, best = np.partition(values, -2)[:, -2:].T
         actions: NDArray[np.int64] = values.argmax(1)

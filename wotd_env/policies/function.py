@@ -23,7 +23,7 @@ class FunctionPolicy:
             (A,), of one game and returns an action. If `batched` is true, the function takes the observations, int8
             (N, D), and the masks, int8 (N, A), of N games and returns integers (N,).
         batched: whether one call of the function takes all games.
-        encoding: encoding of the observations that the function takes. The games may have another encoding.
+        encoding: encoding of the observations that the function takes.
     """
 
     def __init__(

@@ -3,9 +3,7 @@
 The policy collects the dice of its best path. This is the path with the most dice; in a tie, the path on which the
 seat's piece is farthest ahead. The policy stops rolling early if an equilibrium or a swap gains at least as much as an
 average move. After the last roll, the policy plays the move that increases its lead most. The *lead* of a seat is the
-value of its pieces minus the value of the best opponent's pieces. Each plain space adds 2 to the value of a piece. Each
-numbered space adds 3, except number 1, which adds nothing. The use of a power costs as much as an average move gains.
-Winning or losing the game counts more than any lead.
+value of its pieces minus the value of the best opponent's pieces. Winning or losing the game counts more than any lead.
 """
 
 from __future__ import annotations
@@ -38,7 +36,7 @@ class Greedy:
     """A policy that collects the dice of its best path, then maximizes its lead."""
 
     def act(self, game: Game, state: States, rng: np.random.Generator) -> NDArray[np.int64]:
-        """Return an action for each state, int64 (N,), see `Policy.act`. An action depends only on the state."""
+        """Return an action for each state, int64 (N,), see `Policy.act`."""
         out = np.empty(len(state), np.int64)
         game.apply(choose_all, state, scratch, out)
         return out
@@ -118,10 +116,7 @@ def best_move(s: Record, rules: Config, after: Record) -> Any:
 
 @kernel
 def lead(s: Record, rules: Config, seat: Any) -> Any:
-    """Return the lead of a seat over the best opponent.
-
-    In a finished game, return END_OF_GAME for a win, -END_OF_GAME for a loss, and 0 for a tie.
-    """
+    """Return the lead of a seat over the best opponent."""
     over = s.phase == Phase.OVER and engine.finished(s, rules)
     best = -1
     for other in range(rules.players):

@@ -2,9 +2,8 @@
 
 The search is UCT over states. A node is a decision. Each outcome of the dice leads to its own node, and transpositions
 share a node. A playout descends to the first state that is not in the tree; from there, `greedy` finishes the turn. The
-playout then adds the value of the position after this turn to every visited node. By default, this value is the
-hand-made value of `planner`; if `learned` is true, it is the value of `td`. At the end of the game, it is the reward.
-Every seat maximizes its own value (max^n).
+playout then adds the value of the position after this turn to every visited node. At the end of the game, this value is
+the reward. Every seat maximizes its own value (max^n).
 
 The policy is weak: the dice have many outcomes, so each node gets few visits. The results are in
 docs/results/experiments.md.
@@ -65,10 +64,7 @@ class Mcts:
         return out
 
     def _network(self, rules: Rules) -> tuple[Features, Network]:
-        """Return the features and the network that evaluate states.
-
-        Without learned values, the field `rows` of the network is empty; the search then uses the hand-made value.
-        """
+        """Return the network; without learned values, its `rows` are empty, so the search uses the hand-made value."""
         if self.learned:
             value = BundledValue().for_rules(rules)
             return value.features, value.network
@@ -79,7 +75,7 @@ class Mcts:
     def _search(
         self, features: Features, network: Network, states: Records, config: Configs, bits: Any, out: Any
     ) -> None:
-        """Search from every state in `states`, one thread's part of the batch. All searches use the same memory."""
+        """Search from every state in `states`, one thread's part of the batch."""
         state = np.empty(1, STATE)
         nodes = 1 << (2 * self.playouts).bit_length()  # a power of two; at most half of the slots are used
         actions = num_actions(int(config["players"][0]))
@@ -105,7 +101,7 @@ class _Tree(NamedTuple):
     total: NDArray[np.float64]  # (T, A) sum of playout values after each action, for the seat to act
     way: NDArray[np.int64]  # (playouts + 1, 3) the slot, the action and the seat at every step of a playout
     state: States  # STATE (1,), the state of the playout
-    words: NDArray[np.uint64]  # the memory of `state` as 64-bit words
+    words: NDArray[np.uint64]
     scratch: States  # STATE (2,), memory for `greedy`
     features: Features
     network: Network
@@ -133,7 +129,6 @@ def _search_all(states: Records, config: Configs, bits: Any, tree: _Tree, out: A
 
 @kernel
 def _playout(s: Record, config: Configs, tree: _Tree, values: Any) -> None:
-    """Run one playout from the state `s`, and add its value to every visited node."""
     rules, after, value = config[0], tree.scratch[0], values[0]
     steps = 0
     new = False
@@ -173,7 +168,6 @@ def _promising(s: Record, rules: Config, after: Record, tree: Any, slot: Any) ->
     most = -np.inf
     for action in range(tries.size):
         if engine.contains(actions, swaps, action):
-            # An unvisited action counts as visited once, with the mean value of all visits to this node.
             bound = total[action] / tries[action] if tries[action] else mean
             bound += EXPLORATION * np.sqrt(spread / max(tries[action], 1))
             if bound > most:
@@ -195,7 +189,7 @@ def _slot(tree: Any) -> Any:
 
 @kernel
 def _visit(tree: Any) -> Any:
-    """Add `tree.state` to the tree if the tree does not contain it yet. Return whether it was added."""
+    """Add `tree.state` to the tree, and return whether it is new."""
     slot = _slot(tree)
     if tree.key[slot]:
         return False
@@ -207,7 +201,7 @@ def _visit(tree: Any) -> Any:
 
 @kernel
 def _key(words: Any) -> Any:
-    """Return a hash of a record. The hash ignores the random stream (word 0), and is never 0."""
+    """Return a hash, never 0, of a record without its random stream (word 0)."""
     key = np.uint64(0)
     for word in range(1, words.size):
         key = mix(key ^ words[word])

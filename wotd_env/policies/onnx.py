@@ -28,7 +28,6 @@ ENCODING = "wotd_encoding"
 _INTEGERS = [f"{sign}int{bits}" for sign in ("", "u") for bits in (8, 16, 32, 64)]
 _DTYPES = {f"tensor({name})": np.dtype(name) for name in ("float16", "bool", *_INTEGERS)}
 _DTYPES |= {"tensor(float)": np.dtype(np.float32), "tensor(double)": np.dtype(np.float64)}
-"""NumPy dtypes of the allowed input types, by onnxruntime's name of the type."""
 
 
 class Onnx:
@@ -96,7 +95,7 @@ class Onnx:
         }
         try:
             (logits,) = self._session.run([self._output], inputs)
-        except Exception as error:  # the exceptions of onnxruntime have no narrower common base
+        except Exception as error:
             raise ValueError(f"the network of {self.file} fails on {len(state)} games: {error}") from error
         if not isinstance(logits, np.ndarray) or logits.shape != mask.shape or logits.dtype.kind not in "fiu":
             known = isinstance(logits, np.ndarray)

@@ -19,9 +19,9 @@ _current = threading.local()
 
 @contextlib.contextmanager
 def watch(module: str) -> Iterator[None]:
-    """Record the files that this thread opens for reading inside the `with` block.
+    """Record for `module` the files that this thread opens for reading inside the `with` block.
 
-    The files are recorded for `module`. In nested blocks, they are also recorded for the modules of the outer blocks.
+    In nested blocks, the files are also recorded for the modules of the outer blocks.
     """
     _install()
     outer = getattr(_current, "modules", ())

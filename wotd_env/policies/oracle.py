@@ -39,8 +39,8 @@ class Oracle(Planner):
 
         Raises:
             ValueError: if the rules cannot be solved.
-            FileNotFoundError: if there is no table for the rules; the message contains the command that creates it.
-            TableError: if the table is damaged or outdated; the message says how to fix it.
+            FileNotFoundError: if there is no table for the rules.
+            TableError: if the table is damaged or outdated.
         """
         self.check_rules(game.rules)
         if self._table is not None:

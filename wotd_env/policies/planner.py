@@ -29,7 +29,7 @@ class Planner:
         return actions
 
     def equity(self, game: Game, state: States) -> NDArray[np.float32]:
-        """Return the equity of the seat to act in each state, float32 (N,), see `wotd_env.policy.HasEquity`."""
+        """Return the equity of the seat to act in each state, float32 (N,)."""
         return plan(game, state, self.value)[1]
 
     def check_rules(self, rules: Rules) -> None:

@@ -13,7 +13,7 @@ from wotd_env.core.rules import Rules
 from wotd_env.core.state import States
 from wotd_env.policies.onnx import Onnx
 
-load_model = functools.cache(Onnx)  # cached, so each bundled file is loaded only once
+load_model = functools.cache(Onnx)
 
 
 class Ppo:
@@ -24,5 +24,5 @@ class Ppo:
         return load_model(models.find("ppo", game.rules)).act(game, state, rng)
 
     def check_rules(self, rules: Rules) -> None:
-        """Check that a network for these rules is bundled, see `wotd_env.models.find`."""
+        """Check that a network for these rules is bundled."""
         load_model(models.find("ppo", rules)).check_rules(rules)

@@ -61,7 +61,6 @@ class Trained:
             probability = distribution.probs.double().cpu().numpy()  # type: ignore[union-attr]
         actions: NDArray[np.int64] = probability.argmax(1)
         if self._sample:
-            # inverse transform sampling
             up_to = probability.cumsum(1)
             draws = rng.random((len(state), 1)) * up_to[:, -1:]
             actions = (up_to > draws).argmax(1)
@@ -97,7 +96,7 @@ def load(file: str | Path, trust: bool = False) -> Trained:
     Args:
         file: the zip file, or `ENCODING:FILE`. Without ENCODING, the encoding is the first one whose observations have
             the size of the network's input.
-        trust: consent to run code from the file. The file contains pickled objects; loading them can run any code.
+        trust: consent to load the pickled objects in the file, which can run any code.
 
     Raises:
         ImportError: if sb3-contrib is not installed.

@@ -17,14 +17,14 @@ from wotd_env.planning.learned import LearnedValue
 from wotd_env.planning.values import CheckedValue
 from wotd_env.policies.planner import Planner
 
-load_model = functools.cache(learned.load)  # cached, so each bundled file is loaded only once
+load_model = functools.cache(learned.load)
 
 
 class BundledValue(CheckedValue):
     """A value function that uses the bundled learned value for the rules of each game."""
 
     def for_rules(self, rules: Rules) -> LearnedValue:
-        """Return the bundled learned value for these rules, see `wotd_env.models.find`."""
+        """Return the bundled learned value for these rules."""
         return load_model(models.find("td", rules))
 
     def unchecked(self, game: Game, afterstates: States) -> NDArray[np.float32]:

@@ -32,7 +32,7 @@ class Decisions(NamedTuple):
     """M decisions of recorded games. The decisions of a game are in the order of play. A is the number of actions."""
 
     rules: Rules
-    policies: tuple[str, ...]  #: names of the policies in the file
+    policies: tuple[str, ...]
     game: NDArray[np.int64]  #: (M,): number of the game in the file
     number: NDArray[np.int64]  #: (M,): number of the decision in its game
     seed: NDArray[np.uint64]  #: (M,): seed of the game
@@ -70,10 +70,7 @@ def schema(rules: Rules) -> pa.Schema:
 
 
 def seating(games: NDArray[np.int64], seats: int, policies: int) -> NDArray[np.int64]:
-    """Return the policy in each seat of N games, as an index from 0 to `policies` - 1, int64 (N, seats).
-
-    `games` contains the N game numbers. In game i + 1, each policy of game i has the next seat.
-    """
+    """Return the policy in each seat of N games, as an index from 0 to `policies` - 1, int64 (N, seats)."""
     return (np.arange(seats) - games[:, None]) % policies
 
 
@@ -87,7 +84,7 @@ def state_columns(state: States, mask: NDArray[np.int8]) -> dict[str, pa.Array]:
 
 
 def legal_values(values: NDArray[np.float32], mask: NDArray[np.int8]) -> pa.ListArray:
-    """Return an Arrow column whose rows contain only the values of the legal actions. `values` is float32 (M, A)."""
+    """Return an Arrow column whose rows contain only the values of the legal actions."""
     ends = np.append(0, mask.sum(1)).cumsum().astype(np.int32)
     return pa.ListArray.from_arrays(ends, values[mask == 1])
 
@@ -96,10 +93,7 @@ def legal_values(values: NDArray[np.float32], mask: NDArray[np.int8]) -> pa.List
 def errors_name(file: str | Path, message: str) -> Iterator[None]:
     """Replace a read error in the `with` block by a ValueError that names the file.
 
-    `message` is the text after the file's name. Its placeholder `{}` or `{!r}` stands for the read error.
-
-    pyarrow reports a damaged file as an OSError without errno. An OSError with errno comes from the operating system
-    and is raised unchanged.
+    pyarrow reports a damaged file as an OSError without errno.
     """
     try:
         yield
@@ -162,8 +156,7 @@ def as_arrays(table: pa.Table) -> dict[str, Any]:
 def as_values(column: Any, mask: NDArray[np.int8], illegal: float) -> NDArray[np.float32]:
     """Convert a column made by `legal_values` to an array, float32 (M, A). Illegal actions get the value `illegal`.
 
-    A null in the column becomes a row of nan. Every other row must have one value for each legal action of `mask`,
-    int8 (M, A); otherwise raise ValueError.
+    A null in the column becomes a row of nan. Raise ValueError for a wrong number of values.
     """
     legal, known = mask == 1, ~column.is_null().to_numpy(zero_copy_only=False)
     lengths = column.value_lengths().to_numpy(zero_copy_only=False)
@@ -186,7 +179,6 @@ def load(file: str | Path, filters: Any = None) -> Decisions:
     Args:
         file: a file written by `record`.
         filters: row filters of `pyarrow.parquet.read_table`, such as `[("policy", "=", "greedy"), ("turn", "<", 10)]`.
-            By default, all decisions are read.
 
     Raises:
         FileNotFoundError: if there is no such file.
@@ -259,7 +251,7 @@ def verify(
 
 
 def _first_wrong(decisions: Decisions) -> tuple[int, str] | None:
-    """Return the index of a row with a wrong value, and the name of the value. Return None if all values are right."""
+    """Return the index of a row with a wrong value, and the name of the value."""
     game, rows = Game(decisions.rules), len(decisions.game)
     if not rows:
         return None
@@ -295,7 +287,7 @@ def _first_wrong(decisions: Decisions) -> tuple[int, str] | None:
 
 
 def _about(file: str | Path, opened: Any) -> tuple[Rules, tuple[str, ...]]:
-    """Return the rules and the names of the policies from the metadata of a file written by `record`."""
+    """Return the rules and the names of the policies from the metadata of a file."""
     with errors_name(file, "must be a file written by wotd record, got: {!r}"):
         about = json.loads(opened.schema_arrow.metadata[KEY])
         if about["format"] != FORMAT:

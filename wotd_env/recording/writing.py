@@ -33,7 +33,7 @@ from wotd_env.recording.reading import FORMAT, KEY, legal_values, schema, seatin
 from wotd_env.solver import Table
 
 BLOCK = 256
-"""Number of games in a block. A different number would change the random draws of the policies."""
+"""A different block size would change the random draws of the policies."""
 
 
 def record(
@@ -72,7 +72,7 @@ def record(
         ValueError: for an invalid argument, or a policy that does not support these rules.
         IllegalActionError: if a policy chooses an illegal action.
         BrokenPolicyError: if a policy fails in another way; the message names the policy.
-        OSError: if the file cannot be written. Finished blocks are kept.
+        OSError: if the file cannot be written.
     """
     rules = Rules() if rules is None else rules
     games = check_integer("games", games, 1, 100_000_000)
@@ -124,17 +124,14 @@ def record(
 
 
 def name_of(policy: str | Policy) -> str:
-    """Return the name of a policy. For a policy object, return the import path of its class."""
+    """Return the name of a policy, or the import path of its class."""
     return policy if isinstance(policy, str) else f"{type(policy).__module__}:{type(policy).__qualname__}"
 
 
 def play_block(
     game: Game, players: Sequence[Blamed], table: Table | None, seed: int, first: int, count: int
 ) -> pa.Table:
-    """Play the games `first` to `first + count - 1` as one batch. Return their decisions, sorted by game.
-
-    All policies share one random generator, which is seeded with `seed` and `first`.
-    """
+    """Play the games `first` to `first + count - 1` as one batch. Return their decisions, sorted by game."""
     numbers = np.arange(first, first + count)
     state = game.reset(count, seed=seed + first)
     seats = seating(numbers, game.rules.players, len(players))
@@ -171,7 +168,7 @@ def decision_columns(
 ) -> dict[str, Any]:
     """Return the columns that depend only on the states, the chosen actions and the analysis.
 
-    `state` is STATE (M,), and `action` is (M,). If `analysis` is None, the columns `equity` and `regret` are null.
+    `state` is STATE (M,), and `action` is (M,).
     """
     mask = game.legal_actions(state, validate=False)
     if analysis is None:
@@ -191,10 +188,7 @@ def decision_columns(
 
 @contextmanager
 def _parts_folder(file: Path) -> Iterator[Path]:
-    """Lock the folder of finished blocks and yield its path. Remove the folder afterwards if it contains no block.
-
-    An OSError in the `with` block becomes an OSError whose message names the file.
-    """
+    """Lock the folder of finished blocks and yield its path."""
     parts = file.with_name(f"{file.name}.parts")
     try:
         parts.mkdir(exist_ok=True)
@@ -212,7 +206,7 @@ def _parts_folder(file: Path) -> Iterator[Path]:
 
 
 def write_groups(file: Path, columns: pa.Schema, tables: Iterable[pa.Table]) -> None:
-    """Write tables to a file, one row group for each table. After an error, an existing file is unchanged."""
+    """Write tables to a file, one row group for each table."""
     with (
         files.replacing(file) as part,
         parquet.ParquetWriter(part, columns, compression="zstd", compression_level=1) as writer,
@@ -222,7 +216,7 @@ def write_groups(file: Path, columns: pa.Schema, tables: Iterable[pa.Table]) -> 
 
 
 def _rows_of(part: Path, key: bytes) -> int | None:
-    """Return the number of rows of a finished block; None if its file is missing or damaged, or has another key."""
+    """Return the number of rows of a finished block; None if the block must be played again."""
     try:
         with parquet.ParquetFile(part) as file:
             rows: int = file.metadata.num_rows

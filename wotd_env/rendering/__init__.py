@@ -37,7 +37,6 @@ __all__ = [
 def _each(
     draw: Callable[[Game, States, States], Any], game: Game, states: States, before: States
 ) -> tuple[Any, ...]:
-    """Call `draw` for each game, and return the pictures as a tuple."""
     return tuple(draw(game, states[i : i + 1], before[i : i + 1]) for i in range(len(states)))
 
 

@@ -8,7 +8,6 @@ from __future__ import annotations
 import functools
 
 BOX = 48
-"""Width and height of the box of a drawing."""
 
 OUTLINES = (
     "M13.5 5.8 34.5 5.8 45 24 34.5 42.2 13.5 42.2 3 24Z",
@@ -17,7 +16,7 @@ OUTLINES = (
     "M24 3.2Q37.6 10.4 44.8 24 37.6 37.6 24 44.8 10.4 37.6 3.2 24 10.4 10.4 24 3.2Z",
     "M5 5H27Q43 5 43 21V43H21Q5 43 5 27Z",
 )
-"""Outlines of the pieces as SVG paths. The index is the color."""
+"""Outlines of the pieces as SVG paths, by color."""
 
 
 def number(value: float) -> str:

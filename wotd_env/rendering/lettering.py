@@ -10,7 +10,6 @@ import functools
 import unicodedata
 
 CAPITAL = 10.0
-"""Height of a capital letter in units of the grid."""
 
 _SPACING = 2.5
 _ROUND = "a3.2 3.5 0 1 0-6.4 0 3.2 3.5 0 1 0 6.4 0"
@@ -61,7 +60,7 @@ _LETTERS: dict[str, tuple[float, str]] = {
 
 @functools.lru_cache(maxsize=1024)
 def _letters(text: str) -> list[tuple[float, str]]:
-    """Return the width and SVG path of every letter. Accents are dropped; unknown letters become question marks."""
+    """Return the width and SVG path of every letter."""
     plain = unicodedata.normalize("NFKD", text)
     return [_LETTERS.get(letter, _LETTERS["?"]) for letter in plain if not unicodedata.combining(letter)]
 
@@ -74,7 +73,7 @@ def width_of(text: str) -> float:
 
 @functools.lru_cache(maxsize=1024)
 def lettering(text: str, color: str, weight: float = 1.5) -> str:
-    """Return a line of text as SVG, with strokes of width `weight`. The text starts at x = 0; its baseline is y = 0."""
+    """Return a line of text as SVG, with strokes of width `weight`."""
     at, parts = 0.0, []
     for width, path in _letters(text):
         if path:

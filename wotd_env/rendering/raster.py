@@ -1,4 +1,4 @@
-"""Render a position in pixels. The pixels of each mark (see `scene`) are cached for each width."""
+"""Render a position in pixels."""
 
 from __future__ import annotations
 
@@ -68,13 +68,11 @@ def render_rgb(
 
 @functools.lru_cache(maxsize=8)
 def _ground(board: Mark, width: int) -> NDArray[np.uint8]:
-    """Return the pixels of the empty board, uint8 (h, w, 3)."""
     return np.ascontiguousarray(_draw(board, 0, 0, width, _height(width), width)[..., :3])
 
 
 @functools.lru_cache(maxsize=1024)  # at a width of 640 pixels, the marks of a few games take 10 MB
 def _sprite(mark: Mark, width: int) -> _Sprite:
-    """Return the pixels of a mark for a picture of the given width."""
     unit = width / WIDTH
     left, top = max(math.floor(mark.x * unit), 0), max(math.floor(mark.y * unit), 0)
     right = min(math.ceil((mark.x + mark.width * mark.scale) * unit), width)

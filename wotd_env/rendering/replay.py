@@ -106,7 +106,7 @@ class Replay:
         """Return the data that replay.js reads.
 
         A frame is the picture of one position: a list of indices into `places`. A place has the index of a drawing, two
-        coordinates and a scale. Equal places and equal drawings are stored only once.
+        coordinates and a scale.
         """
         drawings: dict[str, int] = {}
         places: dict[tuple[int, str, str, str], int] = {}
@@ -161,10 +161,7 @@ class Replay:
             )
 
     def _steps(self) -> Iterator[tuple[States, States, int | None, NDArray[np.int8] | None]]:
-        """Yield (position, position before the last move, decision, roll-off) for each position.
-
-        A position is STATE (1,). The roll-off is None except at the first position.
-        """
+        """Yield (position, position before the last move, decision, roll-off) for each position."""
         before = self.states[:1]
         for i, action in enumerate(self.actions):
             state, last = self.states[i : i + 1], self.states[max(i - 1, 0) : max(i, 1)]

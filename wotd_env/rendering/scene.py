@@ -1,10 +1,9 @@
 """Describe a position as a scene, from which all pictures are drawn.
 
-A scene is a list of marks. A mark is an SVG drawing and its place in the scene. A scene has a size of 800 by 600 units.
+A scene is a list of marks. A scene has a size of 800 by 600 units.
 
-The first mark of a scene is the empty board, which is the same for all positions of the same rules.
-The modules `svg`, `raster` and `replay` draw the marks in order. Equal pieces, dice and texts have equal drawings, so
-that these modules can store each drawing once.
+The first mark of a scene is the empty board, which is the same for all positions of the same rules. Equal pieces, dice
+and texts have equal drawings, so that the modules `svg`, `raster` and `replay` can store each drawing once.
 """
 
 from __future__ import annotations
@@ -52,7 +51,7 @@ PALETTES: dict[str, dict[str, str]] = {
 }  # fmt: skip
 """Colors by theme and name. A digit at the end of a name is the number of an element, or 5 for the dragon."""
 
-# The theme "auto" has CSS variables instead of colors; `svg.style` defines them.
+# CSS variables, which `svg.style` defines
 PALETTES["auto"] = {name: f"var(--wotd-{name})" for name in PALETTES["light"]}
 
 
@@ -67,7 +66,7 @@ class Mark(NamedTuple):
     height: float = glyphs.BOX
 
 
-# Layout in scene units: the dice are above the board, and the seats are below it.
+# Layout in scene units.
 _MARGIN = 24
 _DIE, _DIE_STEP, _DICE_Y = 68, 80, 22
 _DICE_X = WIDTH - _MARGIN - _DIE_STEP * (DICE - 1) - _DIE
@@ -92,7 +91,6 @@ class _Board:
 
     @staticmethod
     def y(path: int) -> float:
-        """Return the y coordinate of the middle of a path."""
         return _BOARD_Y + _LANE_STEP * path + _LANE / 2
 
 
@@ -106,7 +104,7 @@ def scene(
     roll_off: NDArray[np.int8] | None = None,
     names: Sequence[str] | None = None,
 ) -> list[Mark]:
-    """Return the marks of a position in drawing order. The first mark is the empty board.
+    """Return the marks of a position in drawing order.
 
     See `svg.render_svg` for the arguments and errors.
     """
@@ -131,10 +129,7 @@ def scene(
 def _text(
     text: str, x: float, y: float, size: float, color: str, *, weight: float = 1.5, anchor: float = 0
 ) -> Mark:
-    """Return the mark of a text. `size` is the height of capital letters.
-
-    The text starts at x if `anchor` is 0, and ends at x if `anchor` is 1.
-    """
+    """Return the mark of a text that starts at x if `anchor` is 0, and ends at x if `anchor` is 1."""
     width, pad = width_of(text), 2.0
     scale = size / CAPITAL
     svg = tag("g", lettering(text, color, weight), transform=f"translate({pad:g} {CAPITAL + pad:g})")
@@ -143,7 +138,7 @@ def _text(
 
 
 def _fitted(name: str, x: float, y: float, size: float, room: float, color: str) -> Mark:
-    """Return the mark of a name, at most `room` wide. Long names shrink to 60 % of `size`, then they are cut off."""
+    """Return the mark of a name, at most `room` wide."""
     least = 0.6 * size
     while len(name) > 2 and width_of(name) * least > CAPITAL * room:
         name = f"{name.removesuffix('..')[:-1]}.."
@@ -183,10 +178,7 @@ def _empty_board(spaces: int, theme: str) -> Mark:
 def _status(
     record: np.void, palette: dict[str, str], focus: list[int], names: list[str], *, rolled_off: bool
 ) -> Iterator[Mark]:
-    """Yield the marks of the status: the turn, the player to act and the phase, or the winners of a finished game.
-
-    `focus` contains the seat to act or, in a finished game, the winning seats.
-    """
+    """Yield the status of the seats in `focus`: the seat to act or, in a finished game, the winning seats."""
     phase, finished = Phase(record["phase"]), int(record["turn"])
     turn = f"turn {finished + 1}" + " - the most dragons begin" * rolled_off
     name = names[focus[0]] if focus else "nobody wins"
@@ -212,7 +204,6 @@ def _status(
 
 
 def _dice(record: np.void, palette: dict[str, str], action: int | None) -> Iterator[Mark]:
-    """Yield the marks of the dice, bars below the kept dice, and the number of re-rolls left."""
     phase = record["phase"]
     chosen = phase == Phase.KEEP and action is not None and action <= Action.STOP_ROLLING
     for i, face in enumerate(record["dice"].tolist()):
@@ -262,7 +253,6 @@ def moved_pieces(before: np.void, after: np.void) -> list[tuple[int, int, int, i
 def _pieces(
     rules: Rules, record: np.void, palette: dict[str, str], moved: list[tuple[int, int, int, int]]
 ) -> Iterator[Mark]:
-    """Yield the marks of the pieces: lines for the moves in `moved`, then dead pieces, then living pieces."""
     board, n = _Board(rules.spaces), rules.players
     slot = min((_FIRST - _START - 10) / n, 38)  # width per seat for pieces that are not on the board yet
     for seat, path, start, goal in moved:
@@ -290,7 +280,7 @@ def _pieces(
 
 
 def _way(start: float, goal: float, y: float, color: str) -> Mark:
-    """Return the line of a move between two x coordinates. The line runs below the spaces."""
+    """Return the line of a move, which runs below the spaces."""
     left, right = sorted((start, goal))
     depth, bend = 25, min(14, (right - left) / 2)
     low, end = 5 + depth, number(5 + right - left)
@@ -309,7 +299,6 @@ def _halo(color: int, ring: str, x: float, y: float, size: float) -> Mark:
 
 
 def _lock(palette: dict[str, str], x: float, y: float, size: float) -> Mark:
-    """Return a small lock in the corner of a piece that cannot be swapped."""
     lock = (
         tag("circle", cx=24, cy=24, r=22, fill=palette["card"], stroke=palette["edge"], stroke_width=3)
         + tag("path", d="M17 22V17a7 7 0 0 1 14 0V22", fill="none", stroke=palette["text"], stroke_width=4)
@@ -326,10 +315,7 @@ def _seats(
     focus: list[int],
     shown: list[int] | NDArray[np.int8],
 ) -> Iterator[Mark]:
-    """Yield the marks of the seats' cards. A card shows the seat's name, its power, and its points or roll-off dice.
-
-    `shown` contains either the seats' points, as a list, or the roll-off, int8 (R, n, 5).
-    """
+    """Yield the seats' cards. `shown` contains either the seats' points or the roll-off, int8 (R, n, 5)."""
     n = rules.players
     width = (WIDTH - 2 * _MARGIN - (n - 1) * _CARD_GAP) / n
     for seat in range(n):
@@ -356,7 +342,7 @@ def _seats(
 def _rolled_off(
     rounds: NDArray[np.int8], palette: dict[str, str], left: float, width: float
 ) -> Iterator[Mark]:
-    """Yield the marks of one seat's dice in all `rounds` of a roll-off, int8 (R, 5). Only dragons are opaque."""
+    """Yield the marks of one seat's dice in all `rounds` of a roll-off, int8 (R, 5)."""
     height, step, gap = 44.0, 1.12, 10.0
 
     def size_of(across: int, columns: int) -> float:
@@ -381,7 +367,7 @@ def _rolled_off(
 
 
 def _badge(power: int, spent: bool, palette: dict[str, str]) -> str:
-    """Return the drawing of a power: a sign on a filled disc, or a crossed-out sign if the power has been used."""
+    """Return the drawing of a power, crossed out if it has been used."""
     ground = "none" if spent else palette["accent"]
     ink = palette["faint"] if spent else palette["card"]
     line = palette["faint"] if spent else palette["accent"]

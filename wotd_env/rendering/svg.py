@@ -87,14 +87,14 @@ class Pictures:
 def show(
     game: Game, states: States, before: States | None = None, theme: str = "auto", most: int = 16
 ) -> Pictures:
-    """Return pictures of games. A notebook shows the pictures side by side.
+    """Return pictures of games.
 
     Args:
         game: the rules.
         states: STATE (N,).
         before: STATE (N,), earlier positions of the same games. Pieces that have moved since then are marked.
         theme: "light", "dark", or "auto" for the reader's preference.
-        most: maximum number of pictures. Only the first `most` games are drawn.
+        most: maximum number of pictures.
 
     Raises:
         ValueError: for a record that is invalid under these rules, or an unknown theme.
@@ -120,7 +120,7 @@ def style() -> str:
 
 
 def symbols() -> str:
-    """Return an SVG with one symbol for each part of a picture. A web page can draw the board from these symbols.
+    """Return an SVG with one symbol for each part of a picture.
 
     The ids of the symbols are `piece-0` to `piece-4`, `dead`, `die-0` to `die-5`, `element-0` to `element-4`, `power-0`
     to `power-4`, `power-5` (for the rule `powers="any"`), and `again` (an arrow for another roll or turn). Pieces and

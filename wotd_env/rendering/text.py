@@ -30,7 +30,7 @@ def render_text(game: Game, state: States, color: bool = False, names: Sequence[
         game: the rules.
         state: STATE (1,).
         color: whether to color dice, paths and pieces with ANSI escape sequences.
-        names: the players' names by seat (see `seat_names`); by default "player_0", "player_1" and so on.
+        names: the players' names by seat (see `seat_names`).
 
     Returns:
         Lines of at most 110 characters, not counting names and escape sequences. There is no line break at the end.
@@ -95,7 +95,7 @@ def paint(text: str, color: int) -> str:
 
 
 def _news(game: Game, state: States, names: Sequence[str], paint: _Paint) -> list[str]:
-    """Return a line with the turn and a line with the dice. For a finished game, return one line with the result."""
+    """Return the lines with the turn and the dice, or with the result."""
     record = state[0]
     lettered = [f"{name} ({letter})" for name, letter in zip(names, SEATS, strict=False)]
     actor = lettered[record["player"]]
@@ -110,14 +110,14 @@ def _news(game: Game, state: States, names: Sequence[str], paint: _Paint) -> lis
 
 
 def winners(game: Game, state: States) -> list[int]:
-    """Return the winning seats of a finished game, or an empty list if the game is truncated. `state` is STATE (1,)."""
+    """Return the winning seats of a finished game, or an empty list if the game is truncated."""
     rewards = game.rewards(state)[0]
     won: list[int] = np.flatnonzero(rewards == rewards.max()).tolist()
     return [] if state["truncated"][0] else won
 
 
 def describe_result(game: Game, state: States, names: Sequence[str]) -> str:
-    """Return the result of a finished game in words. `state` is STATE (1,)."""
+    """Return the result of a finished game in words."""
     won = winners(game, state)
     if not won:
         return "the turn limit is reached, nobody wins"
@@ -133,7 +133,6 @@ def listed(words: Sequence[str]) -> str:
 
 
 def _board(game: Game, record: np.void, paint: _Paint) -> list[str]:
-    """Return the board: the numbers of the spaces, then a line for each path."""
     spaces = game.rules.spaces
     numbers = [f"{space:>2}" for space in range(1, spaces + 1)]
     numbers += [f"+{points}" for points in range(1, NUMBERED + 1)]
@@ -159,7 +158,7 @@ def _row(name: str, cells: Sequence[str], spaces: int, waiting: str) -> str:
 
 
 def _seats(game: Game, state: States, names: Sequence[str], paint: _Paint) -> list[str]:
-    """Return a line for every seat. If the rules have dead pieces, add a line that explains their symbol."""
+    """Return the lines about the seats and dead pieces."""
     record = state[0]
     lines, width = [], max(map(len, names))
     for seat, score in enumerate(game.scores(state)[0]):

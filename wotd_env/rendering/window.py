@@ -16,12 +16,11 @@ from wotd_env.rendering.raster import render_rgb
 from wotd_env.rendering.scene import HEIGHT, WIDTH
 
 FPS = 4
-"""Maximum number of pictures per second. `show_in_window` waits after each picture, so people can follow the game."""
+"""Maximum number of pictures per second, so that people can follow the game."""
 
 MOST = 16
-"""Maximum number of games in the window."""
 
-# `clock` is pygame's clock, or None without a window. `shut` is True after the user has closed the window.
+# `shut` is True after the user has closed the window.
 _window = SimpleNamespace(clock=None, shut=False)
 
 
@@ -57,7 +56,6 @@ def show_in_window(game: Game, states: States, before: States) -> None:
         close_window()
         _window.shut = True
         return
-    # Draw the games side by side, as large as possible.
     games = min(len(states), MOST)
     columns = math.ceil(math.sqrt(games))
     rows = math.ceil(games / columns)

@@ -1,7 +1,4 @@
-"""Solve a game by backward induction, and write the values to a file.
-
-With two players, the values are expected rewards. With three players, they are guaranteed rewards (see `guarantees`).
-"""
+"""Solve a game by backward induction, and write the values to a file."""
 
 from __future__ import annotations
 
@@ -29,7 +26,6 @@ from wotd_env.solver.table import Progress, Table, as_rules, load
 TOLERANCE = 5e-7  # iterations stop when no value changes by more than this
 # Number of families in one call of a kernel, by number of players. A call takes some tens of milliseconds.
 CHUNK = {2: 1024, 3: 8}
-# The kernel that solves families and the kernel that checks them, by number of players
 KERNELS: dict[int, tuple[Callable[..., Any], Callable[..., Any]]] = {
     2: (solve_families, check_families),
     3: (solve_guarantees, check_guarantees),
@@ -100,7 +96,7 @@ def verify(file: str | Path, threads: int = 2, progress: Progress = lambda done,
 def _group_of(
     board: Any, base: NDArray[np.int64], sections: list[Section], known: dict[Section, Any]
 ) -> Group | Guarantees:
-    """Return the arrays that kernels need to solve a group. `known` maps sections to values, as in `group_of`."""
+    """Return the arrays that kernels need to solve a group."""
     if len(sections) == 3:
         own, following, last = (known[section] for section in sections)
         return Guarantees(board, base, (own, following, last))
@@ -116,17 +112,16 @@ def _new_header(rules: Rules) -> dict[str, Any]:
         "positions": storage.board_for(rules).positions,
         "layers": 0,  # number of finished layers in the file
         "seconds": 0.0,  # wall-clock time of solving, added up over all calls
-        "cpu_seconds": 0.0,  # processor time of all threads
+        "cpu_seconds": 0.0,
         "tolerance": TOLERANCE,
         "date": None,
         "start": None,
         "compact_error": None,
-        "sha256": None,  # SHA-256 of the checksums; None in an unfinished file
+        "sha256": None,  # None in an unfinished file
     }
 
 
 def _read_part(part: Path, rules: Rules) -> dict[str, Any]:
-    """Return the header of an unfinished file."""
     header = storage.read_header(part)
     if header["rules"] != storage.facts_of(rules):
         raise TableError(
@@ -139,7 +134,7 @@ def _read_part(part: Path, rules: Rules) -> dict[str, Any]:
 
 
 class _Team:
-    """Threads that solve the families of a layer in chunks. Each thread has its own memory."""
+    """Threads that solve the families of a layer in chunks."""
 
     def __init__(self, pool: ThreadPoolExecutor, threads: int, players: int) -> None:
         self._pool, self.at_once = pool, CHUNK[players]
@@ -172,7 +167,7 @@ class _Team:
 
 
 def _make(rules: Rules, file: Path, threads: int, progress: Progress) -> None:
-    """Add the missing layers to FILE.part, then rename FILE.part to FILE (see `storage`)."""
+    """Add the missing layers to FILE.part, then rename FILE.part to FILE."""
     board, groups = storage.board_for(rules), storage.sections_of(rules)
     layout = storage.layout_of(board, sum(map(len, groups)))
     part = file.with_name(file.name + storage.PART)
@@ -211,7 +206,7 @@ class _Maker:
         board, layout, longest = self._board, self._layout, int(self._board.sizes.max())
         # A kernel uses the same offsets `base` for all sections that it reads. The first group reads only its own last
         # REACH layers, so no other layers stay in memory. A later group also reads earlier groups from the file, with
-        # the offsets in the file. So all layers of a later group stay in memory.
+        # the offsets in the file.
         base, size = layout.base, board.positions
         if not self._sections:
             base, size = np.arange(len(board.sizes), dtype=np.int64) % REACH * longest, REACH * longest
@@ -238,7 +233,7 @@ class _Maker:
             self._sections[name] = mapped.view(np.ndarray)
 
     def _read(self, first: int, total: int, parts: list[NDArray[np.float32]]) -> bool:
-        """Read a layer of a group; return whether it is intact. `first` is the index of the group's first section."""
+        """Read a layer of a group; return whether it is intact."""
         layout, stream = self._layout, self._stream
         for section, part in enumerate(parts, first):
             stream.seek(layout.offset(section, storage.VALUE.itemsize, total))

@@ -1,9 +1,8 @@
 """Evaluate a deterministic policy exactly in the two-player basic game.
 
-A turn of the policy has 37 possible ends (`turns.End`). The value of a position follows from the probabilities of these
-ends and the values of the positions after the ends. The layer with the most progress (see `positions`) is evaluated
-first. Passes and swaps lead to positions of the same layer, so the values after passes and swaps are iterated to
-convergence.
+The value of a position follows from the probabilities of the ends of a turn (`turns.End`) and the values of the
+positions after the ends. The layer with the most progress (see `positions`) is evaluated first. Passes and swaps lead
+to positions of the same layer, so the values after passes and swaps are iterated to convergence.
 
 The positions of the solver do not distinguish paths or seats. So in all states that the policy gets, seat 0 is the
 player to move, and the codes of the paths ascend (see `positions`). The result is exact if the policy treats all paths
@@ -126,14 +125,14 @@ class _Layer(NamedTuple):
     """The positions of one layer that are reachable from the evaluated position."""
 
     indices: NDArray[np.int64]  # (N,): indices of the positions in the table
-    codes: NDArray[np.uint64]  # (N, 5): the codes of the five paths
-    over: NDArray[np.bool_]  # (N,): whether the game has ended
+    codes: NDArray[np.uint64]  # (N, 5)
+    over: NDArray[np.bool_]  # (N,)
     result: NDArray[np.float64]  # (N,): results of ended games, nan for running games
     after: NDArray[np.int64]  # (N, ENDS): index of the position after each end, -1 if impossible
 
 
 def _reachable(board: Board, base: NDArray[np.int64], first: int, start: int) -> list[_Layer]:
-    """Return the reachable positions by layer. The evaluated position has index `start` and is in layer `first`."""
+    """Return the positions that are reachable from index `start` in layer `first`, by layer."""
     reached = np.zeros(board.positions, np.bool_)
     reached[start] = True
     layers = []
@@ -185,8 +184,6 @@ def _played(chances: _Values, after: NDArray[np.int64], own: _Values, other: _Va
 
 
 def _played_best(after: NDArray[np.int64], own: _Values, other: _Values) -> _Player:
-    """Return a player who always plays the best turn."""
-
     def update() -> _Values:
         new = np.empty(len(after))
         values = np.nan_to_num(_values_of_ends(after, own, other))
@@ -197,7 +194,7 @@ def _played_best(after: NDArray[np.int64], own: _Values, other: _Values) -> _Pla
 
 
 def _iterate(indices: NDArray[np.int64], *players: _Player) -> None:
-    """Update the values of all positions of a layer, player by player. Repeat this until the values converge."""
+    """Update the values of a layer, player by player, until they converge."""
     for _ in range(ROUNDS):
         change = 0.0
         for values, update in players:
@@ -225,7 +222,7 @@ class _Asker:
         self._decisions = (first_hold, second_hold, move)
 
     def ends(self, codes: NDArray[np.uint64]) -> NDArray[np.float64]:
-        """Return the probability of each end of the policy's turn in each position, (n, ENDS). `codes` is (n, 5)."""
+        """Return the probability of each end of the policy's turn in each position, (n, ENDS)."""
         parts = (self._ends(codes[i : i + ASKED]) for i in range(0, len(codes), ASKED))
         return np.concatenate([np.empty((0, ENDS)), *parts])
 
@@ -240,7 +237,7 @@ class _Asker:
         return chances_of(np.stack([HOLD_KEEP[rolls, first[1]], HOLD_KEEP[rolls, second[1]]]), ends)
 
     def _decide(self, decision: States, codes: NDArray[np.uint64]) -> tuple[States, NDArray[np.int64]]:
-        """Ask the policy for an action after every roll in every position. `decision` has one state for each roll.
+        """Ask the policy for an action after every roll in every position.
 
         Return the states after the actions, (n * 252,), and the actions, (n, 252).
         """
@@ -253,7 +250,7 @@ class _Asker:
 
 
 def _best_ends(values: _Values) -> _Values:
-    """Return the probability of each end in perfect play, (n, ENDS). `values`, (n, ENDS), has the values of ends."""
+    """Return the probability of each end in perfect play, (n, ENDS)."""
     holds = np.empty((2, len(values), NUM_ROLLS), HOLD_KEEP.dtype)
     ends = np.empty((len(values), NUM_ROLLS), np.int64)
     best_choices(values, new_rows(NUM_KEEPS + NUM_ROLLS, np.float64), holds, ends)
@@ -264,8 +261,7 @@ def _best_ends(values: _Values) -> _Values:
 def write_ends(board: Board, base: Any, total: Any, codes: Any, after: Any, result: Any) -> None:
     """Fill `codes`, `after` and `result` for all n positions of layer `total`, a uint64.
 
-    `codes` is uint64 (n, 5). `after` is int64 (ENDS, n): the index of the position after each end, or -1 if the end is
-    impossible. `result` is float64 (n,): the results of ended games, nan for running games.
+    The arrays are uint64 (n, 5), int64 (ENDS, n) and float64 (n,); see `_Layer` for their content.
     """
     n = codes.shape[0]
     mirrors, partners = np.empty((n, PATHS), np.uint64), np.empty((n, PATHS), np.uint64)
@@ -285,7 +281,7 @@ def chances_of(holds: Any, ends: Any) -> NDArray[np.float64]:
     """Return the probability of each end of a turn in n positions, (n, ENDS).
 
     `holds`, (2, n, 252), has the dice to keep at the two holds of a turn (R2), for each roll, as indices into KEEPS.
-    Keeping all dice ends the rolling. `ends`, (n, 252), has the end that the player chooses for each final roll.
+    `ends`, (n, 252), has the end that the player chooses for each final roll.
     """
     chances = np.zeros((ends.shape[0], ENDS))
     for i in range(ends.shape[0]):
@@ -300,7 +296,7 @@ def chances_of(holds: Any, ends: Any) -> NDArray[np.float64]:
                     stops[roll] += rolls[roll]
                 else:
                     keeps[keep] += rolls[roll]
-            # Roll the missing dice one at a time. This moves all probability in `keeps` to complete rolls.
+            # Roll the missing dice one at a time.
             for keep in range(NUM_KEEPS - 1, NUM_ROLLS - 1, -1):
                 for face in range(FACES):
                     keeps[MORE[keep - NUM_ROLLS, face]] += keeps[keep] / FACES
@@ -312,7 +308,7 @@ def chances_of(holds: Any, ends: Any) -> NDArray[np.float64]:
 
 @kernel
 def best_turns(values: Any, rows: Rows, out: Any) -> None:
-    """Write the value of the best turn in each position to `out`. `values`, (n, ENDS), has the values of the ends."""
+    """Write the value of the best turn in each position to `out`, given the values of the ends, (n, ENDS)."""
     for first in range(0, out.size, LANES):
         lanes = min(LANES, out.size - first)
         for lane in range(lanes):
@@ -325,7 +321,7 @@ def best_turns(values: Any, rows: Rows, out: Any) -> None:
 
 @kernel
 def best_choices(values: Any, rows: Rows, holds: Any, ends: Any) -> None:
-    """Write the best choices to `holds` and `ends` (see `chances_of`). `values`, (n, ENDS), has the values of ends."""
+    """Write the best choices to `holds` and `ends` (see `chances_of`), given the values of the ends, (n, ENDS)."""
     for first in range(0, values.shape[0], LANES):
         lanes = min(LANES, values.shape[0] - first)
         for lane in range(lanes):

@@ -1,8 +1,6 @@
 """Arrange the positions of families (see `positions`) side by side for vector instructions.
 
-A block holds up to sixteen positions, each in a *lane*, and the mirrors of these positions. Moves make progress, so the
-values after moves come from later layers and are looked up once. Passes and swaps lead to positions of the same family,
-so the values after passes and swaps are iterated (see `iteration`).
+Moves make progress, so the values after moves come from later layers and are looked up once.
 """
 
 from __future__ import annotations
@@ -45,12 +43,12 @@ class Block(NamedTuple):
 
     rows: NDArray[np.floating[Any]]  # (FIRST_END + 4 * STRIDE, LANES)
     value: NDArray[np.floating[Any]]  # (2, 3, LANES): by owner, half and lane; half 2 is for impossible swaps
-    codes: NDArray[np.uint64]  # (2, LANES, 5): the codes of the five paths, ascending
+    codes: NDArray[np.uint64]  # (2, LANES, 5), ascending
     partner: NDArray[np.uint64]  # (LANES, 5): for each code, the index of the same path in the mirror
     swapped: NDArray[np.uint64]  # (2, 5, LANES): index in `value[owner].ravel()` of the position after a swap
-    over: NDArray[np.bool_]  # (2, LANES): whether the game has ended
+    over: NDArray[np.bool_]  # (2, LANES)
     twin: NDArray[np.bool_]  # (LANES,): whether the position is its own mirror
-    indices: NDArray[np.int64]  # (ENDS, LANES): index of the position after each end, see `write_indices`
+    indices: NDArray[np.int64]  # (ENDS, LANES), see `write_indices`
 
 
 class Chunk(NamedTuple):
@@ -85,19 +83,19 @@ def fill_lanes(board: Board, block: Block, total: Any, first: Any, last: Any) ->
 
     The paths with equal shapes form a *group*. A shape has two codes, and each path has the first or the second code of
     its shape. A *member* is a position of the family. The index of a member is a mixed-radix number with one digit for
-    each group. This digit is the number of the group's paths that have the second code. For example, groups of 3 and 2
-    paths give 4 * 3 members. In a family of n members, the mirror of member m is member n - 1 - m.
+    each group. This digit is the number of the group's paths that have the second code. In a family of n
+    members, the mirror of member m is member n - 1 - m.
 
     With immunity (R14), the two own paths come last and belong to no group. `own` and `other` are the codes of these
     two paths, each as seen by the player of the path's color. If `own` and `other` differ, the mirrors form another
     family, in which the two codes are exchanged. The lanes get the two families together. The index of a member then
     has one more digit: 0 for the family with `own < other`, 1 for the family with `own > other`.
     """
-    swappable = PATHS - 2 if board.immunity else PATHS  # the number of paths on which swaps are legal
+    swappable = PATHS - 2 if board.immunity else PATHS
     shapes = np.zeros(PATHS, np.uint64)
     group = np.zeros(PATHS, np.uint64)  # for each path, the first path of its group
     size = np.zeros(PATHS, np.uint64)  # the number of paths of the group that starts with this path
-    stride = np.zeros(PATHS, np.uint64)  # the weight of the group's digit in the index of a member
+    stride = np.zeros(PATHS, np.uint64)
     lanes: Any = 0
     family = first
     while family < last:
@@ -161,7 +159,7 @@ def fill_lanes(board: Board, block: Block, total: Any, first: Any, last: Any) ->
 
 @inlined
 def positions_in(block: Block, half: Any, lanes: Any) -> turns.Positions:
-    """Return the positions of a half (see `Block`) in the first `lanes` lanes."""
+    """Return the positions of a half in the first `lanes` lanes."""
     codes, partner, over = block.codes, block.partner[:lanes], block.over
     return turns.Positions(codes[half, :lanes], codes[1 - half, :lanes], partner, over[half, :lanes])
 

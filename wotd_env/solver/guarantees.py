@@ -6,8 +6,7 @@ has three values: the guarantees of the player to move, of the next player and o
 maximizes its own guarantee. It minimizes the guarantees of the two other seats, because it belongs to the coalitions
 against them.
 
-`positions` defines codes, layers, ranks and families. Swaps and passes lead to positions of the same family, so values
-after swaps and passes are iterated to convergence. Values after moves come from later layers, which are solved first.
+`positions` defines codes, layers, ranks and families.
 """
 
 from __future__ import annotations
@@ -36,7 +35,7 @@ FIRST = NUM_KEEPS  # the first row in `Family.rows` that has the value of an end
 class Guarantees(NamedTuple):
     """The guarantees of the three seats in every position of a board. Seats are counted from the player to move."""
 
-    board: Board  # for three players
+    board: Board
     base: NDArray[np.int64]  # (T,): the index of the first value of each layer
     values: tuple[NDArray[np.float32], NDArray[np.float32], NDArray[np.float32]]  # by seat
 
@@ -47,11 +46,11 @@ class Family(NamedTuple):
     rows: Rows  # (462 + 37, LANES): a row for each keep (see `planning.turn`), then a row for each end
     codes: Codes  # (MOST_MEMBERS, 5): the codes of each member, ascending
     ranks: NDArray[np.int64]  # (MOST_MEMBERS,): the members' ranks in the layer, ascending
-    over: NDArray[np.bool_]  # (MOST_MEMBERS,): whether the game has ended in this member
+    over: NDArray[np.bool_]
     passed: NDArray[np.int32]  # (MOST_MEMBERS,): the index of the member after a pass
     swapped: NDArray[np.int32]  # (MOST_MEMBERS, 5, 3): the index of the member after each swap, or -1
     ends: NDArray[np.float32]  # (3, blocks, PROGRESS, LANES): values after ends, negated for seats 1 and 2
-    value: NDArray[np.float32]  # (3, MOST_MEMBERS): the guarantee of each seat
+    value: NDArray[np.float32]  # (3, MOST_MEMBERS)
 
 
 def new_family() -> Family:
@@ -90,7 +89,7 @@ def write_members(board: Board, total: Any, number: Any, family: Family) -> Any:
         family.ranks[count] = positions.rank_of(board, np.uint64(total), ordered)
         family.over[count] = turns.is_over(board, codes)
         count += 1
-        # Count to the next member: increase the first code that can be increased, and reset all earlier codes.
+        # Count to the next member.
         path = 0
         while path < PATHS:
             last = np.uint64(board.first[shapes[path] + np.uint64(1)]) - np.uint64(1)
@@ -219,10 +218,7 @@ def iterate(family: Family, members: Any) -> Any:
 
 @kernel
 def solve_guarantees(layers: Guarantees, family: Family, chunk: Chunk, tolerance: Any) -> None:
-    """Solve the families of a chunk and write their values. All layers with more progress must be solved already.
-
-    The iteration of a family stops when no value changes by more than `tolerance`.
-    """
+    """Solve the families of a chunk and write their values. All layers with more progress must be solved already."""
     for number in range(chunk.first, chunk.last):
         members = write_members(layers.board, chunk.total, number, family)
         fill_family(layers, chunk.total, family, members)

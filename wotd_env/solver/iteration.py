@@ -28,15 +28,15 @@ class Group(NamedTuple):
 
     board: Board
     base: NDArray[np.int64]  # (T,): the index of the first value of each layer
-    sources: tuple[Sources, Sources]  # by owner: the values after a turn
-    values: tuple[NDArray[np.floating[Any]], NDArray[np.floating[Any]]]  # by owner: the values of the section
-    owners: int  # the number of owners, 1 or 2
+    sources: tuple[Sources, Sources]
+    values: tuple[NDArray[np.floating[Any]], NDArray[np.floating[Any]]]
+    owners: int
 
 
 class Work(NamedTuple):
     """Statistics of one call of `solve_families`."""
 
-    blocks: int  # the number of solved blocks (see `families`)
+    blocks: int
     rounds: int  # the total number of iterations of all blocks
     most_rounds: int  # the largest number of iterations of a block
 
@@ -56,7 +56,6 @@ def group_of(board: Board, base: NDArray[np.int64], pair: list[Section], known: 
 
 @inlined
 def _fill(group: Group, block: Block, power: PowerBlock | None, chunk: Chunk, family: Any) -> tuple[Any, Any]:
-    """Fill a block with families, starting with `family`. Return the next family and the number of filled lanes."""
     total = np.uint64(chunk.total)
     family, lanes = families.fill_lanes(group.board, block, total, family, chunk.last)
     for half in range(2):
@@ -69,7 +68,6 @@ def _fill(group: Group, block: Block, power: PowerBlock | None, chunk: Chunk, fa
 
 @inlined
 def _value(group: Group, block: Block, power: PowerBlock | None, owner: Any, half: Any) -> None:
-    """Call `powers.value_half` for one owner and one half of the block."""
     first, value = families.first_end(owner, half), block.value[group.owners - 1 - owner]
     if power is None:
         powers.value_half(block.rows, value, block.swapped, half, first, None)
@@ -81,8 +79,8 @@ def _value(group: Group, block: Block, power: PowerBlock | None, owner: Any, hal
 def solve_families(group: Group, block: Block, power: PowerBlock | None, chunk: Chunk, tolerance: Any) -> Any:
     """Solve the families of a chunk in all sections of a group, and write their values.
 
-    All layers with more progress must be solved already. `power` is None in the basic game. The iteration of a block
-    stops when no value changes by more than `tolerance`, which has the dtype of the block.
+    All layers with more progress must be solved already. `power` is None in the basic game. `tolerance` has the
+    dtype of the block.
     """
     rows, value, over = block.rows, block.value, block.over
     family, blocks, rounds, most = np.int64(chunk.first), 0, 0, 0
@@ -115,7 +113,7 @@ def solve_families(group: Group, block: Block, power: PowerBlock | None, chunk: 
         blocks += 1
         rounds += count
         most = max(most, count)
-        # A position that is its own mirror occurs in both halves. Only its value from half 0 is written.
+        # A position that is its own mirror occurs in both halves.
         for owner in range(group.owners):
             for half in range(1, -1, -1):
                 for lane in range(lanes):

@@ -14,11 +14,9 @@ other player sees it: the two pieces of every path are exchanged.
 With immunity (R14) there are three *kinds* of paths. A path of kind 1 has the color of the player to move, a path of
 kind 2 has the other player's color, and a path of kind 0 has neither color. Codes are sorted by kind, so the codes of
 the two *own paths* (kinds 1 and 2) come last. In the mirror, the two own paths exchange their kinds. Pieces on own
-paths cannot be swapped, so each code of an own path is its own shape. A family and the family of its mirrors are
-counted as two families, but they are solved together.
+paths cannot be swapped, so each code of an own path is its own shape.
 
-With three players a code stands for three spaces, and a position has fifteen pieces. The other definitions are the same
-as in the basic game of two players.
+With three players a code stands for three spaces, and a position has fifteen pieces.
 """
 
 from __future__ import annotations
@@ -46,8 +44,7 @@ class Board(NamedTuple):
     """A board of S plain spaces for n players, with C codes, H shapes and T layers (progress 0 to T - 1).
 
     Codes are sorted by progress, then by shape, so the codes of a shape are consecutive. With immunity, this order
-    repeats for each kind k of paths, starting at code k * `per_kind`. Seats are counted from the player to move, who is
-    seat 0.
+    repeats for each kind k of paths, starting at code k * `per_kind`. Seats are counted from the player to move.
     """
 
     immunity: bool
@@ -81,11 +78,10 @@ class Board(NamedTuple):
 @functools.cache
 def board_of(spaces: int, immunity: bool = False, players: int = 2) -> Board:
     """Return the board with `spaces` plain spaces, 0 to 10; raise ValueError for other numbers."""
-    Rules(spaces=spaces)  # raises ValueError for other numbers
+    Rules(spaces=spaces)
     top = spaces + NUMBERED
 
     def order(pieces: tuple[int, ...]) -> tuple[int, ...]:
-        """Return the key that sorts the shapes of equal progress and the codes of a shape."""
         return pieces if players > 2 else tuple(-space for space in pieces)
 
     orders = {
@@ -149,17 +145,16 @@ def board_of(spaces: int, immunity: bool = False, players: int = 2) -> Board:
 
 
 def multisets(progress: NDArray[np.uint16], places: list[range]) -> NDArray[np.uint32]:
-    """Count multisets of items (codes or shapes). The result is uint32 (5, T, n + 1), indexed as `Board.below`.
+    """Count multisets of n items (codes or shapes). The result is uint32 (5, T, n + 1), indexed as `Board.below`.
 
-    `progress` has the progress of each of the n items. `places[c]` has the indices that item c can have in a position
-    (five ascending items).
+    `places[c]` has the indices that item c can have in a position (five ascending items).
     """
     layers = PATHS * int(progress.max()) + 1
     count = np.zeros((PATHS + 1, layers, len(progress) + 1), np.uint32)
     count[0, 0] = 1
     for c, p in enumerate(progress.tolist()):
         count[:, :, c + 1] = count[:, :, c]
-        # Add the multisets whose largest item is c. This item can occur more than once.
+        # Item c, the largest one, can occur more than once.
         for place in places[c]:
             count[place + 1, p:, c + 1] += count[place, : layers - p, c + 1]
     return count[1:]
@@ -197,13 +192,12 @@ def rank_with(board: Board, total: Any, codes: Codes, path: Any, code: Any) -> A
 def write_multiset(below: Any, progress: Any, total: Any, rank: Any, items: Any) -> None:
     """Find the multiset with rank `rank` in layer `total`. Write its five items to `items`, uint64 (5,), ascending.
 
-    This is the inverse of `rank_of`. For a multiset of codes, pass a board's fields `below` and `progress`. For a
-    multiset of shapes, pass the fields `shapes_below` and `shape_progress`.
+    This is the inverse of `rank_of`. For shapes, pass a board's fields `shapes_below` and `shape_progress`.
     """
     left = np.uint64(total)
     for i in range(PATHS):
         row = below[PATHS - 1 - i, left]
-        # Binary search for the last item with row[item] <= rank. This item is always in [low, high).
+        # Binary search for the last item with row[item] <= rank.
         low, high = np.uint64(0), np.uint64(row.size - 1)
         while high - low > 1:
             middle = (low + high) >> np.uint64(1)

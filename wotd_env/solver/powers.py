@@ -28,10 +28,10 @@ class Sources(NamedTuple):
     """The values after a turn, float (positions,): one array for each combination of power use and next player."""
 
     powers: int  # the powers that the player holds before the turn, as bits
-    kept_other: NDArray[np.floating[Any]]  # no power was used; the other player moves next
-    kept_again: NDArray[np.floating[Any]]  # no power was used; the same player moves again
-    used_other: NDArray[np.floating[Any]]  # a power was used; the other player moves next
-    used_again: NDArray[np.floating[Any]]  # a power was used; the same player moves again
+    kept_other: NDArray[np.floating[Any]]
+    kept_again: NDArray[np.floating[Any]]
+    used_other: NDArray[np.floating[Any]]
+    used_again: NDArray[np.floating[Any]]
 
 
 class PowerBlock(NamedTuple):
@@ -50,8 +50,7 @@ def new_power_block() -> PowerBlock:
 def _power_ends() -> tuple[NDArray[np.uint8], NDArray[np.uint8], NDArray[np.uint8], NDArray[np.uint8]]:
     """Return the ends that each roll offers with the power of the dragon (R13), and those with anxiety (R12).
 
-    The arrays are: the ends of each roll with dragon, (252, 12); the number of these ends, (252,); the ends of each
-    roll with anxiety, (252, 12); the number of these ends, (252,).
+    For each power, there are two arrays: the ends, (252, 12), and the number of ends, (252,).
     """
     table, size = np.zeros((2, NUM_ROLLS, 12), np.uint8), np.zeros((2, NUM_ROLLS), np.uint8)
     for roll, counts in enumerate(COUNTS[:NUM_ROLLS].tolist()):
@@ -132,7 +131,7 @@ move_or_stay = row_operation(_emit_move_or_stay)
 
 @kernel
 def value_power_rolls(rows: Rows, first: Any, powers: Any) -> None:
-    """Write the value of stopping with each roll (R5, R6, R12, R13). `powers` has the powers of the player as bits."""
+    """Write the value of stopping with each roll (R5, R6, R12, R13)."""
     stay = first + np.uint64(End.PASS)
     fear = first + np.uint64(USED + End.PASS) if powers >> Power.FEAR & 1 else np.uint64(IMPOSSIBLE)
     for roll in range(NUM_ROLLS):
@@ -165,8 +164,8 @@ def value_half(rows: Rows, value: Any, swapped: Any, half: Any, first: Any, powe
     """Compute the values of positions before the first roll, for one owner and one half of the block.
 
     The result is in row NOTHING. `value`, (3, LANES), has the current values of the positions to which passes and swaps
-    lead. `swapped` is `Block.swapped`. The rows of ends start with row `first`. `powers` is None in the basic game;
-    otherwise, it has the mover's powers as bits.
+    lead. The rows of ends start with row `first`. `powers` is None in the basic game; otherwise, it has the mover's
+    powers as bits.
     """
     everyone = value.ravel()
     for lane in range(LANES):  # R5

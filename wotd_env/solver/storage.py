@@ -37,16 +37,16 @@ from wotd_env.solver.positions import Board, board_of
 FORMAT = b"way-of-the-dragon values "
 MAGIC = FORMAT + b"2\n"
 RULINGS = 2  # version of the rulings that affect values; version 2: only a moving piece earns perfection (R8)
-PART = ".part"  # suffix of an unfinished file
+PART = ".part"
 HEADER = 4096
 DIGEST = 65  # number of bytes at the end of the header: a SHA-256 in hexadecimal digits, and a line feed
 VALUE = np.dtype("<f4")
 COMPACT = np.dtype("<i2")
 CHECKSUM = np.dtype("<u4")
 REACH = DICE + 1  # layers in memory in the basic game: the current layer and the next five layers
-UNITS = 32767  # the int16 that stands for the value 1 in a compact table
+UNITS = 32767
 BLOCK_BITS = 14
-BLOCK = 1 << BLOCK_BITS  # number of positions in a block
+BLOCK = 1 << BLOCK_BITS
 
 LOG = logging.getLogger("wotd_env")
 
@@ -126,7 +126,7 @@ def layout_of(board: Board, sections: int = 1) -> Layout:
 
 
 def is_compact(header: dict[str, Any]) -> bool:
-    """Return whether a table with this header is compact: the values are int16."""
+    """Return whether a table with this header is compact."""
     return header["compact_error"] is not None
 
 
@@ -172,10 +172,7 @@ def cure(file: Path, rules: Rules | None = None) -> str:
 
 
 def command(file: Path, rules: Rules | None = None) -> str:
-    """Return the command that makes a table or continues an unfinished table.
-
-    If `rules` is None, the command has the letter S instead of the number of plain spaces.
-    """
+    """Return the command that makes a table or continues an unfinished table."""
     whole = file.with_suffix("") if file.suffix == PART else file
     if rules is None:
         return f"wotd solve --spaces S --out {whole}"
@@ -184,7 +181,7 @@ def command(file: Path, rules: Rules | None = None) -> str:
 
 
 def facts_of(rules: Rules) -> dict[str, Any]:
-    """Return the rules that affect values. With own powers, the colors are included, in ascending order."""
+    """Return the rules that affect values."""
     names = ("players", "spaces", "powers", "immunity", "dead_pieces")
     facts = {name: getattr(rules, name) for name in names}
     if rules.powers == "own":

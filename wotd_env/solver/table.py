@@ -1,7 +1,7 @@
 """Look up the values of positions in a file made by `wotd solve` (see `storage` for the format).
 
 The values are mapped into memory. When a process first reads a block of values, it compares the block with its
-checksum. So a table of any size opens fast, and a damaged value is never used.
+checksum.
 """
 
 from __future__ import annotations
@@ -121,7 +121,6 @@ class Table:
         return self._values
 
     def _check(self, blocks: NDArray[np.int64]) -> None:
-        """Compare blocks with their checksums. Blocks that were checked before are skipped."""
         if self._checked[blocks].all():
             return
         for block in np.unique(blocks[~self._checked[blocks]]).tolist():
@@ -232,7 +231,7 @@ class Lookup(NamedTuple):
     """The arrays of a table that kernels need."""
 
     board: Board
-    base: NDArray[np.int64]  # `Layout.base`
+    base: NDArray[np.int64]
     first_block: NDArray[np.int64]  # `Layout.block`
     blocks: int  # the number of blocks of a section
     values: NDArray[Any]  # (sections, positions)
@@ -243,9 +242,8 @@ def look_up(table: Lookup, sections: NDArray[np.int64], states: Records, out: An
     """Write the value of each state for every seat to `out`, (N, n).
 
     `sections`, (N,), has the index of the section of each state. `blocks` gets the index of the block of each stored
-    value. With two players, `blocks` is (N, 1), because the other player's value is the negative of the stored value.
-    With three players, `blocks` is (N, 3), because each seat has its own section. After an invalid state, nothing more
-    is written: the entries of `blocks` for this state and all later states are -1.
+    value. `blocks` is (N, 1) with two players, and (N, 3) with three. After an invalid state, nothing more is written:
+    the entries of `blocks` for this state and all later states are -1.
     """
     board = table.board
     code_of, spaces, n = board.code.ravel(), board.code.shape[0], board.code.ndim

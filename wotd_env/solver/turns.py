@@ -32,13 +32,13 @@ class End(IntEnum):
     SWAP_ON = 32  # + path: two pieces on the path are swapped (R6)
 
 
-ENDS = End.SWAP_ON + PATHS  # the number of ends
+ENDS = End.SWAP_ON + PATHS
 PROGRESS = int(End.PASS)  # ends below this number make progress; other ends lead to the same family
 AGAIN = np.arange(ENDS) // PATHS == End.PERFECTION_ON // PATHS  # (37,): whether an extra turn follows (R8)
 NEVER = -4.0  # the value of an impossible end; possible ends have values in [-1, 1]
 
 FOUR_DRAGONS = np.array([keep_index([path] + [DRAGON] * (DICE - 1)) for path in range(PATHS)], np.uint8)
-"""uint8 (5,): for each path, the roll of four dragons and the path's element. This roll offers a swap (R6)."""
+"""uint8 (5,): for each path, the roll of four dragons and the path's element (R6)."""
 FIVE_DRAGONS = keep_index([DRAGON] * DICE)  # the roll that offers swaps on all paths, but no move (R6)
 
 
@@ -63,7 +63,7 @@ MOVES, NUM_MOVES = _moves()
 def ends_after(rolls: NDArray[np.integer], actions: NDArray[np.integer]) -> NDArray[np.int64]:
     """Return the end of each turn, given its last roll and its action in phase MOVE (R3, R5, R6, R7).
 
-    The result ignores extra turns (R8). If the player takes an extra turn, convert the end with `perfect`.
+    If the player takes an extra turn (R8), convert the end with `perfect`.
     """
     path = np.clip(actions - Action.MOVE_ON, 0, PATHS - 1)
     return np.select(
@@ -120,7 +120,7 @@ def value_turns(rows: Rows, first: Any) -> None:
 
 @kernel
 def best_end(values: Any, roll: Roll) -> Any:
-    """Return the best end that a roll offers. `values`, (37,), has a value for each end. Ties go to the lowest end."""
+    """Return the best end that a roll offers, given the value of each end, (37,). Ties go to the lowest end."""
     chosen, most = np.int64(End.PASS), NEVER / 2
     for i in range(NUM_MOVES[roll]):
         end = np.int64(MOVES[roll, i])
@@ -141,7 +141,7 @@ class Positions(NamedTuple):
     codes: NDArray[np.uint64]  # (N, 5): the codes of each position, ascending
     mirrors: NDArray[np.uint64]  # (N, 5): the codes of each mirror, ascending
     partners: NDArray[np.uint64]  # (N, 5): for each code, the column of the same path in `mirrors`
-    over: NDArray[np.bool_]  # (N,): whether the game has ended in this position
+    over: NDArray[np.bool_]  # (N,)
 
 
 @inlined
@@ -150,12 +150,11 @@ def write_indices(board: Board, base: Any, total: Any, positions: Positions, oth
 
     The index is `base[layer]` plus the rank of the position after the end. Impossible ends have the index -1.
 
-    `other`, int64 (PROGRESS or more, N), gets the indices after ends that make progress without a power. `power` is
-    None or a `PowerBlock`. With a `PowerBlock`, the function fills the arrays of `power`, and `other` also gets the
-    indices after passes and swaps.
+    `other`, int64 (PROGRESS or more, N), gets the indices after ends that make progress without a power. If
+    `power` is a `PowerBlock`, the function fills its arrays, and `other` also gets the indices after passes and swaps.
 
-    The position after an end is seen from the player who moves next. In `other`, the same player moves next after a
-    perfection with the extra turn (R8). After all other ends, the other player moves next.
+    The position after an end is seen from the player who moves next. In `other`, the same player moves next only after
+    a perfection with the extra turn (R8).
     """
     # codes after an equilibrium: row 0 for `other`, rows 1 to 3 for `again`, `jumped` and `jumped_again` of `power`
     changed = np.empty((4, PATHS), np.uint64)

@@ -1,4 +1,4 @@
-"""The agents of a server, and the advisor, which computes equities. Each agent serves all tables in its own thread."""
+"""The agents of a server, and the advisor, which computes equities."""
 
 from __future__ import annotations
 
@@ -27,10 +27,10 @@ from wotd_env.policy import Policy, ask, check_plays
 from wotd_env.solver import TableError, cache_file, load
 
 AGENTS = ("random", "greedy", "planner", "td", "deep", "ppo")
-"""The standard agents. The operator can add others."""
+"""The standard agents."""
 
 _TOGETHER = 256  # maximum number of games in one call of an agent
-_SUBSTITUTE = "greedy"  # the agent that decides if another agent fails
+_SUBSTITUTE = "greedy"
 _MAX_STUCK = 16  # maximum number of late calls of one agent; each late call occupies a thread
 
 Awaited = TypeVar("Awaited", bound=asyncio.Future[Any])
@@ -75,15 +75,14 @@ class Asked:
     """Collects requests, each about one game, and answers them in batches.
 
     The slow function `answer(game, states)` returns one answer for each position. It runs in a thread, on one batch at
-    a time. Requests that arrive meanwhile form the next batch. A request waits at most `patience` seconds. If `answer`
-    takes longer, the next batch gets a new thread. `name` appears in the log.
+    a time. A request waits at most `patience` seconds. If `answer` takes longer, the next batch gets a new thread.
     """
 
     def __init__(self, name: str, answer: Callable[[Game, States], Sequence[Any]], patience: float) -> None:
         self._name, self._answer, self._patience = name, answer, patience
         self._waiting: dict[Rules, list[tuple[States, asyncio.Future[Any]]]] = defaultdict(list)
         self._work: asyncio.Task[None] | None = None
-        self._stuck: set[asyncio.Future[Any]] = set()  # late calls that still run
+        self._stuck: set[asyncio.Future[Any]] = set()
 
     async def __call__(self, rules: Rules, state: States) -> Any:
         """Return the answer for a game, STATE (1,); raise TimeoutError if the answer is late or too many calls hang."""
@@ -161,7 +160,7 @@ class Sampled:
     temperature: float  # positive, in units of equity
 
     def act(self, game: Game, state: States, rng: np.random.Generator) -> NDArray[np.int64]:
-        """Return a sampled action for each game, int64 (N,) (see `Policy.act`)."""
+        """Return a sampled action for each game, int64 (N,)."""
         equity = plan(game, state, hand_made)[0]
         noise = rng.gumbel(size=equity.shape)  # Gumbel-max trick: the argmax is a sample of the softmax
         actions: NDArray[np.int64] = (equity / self.temperature + noise).argmax(1)
@@ -169,7 +168,7 @@ class Sampled:
 
 
 class Strength(NamedTuple):
-    """An agent. `words` is its description. `plays` is the name of its policy, or the temperature of `Sampled`."""
+    """An agent. `plays` is the name of its policy, or the temperature of `Sampled`."""
 
     words: str
     plays: str | float
@@ -190,16 +189,14 @@ STRENGTHS = {
 }
 """The agents that are named after their strength, weakest first.
 
-`Sampled` fills the gap in strength between `random` and `greedy`. In games of two players, each agent up to `easy` wins
-about four of five games against the next weaker agent. `strong` and `near perfect` win about three of five.
+`Sampled` fills the gap in strength between `random` and `greedy`.
 """
 
 
 class Agents:
     """The agents of a server by name: `STRENGTHS`, `AGENTS`, and the operator's agents `more`.
 
-    If an agent does not decide within `patience` seconds, `greedy` decides instead. `words` maps the name of each
-    agent to its description.
+    `words` maps the name of each agent to its description.
     """
 
     def __init__(self, more: dict[str, Policy] | None = None, patience: float = 10) -> None:

@@ -32,7 +32,6 @@ from wotd_env.web.store import Store
 
 _HERE = Path(__file__).parent
 STATIC = _HERE / "static"
-"""Folder with the static files of the page, such as scripts and styles."""
 
 _RULES = sorted((_HERE / "rules").glob("*.html"))  # the rules of the game, one file for each language
 _PICTURE = "image/svg+xml", "max-age=86400"
@@ -44,7 +43,6 @@ HEADERS = {
     "cross-origin-resource-policy": "same-origin",
     "cross-origin-opener-policy": "same-origin",
 }
-"""Security headers of every response."""
 
 
 def make_app(
@@ -79,7 +77,6 @@ def make_app(
 
 
 def _constant(path: str, content: str, kind: str, cache: str = "no-cache") -> Route:
-    """Return a route that responds to requests for `path` with constant content."""
     return Route(path, lambda request: Response(content, media_type=kind, headers={"cache-control": cache}))
 
 
@@ -89,7 +86,6 @@ def _refusal(refused: Refused) -> JSONResponse:
 
 
 async def _answer(request: Request, error: Exception) -> Response:
-    """Return the HTTP response to a request that has raised an exception."""
     if isinstance(error, Refused):
         return _refusal(error)
     if isinstance(error, HTTPException):
@@ -101,8 +97,6 @@ async def _answer(request: Request, error: Exception) -> Response:
 
 
 class _Guard:
-    """The middleware (see the module docstring)."""
-
     def __init__(self, app: ASGIApp, names: frozenset[str]) -> None:
         self._app, self._names = app, names
 

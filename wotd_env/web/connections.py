@@ -20,7 +20,6 @@ _CAUSED_BY_CLIENTS = (
     "Exceeded concurrency limit.",
     "ASGI callable returned without completing handshake.",  # uvicorn logs this for a refused socket
 )
-"""uvicorn's messages about errors of clients."""
 
 
 def config_of(app: ASGIApp, limits: Limits, **settings: Any) -> uvicorn.Config:

@@ -41,7 +41,6 @@ _TYPES = {
     "source": pa.string(),
 }
 COLUMNS = pa.schema([pa.field(name, kind, nullable=False) for name, kind in _TYPES.items()])
-"""The schema of the Parquet file."""
 
 
 def export(store: Store, file: Path) -> tuple[int, int, int]:
@@ -80,7 +79,6 @@ def export(store: Store, file: Path) -> tuple[int, int, int]:
 
 
 def _rows(table: Table, found: Outcome) -> pa.Table:
-    """Return the rows of the game at a table, one for each decision that was not forced."""
     recorded, game, kind = table.recorded(), table.game, found.versus
     asked = np.flatnonzero(game.legal_actions(recorded.states[:-1]).sum(1) > 1)
     state = recorded.states[asked]

@@ -37,7 +37,7 @@ class Limits:
 
     tables: int = 1000
     tables_per_address: int = 100
-    sockets: int = 1000  # maximum number of open sockets
+    sockets: int = 1000
     sockets_per_address: int = 24
     message: int = 2048  # maximum size in bytes of a message or request
     text: int = 65536  # maximum size in bytes of a request with a recorded game
@@ -53,14 +53,14 @@ class Limits:
     patience: float = 10  # for the head of a request, for its body, and for a socket's first message
     unread: float = 30  # for a client to read a response
     thinking: float = 10  # for an agent to decide
-    reviewing: float = 60  # for the review of a game
+    reviewing: float = 60
 
     reviews: int = 20  # maximum number of running and waiting reviews
     days: float = 30  # days without a change after which an unused table may be deleted
 
 
 class Rate:
-    """A token bucket of size `at_once` for each client. `what` names the limited requests in the error message."""
+    """A token bucket of size `at_once` for each client."""
 
     def __init__(
         self, per_second: float, what: str, at_once: float = 10, clock: Callable[[], float] = time.monotonic

@@ -1,7 +1,6 @@
 """Results of people against agents: which games count, and the luck-adjusted scores.
 
-All results are computed from the stored games. Games of the same person are statistically dependent, see
-`margin_of_people`.
+All results are computed from the stored games.
 """
 
 from __future__ import annotations
@@ -53,7 +52,7 @@ class Outcome(NamedTuple):
     share: float  # the person's share of the win: 0 if resigned, 1 / players if truncated
     luck: float  # change of the expected share that all rolls together cause; has expected value 0
     source: str  # name of the method that computed the equities behind `luck`
-    exact: bool  # whether these equities are exact
+    exact: bool
 
 
 def versus(table: Table, number: int) -> tuple[int, Versus] | None:

@@ -1,7 +1,7 @@
 """Schemas for the messages from clients, and functions that read them.
 
 msgspec checks the types and sizes of the JSON values. wotd_env checks the rules, positions and games. An invalid
-message raises `Refused`. The reason names the wrong field, its value and the allowed values.
+message raises `Refused`.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ _Pace = Annotated[float, Meta(ge=PACE["least"], le=PACE["most"])]
 
 
 class Message(msgspec.Struct, forbid_unknown_fields=True):
-    """Base of all messages. Unknown fields are refused."""
+    """Base of all messages."""
 
 
 class Hello(Message, tag="hello"):

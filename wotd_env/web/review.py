@@ -71,7 +71,7 @@ class Advised(NamedTuple):
 
     equity: float
     actions: NDArray[np.float32]  # (A,): the equity of every action, -inf for illegal actions
-    source: str  # name of the method that computed the equities
+    source: str
     exact: bool
     guarantee: float | None  # equity that the seat can force against a coalition of all others, if known
 
@@ -111,7 +111,7 @@ def chances(game: Game, state: States, equity: float, before: Sequence[float]) -
 
 
 class Helper:
-    """Asks the advisor for the values of positions at all tables. An answer may take at most `patience` seconds."""
+    """Asks the advisor for the values of positions at all tables."""
 
     def __init__(self, patience: float) -> None:
         self._advise = Asked("the advisor", advise, patience)

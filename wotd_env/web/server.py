@@ -41,7 +41,7 @@ class Server:
         self.new_tables = Rate(limits.new_tables, "new tables", 20)
         self.games = Rate(limits.games, "games")
         self._wrong_keys = Rate(limits.wrong_keys, "wrong keys", 5)
-        self.agents: list[dict[str, Any]] = []  # empty until the tables are open
+        self.agents: list[dict[str, Any]] = []
         self._tables: Tables | None = None
 
     @contextlib.asynccontextmanager
@@ -93,7 +93,7 @@ def server_of(connection: HTTPConnection) -> Server:
 
 
 def address_of(connection: HTTPConnection) -> str:
-    """Return the IPv4 address or IPv6 network of the client (see `limits.client_of`)."""
+    """Return the IPv4 address or IPv6 network of the client."""
     return client_of(connection.client.host if connection.client else "")
 
 

@@ -16,7 +16,7 @@ from wotd_env.web.limits import Rate, Refused
 from wotd_env.web.server import Server, address_of, server_of
 from wotd_env.web.table import Table, Viewer
 
-# WebSocket close codes. The codes from 4400 are specific to this server.
+# WebSocket close codes
 _TOO_FAST, _MISTAKE, _TRY_AGAIN, _NOT_YOURS, _GONE, _IDLE = 1008, 1011, 1013, 4403, 4404, 4408
 
 _ORDER = cast("type[requests.Act | requests.Next]", requests.Act | requests.Next)
@@ -73,7 +73,6 @@ def _is_disconnect(socket: WebSocket, error: Exception) -> bool:
 
 
 async def _serve(server: Server, socket: WebSocket, table: Table) -> None:
-    """Check the key of a client; then send views and execute messages until the socket is closed."""
     try:
         async with asyncio.timeout(server.limits.patience):
             hello = requests.read(await _receive(socket), requests.Hello)
@@ -120,7 +119,6 @@ async def _send(socket: WebSocket, kind: str, content: dict[str, Any]) -> None:
 
 
 async def _obey(client: _Client) -> None:
-    """Execute the messages of a client until its socket is closed."""
     server, socket, table = client.server, client.socket, client.table
     rate = Rate(server.limits.messages, "messages", server.limits.messages * 3)
     while True:
@@ -142,7 +140,7 @@ async def _obey(client: _Client) -> None:
 
 
 async def _push(client: _Client) -> None:
-    """Send a first view, and a new view after every change of the table. Also send help if `table.help` is true."""
+    """Send a first view, and a new view after every change of the table."""
     table, game, ply = client.table, 0, 0
     while True:
         client.changed.clear()

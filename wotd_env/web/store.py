@@ -17,7 +17,7 @@ import numpy as np
 
 from wotd_env.core.state import STATE, States
 
-_APPLICATION = 0x776F7473  # "wots" in ASCII. This SQLite application id marks the files of this server.
+_APPLICATION = 0x776F7473  # "wots" in ASCII
 _FORMAT = 1
 _SCHEMA = """
 CREATE TABLE tables (id TEXT PRIMARY KEY, touched REAL NOT NULL, settings TEXT NOT NULL) WITHOUT ROWID;
@@ -39,7 +39,7 @@ class Step(NamedTuple):
 class Played(NamedTuple):
     """A stored game: the first position and all decisions."""
 
-    state: States  # (1,), the position before the first decision
+    state: States  # (1,)
     roll_off: Any  # dice of the roll-off (R1), [round][seat][die]; None without a roll-off
     steps: list[Step]
 
@@ -52,7 +52,7 @@ class Played(NamedTuple):
 class Store:
     """The database of tables. Only the user who runs the server can read a file that this class creates.
 
-    Only one process at a time can open the file. That process must call all methods in the same thread.
+    All methods must be called in the same thread.
 
     Raises:
         ValueError: if another process has opened the file, or if the file is not a database of this server.

@@ -21,7 +21,6 @@ from wotd_env.web.store import Played
 from wotd_env.web.views import Json
 
 _STORED = ("help", "pace", "resigned", "host", "watch")
-"""Fields of a table that are stored without conversion."""
 
 
 @dataclass
@@ -38,7 +37,7 @@ class Seat:
 
     @property
     def taken(self) -> bool:
-        """Whether the seat has a player, either an agent or a person."""
+        """Whether the seat has a player."""
         return self.agent is not None or self.key is not None
 
 
@@ -46,7 +45,7 @@ class Viewer(NamedTuple):
     """The owner of a key, and the rights that the key gives."""
 
     key: str  # digest of the key
-    host: bool  # whether the viewer is the host, who set up the table
+    host: bool
     seats: list[int]  # seats that the viewer may act for
 
 
@@ -64,13 +63,13 @@ class Table:
     watch: str  # digest of the spectators' key
     resigned: tuple[int, int] | None = None  # number and loser of the last game that was resigned
     number: int = 0  # number of the present game, from 1; 0 before the first game
-    played: Played = field(init=False)  # the present game
+    played: Played = field(init=False)
     by: str = ""  # address of the client that set up the table; empty after a restart
     touched: float = field(default_factory=time.time)  # time of the last change, in seconds since 1970
-    listeners: set[asyncio.Event] = field(default_factory=set)  # events that are set after every change
+    listeners: set[asyncio.Event] = field(default_factory=set)
     connected: Counter[str] = field(default_factory=Counter)  # digest of a key -> number of open sockets
     _log: list[Json] = field(default_factory=list)
-    timer: asyncio.TimerHandle | None = None  # takes the next decision (see `unattended`)
+    timer: asyncio.TimerHandle | None = None  # takes the next decision
     advice: asyncio.Task[Any] | None = None  # computes the `review.Advised` of the present position
     stood: list[float] = field(default_factory=list)  # the seats' latest known chances to win
 

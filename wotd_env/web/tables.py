@@ -29,22 +29,21 @@ from wotd_env.web.requests import Join, NewTable, check_pace
 from wotd_env.web.store import Played, Step, Store
 from wotd_env.web.table import Seat, Table, Viewer
 
-_DAY = 86400  # seconds
+_DAY = 86400
 _LISTED = 50  # maximum length of the list of open tables
-_LISTED_PER_ADDRESS = 5  # maximum number of one client's tables in this list
+_LISTED_PER_ADDRESS = 5
 _AGAIN = 5  # seconds before a failed write to disk is repeated
 _DAMAGE = AttributeError, KeyError, TypeError, ValueError, sqlite3.DatabaseError
-"""Exceptions that can occur when a table is read from damaged data on disk."""
 
 _log = logging.getLogger("wotd_env.web")
 
 
 class Keys(NamedTuple):
-    """The keys and invitations of a new table. The server stores only their digests."""
+    """The keys and invitations of a new table."""
 
     host: str
     watch: str
-    invitations: dict[int, str]  # seat -> invitation
+    invitations: dict[int, str]
 
 
 class Tables:
@@ -59,7 +58,7 @@ class Tables:
                 store.forget(name)
 
     def resume(self) -> None:
-        """Load all tables and continue their games. A damaged table is skipped but stays on disk."""
+        """Load all tables and continue their games."""
         for table in stored_tables(self._store):
             self.by_name[table.id] = table
             self._go_on(table)
@@ -95,7 +94,7 @@ class Tables:
         for table in sorted(self.by_name.values(), key=lambda table: -table.touched):
             if table.open:
                 by[table.by] += 1
-                if by[table.by] <= _LISTED_PER_ADDRESS or not table.by:  # after a restart `by` is empty
+                if by[table.by] <= _LISTED_PER_ADDRESS or not table.by:
                     found.append(table.entry())
         return found[:_LISTED]
 
@@ -122,7 +121,7 @@ class Tables:
         private = not any(seat.kind in ("invited", "open") for seat in seats)
         helped = private if wanted.help is None else wanted.help
         while (name := secrets.token_hex(5)) in self.by_name:
-            pass  # the name is in use: generate another one
+            pass
         table = Table(name, rules, position, seats, helped, wanted.pace, host, watch, by=by)
         table.show(None, 0)
         with _written():
@@ -270,7 +269,6 @@ class Tables:
         self._change(table, seats=[*table.seats[:number], seat, *table.seats[number + 1 :]])
 
     def _change(self, table: Table, **settings: Any) -> None:
-        """Write changed settings of a table to disk, then change the table."""
         changed = copy.copy(table)
         vars(changed).update(settings)
         with _written():
@@ -286,7 +284,6 @@ class Tables:
         table.changed()
 
     def _happened(self, table: Table) -> None:
-        """Notify all sockets that the table has changed, and continue the game."""
         table.touched = time.time()
         table.advice = None
         table.changed()
@@ -316,7 +313,7 @@ class Tables:
         table.timer = asyncio.get_running_loop().call_later(seconds, begin)
 
     async def _decide(self, table: Table, number: int, ply: int) -> None:
-        """Take decision `ply` of game `number`. Do nothing if it has been taken, or if a person must take it."""
+        """Take decision `ply` of game `number`."""
 
         def due() -> bool:
             same = (table.number, table.ply) == (number, ply)
@@ -351,8 +348,7 @@ class Tables:
     def _find_room(self, by: str) -> Table | None:
         """Return the table to remove before the client `by` sets up a new table, or None.
 
-        A table can be removed if it has no open socket and its last change was at least `Limits.days` days ago. One day
-        is enough on a full server. Raise Refused if there is no room, or if the client has too many tables.
+        Raise Refused if there is no room, or if the client has too many tables.
         """
         most = self._limits.tables_per_address
         if sum(table.by == by for table in self.by_name.values()) >= most:
@@ -398,7 +394,7 @@ def table_at(store: Store, table: Table, number: int) -> Table:
 
 
 def _new_key() -> str:
-    return secrets.token_urlsafe(32)  # 256 random bits
+    return secrets.token_urlsafe(32)
 
 
 def _digest_of(key: str) -> str:
@@ -411,7 +407,6 @@ def _check_host(viewer: Viewer, what: str) -> None:
 
 
 def _check_ply(table: Table, ply: int) -> None:
-    """Raise Refused unless a game is running and its next decision is `ply`."""
     if table.status != "playing":
         why = "the game is over" if table.status == "over" else "the game has not begun"
         raise Refused(409, f"there is no decision to take: {why}", "ply")

@@ -20,7 +20,6 @@ from wotd_env.rendering.scene import moved_pieces
 from wotd_env.rendering.text import winners
 
 Json = dict[str, Any]
-"""A JSON object."""
 
 _KINDS_OF_MOVES = {None: "move", Power.DRAGON: "wood", Power.ANXIETY: "jump"}
 
@@ -62,7 +61,7 @@ def result(game: Game, state: States, resigned: int | None = None) -> Json | Non
 
 
 def choices(game: Game, state: States) -> list[Json]:
-    """Return every legal action in a position, STATE (1,): parts (see `_parts`), notation, and scores after it."""
+    """Return every legal action in a position, STATE (1,): parts, notation, and scores after it."""
     words = legal_words(game, state)
     decided = np.repeat(state, len(words))
     game.decide(decided, list(words.values()), validate=False)
@@ -74,7 +73,7 @@ def choices(game: Game, state: States) -> list[Json]:
 
 
 def action_parts(game: Game, state: States, action: int) -> Json:
-    """Return the parts (see `_parts`) and the notation of a legal action in a position, STATE (1,)."""
+    """Return the parts and the notation of a legal action in a position, STATE (1,)."""
     parts = _parts(state, action, _decided(game, state, action))
     return {**parts, "notation": action_text(game, state, action)}
 
@@ -82,8 +81,7 @@ def action_parts(game: Game, state: States, action: int) -> Json:
 def step(game: Game, before: States, action: int, after: States, note: str | None = None) -> Json:
     """Return a decision as JSON.
 
-    `before`, STATE (1,), is the position before the decision. `after` is the position after the decision or, if a roll
-    follows, after the roll.
+    `after`, STATE (1,), is the position after the decision or, if a roll follows, after the roll.
     """
     record, decided = before[0], _decided(game, before, action)
     rolled = decided["phase"][0] == Phase.CHANCE and after["phase"][0] != Phase.CHANCE
@@ -99,7 +97,7 @@ def step(game: Game, before: States, action: int, after: States, note: str | Non
 
 
 def _parts(state: States, action: int, after: States) -> Json:
-    """Return the kind, kept dice, path, swapped seats, moves and power of an action. A part that it lacks is None.
+    """Return the kind, kept dice, path, swapped seats, moves and power of an action.
 
     `after` is the position after the action and before the dice are rolled.
     """
