@@ -38,15 +38,17 @@ def sorted_faces(dice: th.Tensor) -> th.Tensor:
     `dice`, (N, 6 faces, 6), contains the number of dice with each face, one-hot.
     """
     number, die = (th.arange(count, device=dice.device) for count in (COUNTS, DICE))
-    up_to = (dice @ number.to(dice.dtype)).cumsum(1)[:, None]  # how many dice show each face or a lower one
+    up_to = (dice @ number.to(dice.dtype)).cumsum(1)[
+        :, None
+    ]  # for each face: the number of dice with this or a lower face
     return (up_to <= die[:, None]).sum(2)
 
 
 class KeptDice(nn.Module):
     """Scores holds by the dice that they keep. The score of a hold is a sum of eight terms.
 
-    Each of the first six terms depends on the number of kept dice with one face. The other two terms depend on the
-    number of all kept dice and on the number of different kept elements.
+    Each of the first six terms depends on the number of kept dice with one face. The seventh term
+    depends on the number of kept dice, the eighth on the number of different elements among them.
     """
 
     held: th.Tensor  # (32, 5): whether a hold keeps a die

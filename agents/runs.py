@@ -87,7 +87,7 @@ class Run:
 
     @property
     def seconds(self) -> float:
-        """Processor time in seconds so far, without the `progress` callbacks of `train`."""
+        """Processor time in seconds so far, except in the `progress` callbacks of `train`."""
         return time.process_time() - self._start
 
     # ------------------------------------------------------------------------------------- what a learner defines

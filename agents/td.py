@@ -12,8 +12,8 @@ a turn that ends with a random move, the target is just `plan(s)`.
 
 An *update* takes gradient steps on the turns of the last `Settings.replay` updates (`Run.learn`). At the same time it
 plays new turns in all games (`self_play`). The weights are averaged over the gradient steps. The network with the
-averaged weights plays the games, computes the targets, and is the result of the run. An update plays with the average
-from before its gradient steps, so equal settings give equal weights with any number of threads.
+averaged weights plays the games, computes the targets, and is the result of the run. An update plays with the averaged
+weights from the end of the previous update. So equal settings give equal weights with any number of threads.
 """
 
 import functools

@@ -38,7 +38,7 @@ class Grade(NamedTuple):
     decisions: int
     regret: float  #: mean regret of a decision
     regret_error: float
-    per_game: float  #: mean total regret per game and graded seat
+    per_game: float  #: total regret of a graded seat in a game, on average
     per_game_error: float
     errors: float  #: share of decisions with a regret of at least ERROR, including blunders
     blunders: float  #: share of decisions with a regret of at least BLUNDER

@@ -271,7 +271,7 @@ class Match:
         """Play to the end, or until a person leaves."""
         if sys.stdin.isatty():
             with contextlib.suppress(ImportError):
-                import readline  # noqa: F401 - gives `input` line editing and a history
+                import readline  # noqa: F401 - adds line editing and a history to `input`
         game, state = self._game, self._recorded.states[-1:].copy()
         if not state["rng"][0]:  # a game written by hand has no random stream
             state["rng"] = secrets.randbits(64)

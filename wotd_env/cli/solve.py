@@ -23,8 +23,8 @@ def command(
 ) -> None:
     """Solve a game of two players exactly, or verify or compress a solution.
 
-    The command prints the value of the start for the starting player: 1 is a certain win, -1 a certain loss. If
-    each color has its own power, it prints a value for each color of the starting player. With three players, the
+    The command prints the value of the first position for the starting player: 1 is a certain win, -1 a certain loss.
+    If each color has its own power, it prints a value for each color of the starting player. With three players, the
     values are the rewards that each seat can force. Solved parts of the table are saved; after an interruption, run
     the same command again to continue. The command waits while another process writes the same table.
     """

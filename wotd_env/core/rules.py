@@ -57,8 +57,8 @@ class Rules:
     Attributes:
         players: number of seats, 2 to 5.
         spaces: plain spaces on each path before its five numbered ones, 0 to 10.
-        powers: `"none"` (basic game), `"own"` (each seat has the power of its color) or `"any"` (each seat may use one
-            power of its choice), each once per game (R11).
+        powers: `"none"` (basic game), `"own"` (each seat has the power of its color) or `"any"` (each seat may choose
+            a power). A seat may use a power once per game (R11).
         immunity: a piece on the path of its own color cannot be swapped (R14).
         dead_pieces: number of pieces of unused colors on random plain spaces, at most 5 * (5 - players) (R15).
         colors: colors of the seats: None for the order of `ELEMENTS`, `"random"` for a new draw in each game, or one

@@ -117,7 +117,7 @@ class Layout(NamedTuple):
 
 
 def layout_of(board: Board, sections: int = 1) -> Layout:
-    """Return the layout of a file for this board with this number of sections."""
+    """Return the layout of a file that has this number of sections for this board."""
     base = np.append(np.cumsum(board.sizes[::-1])[::-1][1:], 0).astype(np.int64)
     layers = zip(base[::-1], board.sizes[::-1], strict=True)
     cuts = [np.arange(first, first + size, BLOCK) for first, size in layers]

@@ -239,7 +239,7 @@ class Lookup(NamedTuple):
 
 @kernel
 def look_up(table: Lookup, sections: NDArray[np.int64], states: Records, out: Any, blocks: Any) -> None:
-    """Write the value of each state for every seat to `out`, (N, n).
+    """Write to `out`, (N, n), the value of each state for every seat.
 
     `sections`, (N,), has the index of the section of each state. `blocks` gets the index of the block of each stored
     value. `blocks` is (N, 1) with two players, and (N, 3) with three. After an invalid state, nothing more is written:
