@@ -3,7 +3,7 @@
     python -m agents.export RUN [FILE]
     wotd arena onnx:FILE greedy
 
-RUN is a run folder of `train.py`. The first command runs no code from its checkpoint.
+RUN is a run folder of `train.py`. The first command does not run code from the checkpoint in RUN.
 """
 
 import argparse

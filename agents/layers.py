@@ -181,7 +181,7 @@ class Afterstates(nn.Module):
         return th.cat(ends, 1)
 
     def standings(self, changed: th.Tensor, free: th.Tensor) -> th.Tensor:
-        """Return the row numbers of `self.standing` for all ends of the turn, int64 (N, E)."""
+        """Return the row of `self.standing` for each end of the turn, int64 (N, E)."""
         points = (changed - self.plain).clamp(min=0).transpose(2, 3)
         score = self.ends(points, free)
         numbered = self.ends((points > 0).long(), free)

@@ -100,8 +100,8 @@ class Settings(settings.Settings):
 PRESETS = {
     "quick": Settings(),
     "standard": Settings(preset="standard", updates=7000, milestones=40),
-    # With more seats, more turns lie between a decision and its effect, so lambda is larger. `replay` is smaller, so
-    # that targets from earlier networks are dropped sooner.
+    # With more seats, more turns lie between a decision and its effect, so lambda is larger. `replay` is smaller than
+    # in `quick`, so that targets from earlier networks are dropped sooner.
     "many": Settings(preset="many", updates=100, games=512, turns=64, td_lambda=0.96, replay=2, batches=128),
 }
 

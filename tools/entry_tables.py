@@ -117,7 +117,7 @@ def tables(rows: list[Row]) -> str:
 
 
 def draw(rows: list[Row], file: Path) -> None:
-    """Draw the learning curves of track `samples`, and the win share of each entry's largest budget against `td`."""
+    """Draw the learning curves of track `samples`, and each entry's win share against `td` at its largest budget."""
     figure = Figure((10, 5), layout="constrained")
     left, right = figure.subplots(1, 2, width_ratios=(1, 1.15))
     samples = [row for row in rows if row.entry.track == "samples"]

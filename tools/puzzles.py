@@ -62,7 +62,7 @@ def puzzles(game: Game, games: int, rng: np.random.Generator) -> Iterator[dict[s
         legal = np.flatnonzero(np.isfinite(actions[i]))
         if kind := kind_of(game.rules, states[i], legal):
             level = 1 if finds["greedy"][i] else 2 if finds["planner"][i] else 3
-            # For each legal action, ascending: the loss of win probability relative to the best action, in thousandths.
+            # The loss of win probability in thousandths, for each legal action in the order of the action numbers.
             lost = np.round((top[i, 0] - actions[i, legal]) * 500).astype(int).tolist()
             where = position(game.rules, states[i : i + 1])
             yield {"position": where, "kind": kind, "level": level, "lost": lost}

@@ -27,8 +27,8 @@ app = typer.Typer(
     name="wotd",
     help="Way of the Dragon for reinforcement learning: play, watch and record games, run tournaments, solve the "
     "game.",
-    epilog=f"Exit codes: 0 done, {FAILED} failed, {WRONG_USE} wrong usage, {FORFEITS} done, but policies forfeited "
-    f"games, {INTERRUPTED} interrupted.",
+    epilog=f"Exit codes: 0: done; {FAILED}: failed; {WRONG_USE}: wrong usage; {FORFEITS}: done, but policies forfeited "
+    f"games; {INTERRUPTED}: interrupted.",
     no_args_is_help=True,
     add_completion=False,
     rich_markup_mode="markdown",

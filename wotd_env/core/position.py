@@ -19,7 +19,7 @@ UNROLLED = "?"
 
 _EMPTY, _DEAD, _NUMBERS_BEGIN = ".#|"
 _PHASES = [phase.name.lower() for phase in Phase]
-_LONGEST = 1000  # characters; the longest position has about 250
+_LONGEST = 1000  # limit in characters; valid positions have at most about 250
 _FIELDS = ("board", "colors", "turn", "seat", "phase", "re-rolls", "dice")
 
 

@@ -50,7 +50,7 @@ HIDDEN = BLOCK
 LEAD = 8  # largest lead in points; a larger lead counts as this lead
 AHEAD = np.uint64(31)  # a mask for the next five spaces
 FORMAT = "wotd-env value 1"
-# Largest unpacked size of a file in bytes. Without a limit, a small compressed file could fill the memory.
+# Largest allowed size of an unpacked file, in bytes. Without a limit, a small compressed file could fill the memory.
 MOST_BYTES = 256_000_000
 
 
@@ -65,7 +65,7 @@ class Features(NamedTuple):
 
     @classmethod
     def of(cls, rules: Rules) -> Features:
-        """Return the numbers and first indices for these rules."""
+        """Return the number of features and the first index of each kind for these rules."""
         n, spaces = rules.players, rules.spaces + NUMBERED + 1
         pairs = n * (n - 1) // 2
         seats = 1 if n == 2 else n

@@ -29,7 +29,7 @@ from wotd_env.core.game import Game
 from wotd_env.core.rules import DICE, PATHS
 from wotd_env.core.state import Record, Records, States
 
-# index: the largest number of pieces that a seat has on numbered spaces
+# index: number of pieces on numbered spaces, of the seat that has the most
 WEIGHT = np.array([0.17, 0.21, 0.24, 0.31, 0.42])
 NUMBER = 1.25
 TEMPO = 1.4

@@ -180,7 +180,7 @@ def value_half(rows: Rows, value: Any, swapped: Any, half: Any, first: Any, powe
         kept = first + np.uint64(PROGRESS + stay)
         largest(rows, kept, (kept, first + np.uint64(REBORN + stay)))
     tiger = powers >> Power.TIGER & 1
-    if tiger:  # the additional re-roll uses the power, so its ends start at row USED (R12)
+    if tiger:  # the ends after the additional re-roll start at row USED, because it uses the power (R12)
         value_power_rolls(rows, first + np.uint64(USED), 0)
         reroll(rows)
         for roll in range(NUM_ROLLS):

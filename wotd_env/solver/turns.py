@@ -79,7 +79,7 @@ def perfect(ends: NDArray[np.int64]) -> NDArray[np.int64]:
 
 
 def _emit_move_or_pass(builder: Any, rows: list[Any]) -> Any:
-    """Return the value of the best move in each lane; if no move is possible, return rows[0], the pass (R5)."""
+    """Return, for each lane, the value of the best move, or rows[0], the pass, if no move is possible (R5)."""
     otherwise, *moves = rows
     move = emit_largest(builder, moves)
     possible = builder.fcmp_ordered(">", move, ir.Constant(move.type, [NEVER / 2] * LANES))
