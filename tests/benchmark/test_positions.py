@@ -207,7 +207,10 @@ def test_bundled_positions_start_with_those_of_the_command(drawn):
             {"split": "train", "rules": Rules(spaces=0)},
             "wotd positions --players 2 --spaces 0 --powers none --split train",
         ),
-        ({"rules": Rules(players=3, spaces=1)}, "no test positions for Rules"),
+        (
+            {"rules": Rules(players=3, spaces=1)},
+            "no test positions for 3 players, 1 plain spaces are bundled",
+        ),
         ({"rules": Rules(players=3, powers="own")}, "7 plain spaces with own powers and random colors"),
     ],
 )

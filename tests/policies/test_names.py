@@ -63,7 +63,13 @@ def test_error_for_an_unknown_policy_lists_the_known_ones(name):
         (
             "nowhere.py:Best",
             ValueError,
-            "No module named 'nowhere'.*without .py, and run the program in its folder",
+            "No module named 'nowhere'.*without folder and .py",
+        ),
+        ("./mine.py:Best", ValueError, "without folder and .py, and run the program in the module's folder"),
+        (
+            "folder/mine:Best",
+            ValueError,
+            "without folder and .py, and run the program in the module's folder",
         ),
         ("json:dumps", ValueError, "To use a function .*FunctionPolicy"),
         ("oracle:{folder}", FileNotFoundError, "there is no table"),

@@ -14,7 +14,13 @@ from wotd_env.core.game import Game, IllegalActionError
 from wotd_env.core.rules import Phase, Rules
 from wotd_env.core.state import States
 from wotd_env.core.words import describe_action
-from wotd_env.policy import Policy, ask, check_plays
+from wotd_env.policy import Policy, RulesBound, ask, check_plays
+
+# This hint ends the error of a policy that may fit other rules only.
+NO_CHECK = (
+    "\nThe rules were {}. If the policy cannot play them, give it a method check_rules(rules) that raises "
+    "ValueError."
+)
 
 FORFEITED = -1  # placeholder for the action in a game that is forfeited or over
 
@@ -40,7 +46,8 @@ class Blamed:
         try:
             actions = self._policy.act(game, state, rng)
         except Exception as error:
-            message = f"{failed}: {type(error).__name__}: {error}{own_traceback(error)}"
+            hint = "" if isinstance(self._policy, RulesBound) else NO_CHECK.format(game.rules)
+            message = f"{failed}: {type(error).__name__}: {error}{own_traceback(error)}{hint}"
             raise BrokenPolicyError(message) from error
         try:
             game.check(before, actions)

@@ -130,8 +130,9 @@ def load(split: str = "test", rules: Rules | None = None, *, file: str | Path | 
             boards = "; ".join(map(describe_board, bundled()))
             options = f"--players {wanted.players} --spaces {wanted.spaces} --powers {wanted.powers}"
             raise ValueError(
-                f"no {split} positions for {wanted} are bundled; there are test positions for {boards}. "
-                f"`wotd positions {options} --split {split} --out FILE` draws others for load(file=FILE)"
+                f"no {split} positions for {describe_board(wanted)} are bundled; there are test positions for "
+                f"{boards}. `wotd positions {options} --split {split} --out FILE` draws others, to be read with "
+                "wotd_env.benchmark.load(file=FILE)"
             )
     found, found_split, digest = read_about(Path(file))
     if (found_split, rules or found) != (split, found):

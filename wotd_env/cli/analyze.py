@@ -67,12 +67,14 @@ def command(
     check_integer("--blunders", blunders, 0, analysis.WORST)
     check_writable(out, ".json")
     check_writable(plot, *PICTURES)
+    names = [*what, against] if against else what
+    ready_policies(names, trust)  # a wrong name is reported before a missing table
     if table:
         solution = solver.load(table)
         solution.check_rules(replace(solution.rules, **rules))
     else:
         solution = Oracle().table(Game(Rules(**rules)))
-    ready = ready_policies([*what, against] if against else what, trust, solution.rules)
+    ready = ready_policies(names, trust, solution.rules)
     players = {name: Blamed(name, policy) for name, policy in ready.items()}
     opponent = players[against] if against else None
     grades = {}

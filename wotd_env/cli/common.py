@@ -62,6 +62,8 @@ def explained(kept: str = "") -> Iterator[None]:
         fail(FAILED if isinstance(error, IllegalActionError) else WRONG_USE, error)
     except (sqlite3.Error, RuntimeError) as error:
         fail(FAILED, error)
+    except MemoryError as error:
+        fail(FAILED, f"not enough memory: {error}")
     except KeyboardInterrupt:
         say(f"Interrupted. {kept}".rstrip(), err=True)
         raise typer.Exit(INTERRUPTED) from None

@@ -130,7 +130,9 @@ def _guarantees() -> None:
 
 def _tournaments() -> None:
     from wotd_env.arena import Tournament, run
+    from wotd_env.benchmark.drawing import numbers
 
+    numbers(np.zeros(1, np.uint64), 0)
     run(Tournament(("random",), games=4, luck="planner"))
 
 

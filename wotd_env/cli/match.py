@@ -398,5 +398,5 @@ class Match:
             worst = sorted(sorted(notes, key=lambda note: -note.regret)[:MOST])
             if worst and is_person(self._recorded.players[seat]):
                 lines = textwrap.indent("\n".join(map(str, worst)), "  ")
-                say(f"\n{name}, the decisions with the largest regret:\n{lines}")
+                say(f"\n{name}, the decisions with the largest regret, in order of play:\n{lines}")
         say(f"\nThe game is saved in {self._file}; show it with: wotd replay {self._file}")

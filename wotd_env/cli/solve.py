@@ -15,7 +15,7 @@ from wotd_env.core.rules import Rules
 @rules_options("players", "spaces", "powers", "immunity", "colors", spaces="none; no board is solved")
 def command(
     rules: dict[str, Any],
-    out: Path | None = option(None, "The table to write.", shown="in the cache folder, for `oracle`"),
+    out: Path | None = option(None, "The table to write.", shown="in the cache folder, for oracle"),
     verify: Path | None = option(None, "Compute the largest Bellman error over all positions of this table."),
     compact: Path | None = option(None, "Convert this table to 16 bits per value; needs --out."),
     threads: int = option(CORES, "Number of threads.", shown="one per core"),

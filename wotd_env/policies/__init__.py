@@ -78,6 +78,10 @@ RUN_FILES = ("value.npz", "model.onnx")  # names of the policy files in a run fo
 FILES = {".npz": "td", ".onnx": "onnx", ".zip": "sb3"}  # suffix of a file -> policy that reads the file
 STRONGEST = ("oracle", "deep", "deep:planner")  # strongest first; `deep:planner` plays under any rules
 
+_NO_FOLDER = (
+    ". Write module:object, the module without folder and .py, and run the program in the module's folder"
+)
+
 _SCRIPTS = {f"{__name__}.{known.maker}": known.script for known in POLICIES.values()}
 
 
@@ -155,6 +159,8 @@ def _from_module(name: str) -> Policy:
     if not attribute or module.startswith("."):  # relative imports are not supported
         kind = FILES.get(os.path.splitext(name)[1])
         cure = f": write '{kind}:{name}' for the policy in this file" if kind else ""
+        if ".py" in name:
+            cure = _NO_FOLDER
         if similar := difflib.get_close_matches(name, POLICIES, 1):
             cure = f": did you mean {similar[0]}?"
         raise ValueError(
@@ -163,18 +169,10 @@ def _from_module(name: str) -> Policy:
     with watch(module):
         try:
             found = pkgutil.resolve_name(name)
-        except ModuleNotFoundError as error:
-            here = f"{module}.".startswith(f"{error.name}.")  # the module itself is missing
-            cure = ". Write the module without .py, and run the program in its folder" if here else ""
+        except (ModuleNotFoundError, AttributeError, ValueError) as error:
             raise ValueError(
-                f"policy {name[:80]!r} is neither one of {', '.join(POLICIES)} nor 'module:object': {error}{cure}"
-            ) from error
-        except (AttributeError, ValueError) as error:
-            defined = vars(sys.modules.get(module, object))
-            similar = difflib.get_close_matches(attribute, [each for each in defined if each[0] != "_"], 1)
-            cure = f": did you mean {module}:{similar[0]}?" if similar else ""
-            raise ValueError(
-                f"policy {name[:80]!r} is neither one of {', '.join(POLICIES)} nor 'module:object': {error}{cure}"
+                f"policy {name[:80]!r} is neither one of {', '.join(POLICIES)} nor 'module:object': {error}"
+                f"{_cure(module, attribute, error)}"
             ) from error
         if callable(found) and not _acts(found):
             try:
@@ -188,6 +186,16 @@ def _from_module(name: str) -> Policy:
                 ) from None
             found = found()
     return check_policy(name, found)
+
+
+def _cure(module: str, attribute: str, error: Exception) -> str:
+    """Return the end of the message of an error in importing `module:attribute`."""
+    missing = isinstance(error, ModuleNotFoundError) and f"{module}.".startswith(f"{error.name}.")
+    if missing or os.sep in module:
+        return _NO_FOLDER
+    defined = [name for name in vars(sys.modules.get(module, object)) if not name.startswith("_")]
+    similar = difflib.get_close_matches(attribute, defined, 1)
+    return f": did you mean {module}:{similar[0]}?" if similar else ""
 
 
 def check_policy(name: object, candidate: object) -> Policy:

@@ -111,7 +111,7 @@ def load(file: str | Path, trust: bool = False) -> Trained:
     if not trust:
         raise ValueError(
             f"reading {file} can run code that it contains. If you trust its source, consent with "
-            "trust=True or --trust; a network of train.py needs no consent as ONNX: python -m agents.export"
+            "trust=True or --trust; the run folder of train.py needs no consent, nor does its ONNX file"
         )
     with needed_for("an SB3 policy", "train"):
         ppo = importlib.import_module("sb3_contrib").MaskablePPO

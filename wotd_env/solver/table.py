@@ -383,10 +383,9 @@ def describe_needs(rules: Rules) -> str:
     minutes = max(positions * MICROSECONDS[rules.players] / 6e7, 0.1)
     longest = int(board.sizes.max()) * REACH
     memory = longest if len(groups) == 1 else board.positions * max(map(len, groups))
-    return (
-        f"{positions:,} positions, {positions * itemsize / 1e9:.2g} GB of disk, {memory * itemsize / 1e9:.2g} GB of "
-        f"memory, about {minutes:.2g} minutes of one core"
-    )
+    needs = (positions * itemsize / 1e9, memory * itemsize / 1e9, minutes)
+    disk, ram, time = (f"{need:,.0f}" if need >= 10 else f"{need:.2g}" for need in needs)
+    return f"{positions:,} positions, {disk} GB of disk, {ram} GB of memory, about {time} minutes of one core"
 
 
 def check_solvable(rules: Rules, players: int = 2) -> None:
