@@ -175,7 +175,7 @@ def resume_command(run: Run) -> str:
 
 
 def policy_name(folder: Path) -> str:
-    """Return the path of a run folder as a policy name. A bundled policy's name gets a prefix: `td` -> `./td`."""
+    """Return the path of a run folder as a policy name, e.g. `./td` for `td`, which names a bundled policy."""
     return f"./{folder}" if str(folder) in POLICIES else str(folder)
 
 

@@ -81,7 +81,7 @@ def replay(game: Game, policy: Policy, seed: int = FINAL) -> Replay:
 
 
 def curve(rows: Iterable[Measurement], unit: str) -> str:
-    """Return a learning curve as CSV. The name of the first column is `unit`, such as "decisions"."""
+    """Return a learning curve as CSV. `unit` is the name of the first column, such as "decisions"."""
     out = io.StringIO(newline="")
     writer = csv.writer(out)
     writer.writerow((unit, "cpu_seconds", *Measurement._fields[2:]))
@@ -119,7 +119,7 @@ def plot_curve(axes: Any, rows: Sequence[Measurement], players: int) -> None:
 
 
 def table(results: dict[str, Counts], players: int) -> Table:
-    """Return the final table: the shares of games won, tied and lost, with 95 % intervals."""
+    """Return the table of the final measurement: the shares of games won, tied and lost, with 95 % intervals."""
     title = f"The trained network, {players} players, all seats equally often, 95 % intervals"
     out = Table("against", title=title, title_justify="left")
     for column in ("games", "won, %", "tied, %", "lost, %"):

@@ -1,4 +1,4 @@
-"""Load a trained network as a policy, or write it to an ONNX file. An ONNX file can play without torch.
+"""Load a trained network as a policy, or write it to an ONNX file. Playing an ONNX file does not need torch.
 
     python -m agents.export RUN [FILE]
     wotd arena onnx:FILE greedy

@@ -48,8 +48,8 @@ PATH_ENDS = DICE + 1
 OTHER_ENDS = 3
 ENDS = PATHS * PATH_ENDS + OTHER_ENDS
 ADVANCED, SWAPPED, PASSED = range(PATHS * PATH_ENDS, ENDS)
-# WOOD is the index of the first move with dragons, JUMP of the first jump, and POWER_PATHLESS of the three ends that
-# belong to no path.
+# WOOD is the index of the first move with dragons, and JUMP of the first jump. POWER_PATHLESS is the index of the first
+# end with a power and without a path.
 WOOD, JUMP, POWER_PATHLESS = range(ENDS, ENDS + 3 * PATHS * DICE, PATHS * DICE)
 WOOD_ADVANCED, EARTH_ADVANCED, FEARED = range(POWER_PATHLESS, POWER_PATHLESS + 3)
 POWER_ENDS = FEARED + 1 - ENDS
@@ -60,7 +60,8 @@ IMPOSSIBLE = -1e3  # the value of an impossible end; possible ends have larger v
 def _moves() -> NDArray[np.int64]:
     """Return the indices of the moves that each roll allows without powers, int64 (252, 5).
 
-    Each row is padded with copies of its last index.
+    A roll that allows no move has the index ADVANCED or PASSED instead. Each row is padded with copies of its last
+    index.
     """
     moves = np.full((NUM_ROLLS, DICE), PASSED)
     for roll, counts in enumerate(COUNTS[:NUM_ROLLS].tolist()):
@@ -183,7 +184,7 @@ def _emit_after_moves(builder: Any, rows: list[Any]) -> Any:
 
 
 after_moves = row_operation(_emit_after_moves)
-"""Kernel `after_moves(rows, out, (a, b, c))`: set row `out` to max(row a, row b), or row c if row a is impossible."""
+"""Kernel `after_moves(rows, out, (a, b, c))`: set row `out` to row c if row a is impossible, else to max(a, b)."""
 
 
 @kernel
@@ -251,7 +252,7 @@ def value_holds(ends: Any, roll: Any, rerolls: Any, work: Any, out: Any) -> None
 
 @kernel
 def credit_ends(ends: Any, roll: Any, rerolls: Any, gradient: Any, work: Any, out: Any) -> None:
-    """Write the gradient with respect to `ends` to `out`."""
+    """Compute the gradient with respect to `ends`; write it to `out`."""
     tiger = ends.shape[1] - 1
     n = out.shape[0]
     # Gradients: `mass` for the values of the keeps, `stopped` for the values of stopping with each roll.
@@ -316,7 +317,7 @@ def follow(mass: Any, means: Any, bests: Any, stopped: Any) -> None:
 
 @kernel
 def spread(mass: Any) -> None:
-    """Distribute the mass of each keep of fewer than five dice over the rolls that can follow, by probability."""
+    """Distribute the mass of each keep of fewer than five dice over the next rolls, weighted by probability."""
     for i in range(NUM_KEEPS - 1, NUM_ROLLS - 1, -1):
         if mass[i] != 0:
             flow = mass[i] / np.float32(FACES)

@@ -76,8 +76,8 @@ class Afterstates(nn.Module):
     """The values of the ends of a turn for the observer (the seat to act), from the positions after the turn.
 
     The first layer adds up rows of weights, as in `wotd_env.planning.learned`. For each path and each other player, it
-    selects a row by the spaces of this player's piece and of the observer's piece. It selects one more row by the
-    observer's standing, which is also defined in that module.
+    selects a row by the spaces of this player's piece and of the observer's piece. One more row depends on the
+    observer's *standing*, which `wotd_env.planning.learned` defines.
 
     Args:
         rules: the rules.
@@ -345,7 +345,7 @@ class Network(nn.Module):
         self.planned = Planned(rules, of_path, of_board, width) if planned else None
 
     def forward(self, observation: th.Tensor) -> tuple[th.Tensor, th.Tensor]:
-        """Return the logits of all actions, legal or not, (N, A), and features of the game, (N, 2 * width)."""
+        """Return the logits (N, A) of all actions, legal or not, and features (N, 2 * width) of the game."""
         n, players, spaces = observation.shape[0], self.rules.players, self.rules.spaces
         part = {name: observation[:, columns] for name, columns in self.layout.items()}
         part["deadline"] = part["deadline"] / DEADLINE

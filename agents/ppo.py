@@ -15,8 +15,8 @@ where H is the entropy. The policy m that maximizes J is known in closed form:
     m(a | s) = old(a | s)^(beta / (beta + tau)) exp(A(s, a) / (beta + tau)) / normalization.
 
 The loss is the cross-entropy of pi with m. With the loss -J, the network would learn rarely played actions slowly,
-because the gradient of J is proportional to pi(a | s). Equity is the expected result of a game, from -1 to 1. A, beta
-and tau have the same unit.
+because the gradient of J is proportional to pi(a | s). The unit of A, beta and tau is equity, the expected result of a
+game, from -1 to 1.
 
 In an *update* the network plays all seats of its games (`play`), then takes gradient steps (`learn`). The critic plays
 and learns at the same time, in a second thread. Both threads use the critic's weights from before the update, so equal
@@ -115,7 +115,7 @@ def play(
 ) -> Decisions:
     """Play `steps` decisions in each of G games. Update `state` in place, and return the G * steps decisions.
 
-    Every game of `state`, STATE (G,), is at a decision.
+    Every game of `state`, STATE (G,), must be at a decision.
     """
     played = []
     for _ in range(steps):

@@ -87,7 +87,7 @@ class Run:
 
     @property
     def seconds(self) -> float:
-        """Processor time in seconds so far, except in the `progress` callbacks of `train`."""
+        """Processor time of the run in seconds, without the `progress` callbacks of `train`."""
         return time.process_time() - self._start
 
     # ------------------------------------------------------------------------------------- what a learner defines
@@ -129,7 +129,7 @@ class Run:
         self.updates = saved["updates"]
 
     def export(self) -> None:
-        """Write the trained network to the run folder, by default as an ONNX file, which can play without torch."""
+        """Write the trained network to the run folder, by default as an ONNX file."""
         files.write(self.folder / "model.onnx", to_onnx(copy.deepcopy(self.network).cpu()))
 
     @property
@@ -238,7 +238,10 @@ class Run:
                 self.after_update(progress)
 
     def beside(self, task: Callable[[], T]) -> Callable[[], T]:
-        """Start a task in a second thread, and return a function that waits for the task and returns its result."""
+        """Return a function that waits for a task and returns its result.
+
+        If `settings.threads` > 1, the task starts at once in a second thread. Otherwise the returned function runs it.
+        """
         if self._second and self.settings.threads > 1:
             return self._second.submit(task).result
         return task

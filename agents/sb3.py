@@ -141,7 +141,7 @@ def make_model(settings: Settings, env: VecEnv) -> MaskablePPO:
         raise SettingError(message) from error
     if number.device.type != "cpu":
         th.use_deterministic_algorithms(True)
-        os.environ.setdefault("CUBLAS_WORKSPACE_CONFIG", ":4096:8")  # CUDA requires it for determinism
+        os.environ.setdefault("CUBLAS_WORKSPACE_CONFIG", ":4096:8")  # required for determinism
     model = MaskablePPO(
         PathPolicy,
         env,

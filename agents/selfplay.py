@@ -30,7 +30,7 @@ class SelfPlayVecEnv(SharedVecEnv):
         seed: the only source of randomness.
 
     Attributes:
-        state: STATE (N,), in which every game is at a decision of the learner's seat.
+        state: STATE (N,), the games. Every game is at a decision of the learner's seat.
         seat: int8 (N,), the learner's seats.
         rng: the generator that draws the seats and the opponents' actions. It may be replaced between steps.
     """

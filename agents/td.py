@@ -150,7 +150,7 @@ class Samples(NamedTuple):
     """The training data of one update: M positions before a turn, n players, K active features."""
 
     active: th.Tensor  # int32 (M, K)
-    chances: th.Tensor  # float32 (M, n): the targets: the seats' chances to win; the seat to act comes first
+    chances: th.Tensor  # float32 (M, n): the targets, which are chances to win; the seat to act comes first
 
 
 Play = Callable[[Game, States, LearnedValue, NDArray[np.bool_]], Turns]

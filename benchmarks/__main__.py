@@ -6,7 +6,7 @@ plot of docs/results/speed.md.
 
 A *ratio* is the speed of one case divided by the speed of another case. `make bench` appends the ratios to
 benchmarks/history.jsonl. `make bench-check` compares new ratios with the last recorded ratios. It does not compare
-speeds, because speeds depend much more on the machine.
+speeds, because speeds depend on the machine much more than ratios do.
 """
 
 import argparse

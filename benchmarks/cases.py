@@ -1,7 +1,7 @@
 """The measured cases, and the functions that return their loops.
 
-Loops that play games choose actions uniformly at random. They read the observation at every decision, and the action
-mask if the environment has one. A step is one decision in one game. A reset is not a step.
+A loop of games chooses each action uniformly at random. At every decision, it reads the observation and, if the
+environment has one, the action mask. A step is one decision in one game. A reset is not a step.
 """
 
 from collections.abc import Callable
@@ -247,7 +247,7 @@ def scan(batch: int, players: int, threads: int, game: str = "") -> Chunk:
 
     def body(state: Any, key: Any) -> tuple[Any, None]:
         choice, dice = jax.random.split(key)
-        # One random number per game is enough: its products with fixed odd factors order the actions at random.
+        # One random number per game is enough: its products with the `factors` of the actions are in random order.
         numbers = jax.random.bits(choice, (batch, 1)) * factors >> 8 | 1
         numbers = jnp.where(state.legal_action_mask, numbers, 0)
         actions = jnp.where(numbers == numbers.max(1, keepdims=True), np.arange(env.num_actions), 0).max(1)

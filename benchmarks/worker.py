@@ -1,4 +1,4 @@
-"""The functions that run in the process of a case."""
+"""The functions that run in the process of a case of benchmarks/cases.py."""
 
 import functools
 import os

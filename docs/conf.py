@@ -59,7 +59,7 @@ autodoc_preserve_defaults = True
 napoleon_google_docstring = True
 napoleon_numpy_docstring = False
 napoleon_use_ivar = True
-default_role = "code"  # docstrings write names between single backquotes, as Markdown does
+default_role = "code"  # names in docstrings are between single backquotes, as in Markdown
 
 # In a union, show only the name of a type alias.
 TypeAliasForwardRef.__repr__ = lambda self: self.name  # type: ignore[method-assign]

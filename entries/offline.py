@@ -33,7 +33,7 @@ LEARNING_RATE = 2e-3
 
 
 def logged(folder: Path) -> list[recording.Decisions]:
-    """Return the logged games of all files. Record missing files first."""
+    """Return the logged games of all files. Record the games of missing files first."""
     files = {folder / f"{name}.parquet": how for name, how in GAMES.items()}
     for file, (policies, seed) in files.items():
         if not file.is_file():

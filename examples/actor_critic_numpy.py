@@ -76,9 +76,9 @@ class Network:
     ) -> tuple[Array, ...]:
         """Return the gradient of the mean loss over N decisions, as one array for each array in `weights`.
 
-        The loss is the sum of two terms. The policy term is -A log pi(a|s) - entropy * H(pi(.|s)), where A is divided
-        by its standard deviation. The value term is half the cross-entropy between two chances to win. The
-        predicted chance is (1 + V) / 2. The correct chance is (1 + target) / 2, where target = V + A.
+        The loss is the sum of two terms. The policy term is -A / std(A) * log pi(a|s) - entropy * H(pi(.|s)).
+        The value term is half the cross-entropy between two win probabilities: the prediction (1 + V) / 2, and the
+        correct value (1 + target) / 2, where target = V + A.
         """
         x, hidden, kept, policy, _ = self(observation, mask)
         log_policy = np.log(np.maximum(policy, 1e-30))

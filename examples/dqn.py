@@ -1,7 +1,7 @@
 """Double DQN with action masks on the Gymnasium vector environment, first against `random`, then against `greedy`.
 
 The example shows where Q-learning needs masks: in the greedy action, the random action and the target. It also shows
-how to use a vector environment with autoreset. Its n-step targets suit a game whose only reward comes at the end.
+how to use a vector environment with autoreset. The n-step targets suit a game whose only reward comes at the end.
 
     python examples/dqn.py
     python examples/dqn.py --help         # all settings
@@ -146,7 +146,7 @@ def train(settings: Settings) -> Network:
 def remember(
     memory: Array, added: int, recent: deque[tuple[Array, ...]], later: Array, later_mask: Array
 ) -> int:
-    """Store the transitions that began n steps ago, and return their number. `added` is the number stored so far.
+    """Store the transitions that began n steps ago, and return their number. `added` is the number stored before.
 
     The reward of a transition is the sum of the n rewards since its action, without rewards after the end of the game.
     In a full memory, the new transitions replace the oldest ones.

@@ -40,7 +40,7 @@ def heuristic(game: Game, state: Array, seat: Array) -> Array:
 
 
 def merge(state: Array) -> tuple[Array, Array]:
-    """Return two arrays: the distinct records of a batch, and the index of each record among them."""
+    """Return two arrays: the distinct records of a batch and, for each record of the batch, its index among them."""
     rows = np.ascontiguousarray(state).view(np.dtype((np.void, state.itemsize)))
     _, first, index = np.unique(rows, return_index=True, return_inverse=True)
     return state[first], index
@@ -87,7 +87,7 @@ def action_values(game: Game, state: Array, roots: Array) -> tuple[Array, Array,
     after, to = merge(after)
     root = roots[after["rng"]]
     value = heuristic(game, after, root["player"])
-    inside = np.flatnonzero((after["turn"] == root["turn"]) & ~game.is_over(after))  # the turn continues
+    inside = np.flatnonzero((after["turn"] == root["turn"]) & ~game.is_over(after))  # in the same turn
     if inside.size:
         position, probability, following = outcomes(game, after[inside])
         following, reached = merge(following)

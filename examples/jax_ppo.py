@@ -127,7 +127,7 @@ def new_learner(env: WayOfTheDragon, settings: Settings) -> Learner:
 
 
 def rollout(env: WayOfTheDragon, learner: Learner, settings: Settings) -> tuple[State, Decisions]:
-    """Play `steps` decisions in every game; return the new states, and the decisions with their advantages."""
+    """Play `settings.steps` decisions in every game; return the new states, and the decisions with their advantages."""
     step_all = jax.vmap(auto_reset(env.step, env.init))
     everyone = jnp.arange(settings.games)
 

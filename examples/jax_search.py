@@ -38,10 +38,10 @@ class Node(NamedTuple):
 
 
 def value(state: State, seat: Array) -> Array:
-    """Return the heuristic value of a state for a seat, in [-1, 1]: tanh of the seat's lead in spaces and points.
+    """Return the heuristic value of a state for a seat, in [-1, 1].
 
-    The lead includes the expected length of the next move. The player to act is assumed to keep the dice of the
-    most frequent element and to re-roll all others.
+    The value is tanh(lead / 10). The lead counts spaces, points and the expected length of the next move. The player
+    to act is assumed to keep the dice of the most frequent element and to re-roll all others.
     """
     seen = env.observe(state, state.current_player)
     pieces = seen[layout["pieces"]].reshape(2, 5, -1).argmax(2)

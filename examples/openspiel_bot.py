@@ -23,7 +23,7 @@ EXPLORATION = 2.0
 
 
 class Search:
-    """A policy that decides by OpenSpiel's tree search, which evaluates leaves by rollouts with random actions."""
+    """A policy that uses OpenSpiel's tree search. Rollouts with random actions evaluate the leaves."""
 
     def check_rules(self, rules: Rules) -> None:
         """Raise ValueError for more than two players: the search would take seconds for each decision."""

@@ -68,7 +68,7 @@ class Plan(NamedTuple):
     value: np.ndarray  # (N,): expected value of the turn before its first roll
 
     def end(self, roll: np.ndarray) -> np.ndarray:
-        """Return the best ends after the last rolls: indices in ENDS, (N,), for indices in ROLLS, (N,)."""
+        """Return the best ends, indices in ENDS (N,), for the last rolls `roll`, indices in ROLLS (N,)."""
         return np.asarray(ALLOWED[roll, self.last[np.arange(len(roll)), roll].argmax(1)])
 
     def hold(self, roll: np.ndarray, left: np.ndarray | int) -> np.ndarray:
@@ -146,7 +146,7 @@ def train(turns: int = 1500, games: int = 128, seed: int = 0, evaluation_games: 
             if left:
                 keep = HOLDS[roll, planned.hold(roll, left)]
         state = planned.ends[np.arange(games), planned.end(roll)]
-        # Five equal dice earn an extra turn, which this action starts. It changes nothing in the other games.
+        # Five equal dice earn an extra turn. PERFECTION_TURN starts it; without an extra turn, it changes nothing.
         game.decide(state, np.full(games, Action.PERFECTION_TURN), validate=False)
         game.reset(state, where=game.is_over(state), roll=False)
         if 10 * (turn + 1) // turns > 10 * turn // turns:

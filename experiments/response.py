@@ -2,7 +2,7 @@
 
 The learner plays one seat of every game, and the policy plays all other seats. The network of TD(lambda) learns the
 value of positions in these games. The learner's turns are planned as in self-play (`agents.td`). The policy's turns can
-only be sampled. Let s be the position before such a turn. Instead of the value after the turn, the target uses
+only be sampled. Let s be the position before such a turn. Instead of the value after the turn, the TD target uses
 
     plan(s) - sum of the regrets of the policy's decisions in this turn.
 
@@ -98,7 +98,7 @@ def sample_turns(game: Game, state: States, value: Value, policy: Policy, rng: n
     Each game must be before the first roll of a turn. `value` must be a zero-sum value function.
 
     Returns:
-        Two arrays of values of all seats, float32 (N, n). `after` contains the values at the ends of the turns.
+        Two arrays with the values of all n seats, float32 (N, n). `after` contains the values at the ends of the turns.
         `before` is `after` minus the luck of the dice in the turns.
 
     Raises:

@@ -1,8 +1,8 @@
 """Sweeps with Ray Tune: `python -m experiments.tune td --trials 30 --folder runs/sweep`, on one or many machines.
 
 A *trial* is a training run with settings drawn from `RANGES`; all trials have the same seed. The run folder of a trial
-is in the folder of the sweep, and is named after the drawn settings. A larger `--trials` adds trials. All nodes of a
-cluster need the checkout and the folder of the sweep under the same paths.
+is in the folder of the sweep, and is named after the drawn settings. Repeat the command with a larger `--trials` to add
+trials. All nodes of a cluster need the checkout and the folder of the sweep under the same paths.
 """
 
 import importlib
@@ -107,7 +107,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def with_absolute_paths(base: Any) -> Any:
-    """Return the settings with absolute paths of policies, because each trial has its own working folder."""
+    """Return the settings with absolute paths to policies, because each trial has its own working folder."""
     hints, changed = get_type_hints(type(base), include_extras=True), {}
     for name in (each.name for each in fields(base) if hints[each.name] is str):
         kind, colon, path = getattr(base, name).rpartition(":")

@@ -1,7 +1,7 @@
-"""Measure the tables of results in docs/results/benchmark.md (`python -m tools.benchmark`, a few minutes).
+"""Measure the results in docs/results/benchmark.md (`python -m tools.benchmark`, a few minutes).
 
-The tables have a row for every pair of a bundled board and a policy that can play on it. Rows for more than two
-players contain only regrets; docs/results/ladder.md has the win shares.
+The tables of results have a row for every pair of a bundled board and a policy that can play on it. Rows for more than
+two players contain only regrets; docs/results/ladder.md has the win shares.
 """
 
 from datetime import date
@@ -65,9 +65,10 @@ def rolled_out_table() -> str:
 
 
 def noise(positions: benchmark.Positions, draws: int = 1000) -> NDArray[np.float64]:
-    """Return the mean regret from errors of the stored equities in each of M positions, float64 (M,).
+    """Return the mean regret caused by errors of the stored equities in each of M positions, float64 (M,).
 
-    The regret of the action with the largest stored equity is averaged over `draws` samples of the equities.
+    Each of `draws` samples adds normal noise to the equities; its scale is their standard error. The result is the
+    mean regret of the action with the largest stored equity.
     """
     rng, total = np.random.default_rng(0), np.zeros(len(positions.game))
     best = np.nanargmax(positions.equity, 1)

@@ -1,6 +1,6 @@
 """Measure or check the entries of the benchmark, and write their table: `python -m tools.entries [NAME...]`.
 
-docs/how-to/enter-the-benchmark.md describes the folder of an entry. The command runs the file `run.py` in it.
+docs/how-to/enter-the-benchmark.md describes the folder of an entry. The command runs the file `run.py` in this folder.
 """
 
 import argparse
@@ -187,9 +187,10 @@ def check(result: Result, track: Track, seed: int) -> None:
 
 
 def replay(agent: Policy, result: Result) -> None:
-    """Raise ValueError if an agent's actions or first win share differ from the stored ones by more than rounding.
+    """Raise ValueError if an agent does not reproduce the actions and the first win share of its stored result.
 
-    A changed digest is not a fault by itself, because the digest also covers the sources of the package.
+    Small differences are allowed (`ROUNDING`). A changed digest is not a fault by itself, because the digest also
+    covers the sources of the package.
     """
     positions = result.positions()
     same = policy_digest(result.agent, agent, given=True) == result.agent_digest

@@ -31,8 +31,8 @@ def write(names: list[str]) -> None:
 def measures(result: Result, track: Track) -> dict[str, tuple[float, float]]:
     """Return the columns of a result as a dict: name -> (value, half the width of its interval).
 
-    The regret is in thousandths of equity, a win share in percent. For n > 2 players, the column is the mean win share
-    minus 1 / n, in percentage points.
+    The regret is in thousandths of equity, and win shares are in percent. For n > 2, the column `n players` is the mean
+    win share minus 1 / n, in percentage points.
     """
     regret = result.regret[ALL][ALL]
     found = {"mean regret": (1000 * regret.value, 1000 * (regret.high - regret.value))}

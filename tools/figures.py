@@ -10,7 +10,7 @@ at `<!-- table: figures -->`. The names of figures are:
 | `times CASE CASE` | speed of the first case divided by the speed of the second |
 | `share CASE CASE` | the same ratio in per cent, counting only time inside the environments |
 | `ladder POLICY POLICY` | win share of the first policy against the second, two-player basic game, per cent |
-| `perfect POLICY` | games of 100 that a policy wins against perfect play |
+| `perfect POLICY` | number of games out of 100 that a policy wins against perfect play |
 | `positions` | positions of the largest solved board |
 """
 

@@ -27,7 +27,7 @@ class Findings:
 
     def __init__(self) -> None:
         self.table = solver.solve(RULES, solver.cache_file(RULES))
-        self.cautious = Planner(self.table.for_seats)  # the policy that maximizes its guarantee
+        self.cautious = Planner(self.table.for_seats)  # the policy that maximizes the guarantee of its seat
         self.game = Game(RULES)
 
     def when(self) -> str:
@@ -59,7 +59,7 @@ class Findings:
         return pages.table(head, rows, right=range(1, 7))
 
     def grade(self, policy: Policy) -> list[str]:
-        """Return a policy's guarantee regret as texts: per decision, per decision of each kind, per seat and game."""
+        """Return a policy's guarantee regret as texts: per decision, per decision of each kind, per game of a seat."""
         game, state, rng = self.game, self.game.reset(GAMES, seed=0), np.random.default_rng(0)
         count, lost = np.zeros((2, GAMES, len(KINDS)))
         same = np.zeros((GAMES, 3), np.int64)

@@ -27,7 +27,7 @@ STORE = pages.ROOT / "runs" / "ladder.sqlite"
 POLICIES = ("random", "first", "greedy", "planner", "td", "ppo")
 PLAYERS = (2, 3, 4, 5)
 KINDS = {"basic game": Rules(), "powers": Rules(powers="own", colors="random")}
-GAMES = 12_800  # games of a matchup: the standard error of a win share is below half a percentage point
+GAMES = 12_800  # games of a matchup; the standard error of a win share is then below half a percentage point
 SEED = 2026
 
 

@@ -97,7 +97,7 @@ def command(policy: str, settings: dict[str, Any], rules: Rules) -> str:
 
 
 def table(cards: list[dict[str, Any]], folder: Path) -> str:
-    """Return Markdown text: a table with a row for each card, the picture, and the training commands."""
+    """Return the table of the cards, the picture and the training commands as Markdown text."""
     opponents = list(dict.fromkeys(name for card in cards for name in card["result"]))
     rows = []
     for card in cards:

@@ -1,4 +1,7 @@
-"""The Markdown pages and their generated parts: the text from `<!-- table: NAME -->` to `<!-- end -->`."""
+"""The Markdown pages and their generated parts.
+
+A generated part is the text from `<!-- table: NAME -->` to `<!-- end -->`.
+"""
 
 import re
 from collections.abc import Iterable, Mapping

@@ -36,7 +36,7 @@ PATTERNS = {
 
 
 class Text(NamedTuple):
-    """A paragraph of a page, a docstring or a comment."""
+    """A docstring, a comment, or a paragraph of a page."""
 
     file: Path
     line: int
@@ -52,7 +52,7 @@ def main() -> int:
 
 
 def check(text: Text) -> Iterator[str]:
-    """Yield a message for each fault of a text, with the cure of the fault."""
+    """Yield a message for each fault of a text."""
     for pattern, cure in PATTERNS.items():
         if found := re.search(pattern, text.words):
             yield f"{found[0]!r} ({cure})"

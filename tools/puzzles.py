@@ -2,9 +2,9 @@
 
 The tool first solves the boards that have no table yet.
 
-A puzzle is a decision with one action that the solved board rates clearly higher than all others.
+A puzzle is a decision in which one action is clearly better than all others. The solved board has the exact values.
 The positions come from games between two of the server's opponents, `easy` and `very easy`. The level of a puzzle is 1
-if `greedy` finds the best action, 2 if only `planner` finds it, and 3 otherwise.
+if the policy `greedy` finds the best action, 2 if only the policy `planner` finds this action, and 3 otherwise.
 """
 
 import json

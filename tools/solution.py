@@ -39,7 +39,7 @@ def share(part: Any, whole: Any) -> str:
 
 
 class PerfectGames(NamedTuple):
-    """Games between perfect players in which seat 0 starts."""
+    """Games of the perfect player against itself; seat 0 starts."""
 
     turns: Any
     states: Any  # the positions at all decisions
@@ -47,9 +47,10 @@ class PerfectGames(NamedTuple):
 
 
 class Findings:
-    """The measured tables of the page. The table files are in `folder`, by default the cache folder.
+    """The measured tables of the page.
 
-    For sampled figures, `games` games are played on each board.
+    The argument `folder` contains the files of the solved boards; by default, it is the cache folder. The argument
+    `games` is the number of games in each sample.
     """
 
     def __init__(self, folder: Path | None, games: int) -> None:
@@ -163,7 +164,7 @@ class Findings:
         return pages.table("best move | decisions | share", rows)
 
     def dragons(self) -> str:
-        """Return a table that shows how often a swap is best on the largest board, for each range of gained spaces."""
+        """Return a table of how often a swap is best on the largest board, by the spaces that the swap gains."""
         perfect = self.perfect_games(self.largest.spaces)
         game = Game(Rules(spaces=self.largest.spaces), skip_forced=False)
         first = (perfect.states["phase"] == Phase.KEEP) & (perfect.states["rolls_left"] == 2)
@@ -210,7 +211,7 @@ class Findings:
                     f"| {every.regret:.4f} ±{every.regret_error:.4f} | {every.errors:.1%} | {every.blunders:.1%} | "
                     + " | ".join(f"{grade.per_game:.3f}" for grade in graded.kinds[:-1])
                 )
-        shown = ("greedy", "planner", *LEARNED)  # the other policies have too large regrets for the plot
+        shown = ("greedy", "planner", *LEARNED)  # the regrets of other policies are too large for the plot
         analysis.picture({name: drawn[name] for name in shown if name in drawn}, REGRET_PLOT)
         head = "plain spaces | policy | win share by regret | counted win share | regret per decision"
         kinds = "".join(f" | regret per game, {kind}" for kind in analysis.kinds_of(Rules()))

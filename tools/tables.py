@@ -106,7 +106,7 @@ def parts(encoding: str) -> str:
 
 
 def _form(rules: Rules, encoding: str, name: str) -> str:
-    """Return the axes of a part, and "one-hot" or the range of its values."""
+    """Return the format of a part as text, e.g. "[seat, path, space], one-hot: " or "0..2: "."""
     part = observation.parts(rules, encoding)[name]
     axes = [axis for axis in part.axes if axis != "number"]
     words = [f"[{', '.join(axes)}]"] if axes else []
@@ -211,7 +211,7 @@ def _is_rule(parameter: Any) -> bool:
 
 
 def _as_code(text: str) -> str:
-    """Return a help text with its options between backquotes, unless they are already part of code."""
+    """Put backquotes around the options in a help text. Text between backquotes stays unchanged."""
     parts = text.split("`")
     parts[::2] = [re.sub(r"(?<![\w-])--[a-z][a-z-]*", r"`\g<0>`", part) for part in parts[::2]]
     return "`".join(parts)

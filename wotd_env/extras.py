@@ -18,7 +18,7 @@ def needed_for(what: str, extra: str) -> Iterator[None]:
     try:
         yield
     except ImportError as error:
-        # The command needs no release on PyPI: pip reads the extras of an installed package from its metadata.
+        # `pip install` works without a release on PyPI: pip reads the extras of an installed package from its metadata.
         raise MissingExtraError(
             f"{what} needs {error.name}, part of the extra {extra}: pip install 'wotd-env[{extra}]', "
             f"or '.[{extra}]' in a checkout",

@@ -1,4 +1,4 @@
-"""Atomic writes: a reader finds the old content or the complete new content of a file."""
+"""Atomic writes: a reader finds either the old content or the complete new content of a file."""
 
 from __future__ import annotations
 

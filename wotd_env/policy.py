@@ -67,7 +67,7 @@ def check_plays(policy: Policy, rules: Rules) -> None:
 
 
 def check_made_for(name: str, own: Rules, rules: Rules) -> None:
-    """Raise ValueError if an object made for the rules `own` does not fit games with `rules`.
+    """Raise ValueError if an object made for the rules `own` does not fit the rules `rules`.
 
     The starting player, the turn limit, and colors without an effect may differ. An object made for random colors fits
     all colors.
@@ -125,17 +125,17 @@ def play_out(
     Args:
         game: the rules.
         state: STATE (N,).
-        seats: integers (N, n): the player in each seat. Players have numbers from 0.
-        choose: function `choose(player, games)` of a player and the indices of M games. It returns the player's
-            action in each of these games, (M,). It may also end a game by setting its phase to OVER; the action for
-            this game is then ignored.
+        seats: integers (N, n): the number of the player in each of the n seats of each game.
+        choose: function `choose(player, games)`; `player` is the number of a player, and `games` contains the indices
+            of M games. The function returns the player's actions in these games, (M,). It may also end a game by
+            setting the phase of the game to OVER; the action for this game is then ignored.
 
     Yields:
         int64 (N,): a legal action for each running game, and -1 for games that are over. The games change when the next
         array is requested.
 
     Raises:
-        IllegalActionError: if an action is illegal; that step changes no game.
+        IllegalActionError: if an action is illegal. None of the chosen actions is then applied.
     """
     players = range(int(seats.max(initial=-1)) + 1)
     while (live := np.flatnonzero(state["phase"] != Phase.OVER)).size:

@@ -3,7 +3,7 @@
 A permuted or rotated game is equivalent to the original game: corresponding decisions lead to the same rewards. Use the
 symmetries to augment training data, or to test whether a policy respects them.
 
-Arguments that several functions have in common (the functions do not change them):
+Common arguments; the functions do not change them:
 
 - `rules`: the rules of all games.
 - `states`: STATE (N,), the games before the permutation or rotation.
@@ -94,7 +94,7 @@ def permute_masks(rules: Rules, states: States, masks: ArrayLike, permutation: A
 def permute_observations(
     rules: Rules, observations: ArrayLike, permutation: ArrayLike, encoding: str = "one_hot"
 ) -> NDArray[Any]:
-    """Convert observations of games to observations of the permuted games from the same seats.
+    """Convert observations of games to observations of the permuted games. The observing seats stay the same.
 
     `observations` has the shape (N, D) and any dtype; the result has the same shape and dtype. Unlike `permute_states`,
     this function does not check whether the permutation moves the paths of colors in play.
@@ -168,7 +168,7 @@ def _checked(rules: Rules, states: States, permutation: ArrayLike) -> NDArray[np
 
 
 def _moved(array: NDArray[Any], moved_to: NDArray[np.int64], axis: int) -> NDArray[Any]:
-    """Return a copy of `array` (N, ...) in which entry i of game g, along `axis`, has the index `moved_to[g, i]`."""
+    """Return an array (N, ...) with moved entries, e.g. for axis 1: `moved[g, moved_to[g, i]] = array[g, i]`."""
     shape = [1] * array.ndim
     shape[0], shape[axis] = moved_to.shape
     moved = np.empty_like(array)
@@ -177,7 +177,7 @@ def _moved(array: NDArray[Any], moved_to: NDArray[np.int64], axis: int) -> NDArr
 
 
 def _symbols(moved_to: NDArray[np.int64]) -> NDArray[np.int64]:
-    """Extend the permutations, int64 (N, 7): the numbers 5 (dragon) and 6 (unrolled die) do not change."""
+    """Extend the permutations by 5 -> 5 (dragon) and 6 -> 6 (unrolled die), int64 (N, 7)."""
     return np.concatenate([moved_to, np.broadcast_to([DRAGON, UNROLLED], (len(moved_to), 2))], 1)
 
 

@@ -75,7 +75,7 @@ def write(file: str | Path, dataset_id: str, policy: str, encoding: str = "one_h
             every = (episodes(part, policy, encoding) for part in itertools.chain([first], parts))
             dataset = minari.create_dataset_from_buffers(
                 dataset_id,
-                itertools.chain.from_iterable(every),  # a generator, because a list may exceed the memory
+                itertools.chain.from_iterable(every),  # a generator, because a list may not fit in memory
                 env=_environment(first.rules, first.policies, policy, encoding),
                 algorithm_name=policy,
                 description=f"Way of the Dragon: the decisions of {policy}",
@@ -87,7 +87,7 @@ def write(file: str | Path, dataset_id: str, policy: str, encoding: str = "one_h
 
 
 def episodes(decisions: Decisions, policy: str, encoding: str = "one_hot") -> Iterator[EpisodeBuffer]:
-    """Yield one episode for each seat of the policy in each game.
+    """Yield one episode for each seat that the policy plays in a game.
 
     `decisions` must contain whole games, such as a block from `wotd_env.recording.blocks`.
     """

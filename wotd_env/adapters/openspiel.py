@@ -47,7 +47,7 @@ FROM_PARAMETER = str.maketrans(":-", "=,")
 _FIELDS: Any = STATE.fields
 PHASE_AT, PLAYER_AT = (_FIELDS[name][1] for name in ("phase", "player"))
 DICE_AT = slice(_FIELDS["dice"][1], _FIELDS["dice"][1] + DICE)
-"""Byte offsets in a record: bytes are faster to read than fields."""
+"""Byte offsets in a record. Reading a byte is faster than reading a field."""
 
 CHANCE, TERMINAL = int(pyspiel.PlayerId.CHANCE), int(pyspiel.PlayerId.TERMINAL)
 NOBODY = {int(Phase.CHANCE): CHANCE, int(Phase.OVER): TERMINAL}
@@ -75,7 +75,7 @@ TYPE = pyspiel.GameType(
 class Outcomes(NamedTuple):
     """The outcomes of a chance node."""
 
-    listed: list[tuple[int, float]]  # ascending (outcome, probability) pairs; cached, never change it
+    listed: list[tuple[int, float]]  # ascending (outcome, probability) pairs; never change this cached list
     numbers: frozenset[int]
 
 
@@ -127,10 +127,10 @@ class WayOfTheDragonGame(pyspiel.Game):  # type: ignore[misc]  # pyspiel is unty
         super().__init__(TYPE, info, params)
 
     def new_initial_state(self, saved: Mapping[str, Any] | str | None = None) -> WayOfTheDragonState:
-        """Return the first chance node of a game, or the position from the game's parameter `position`.
+        """Return the first state of a game: the first chance node, or the position in the parameter `position`.
 
-        `saved` is a result of `WayOfTheDragonState.to_dict` or `to_json`. If it is given, return the saved state
-        instead. Raise ValueError if `saved` is malformed or belongs to other rules.
+        If `saved` is given, return the saved state instead. `saved` is a result of `WayOfTheDragonState.to_dict` or
+        `to_json`. Raise ValueError if `saved` is malformed or belongs to other rules.
         """
         state = WayOfTheDragonState(self)
         if saved is not None:
@@ -194,7 +194,7 @@ class WayOfTheDragonState(pyspiel.State):  # type: ignore[misc]  # pyspiel is un
         return final_rewards(self.game, self.record)[0].tolist()  # type: ignore[no-any-return]
 
     def chance_outcomes(self) -> list[tuple[int, float]]:
-        """Return the (outcome, probability) pairs of this chance node. Raise ValueError in any other state."""
+        """Return the (outcome, probability) pairs. Raise ValueError if this state is not a chance node."""
         return self._outcomes().listed.copy()
 
     def _legal_actions(self, player: int) -> list[int]:
@@ -234,7 +234,7 @@ class WayOfTheDragonState(pyspiel.State):  # type: ignore[misc]  # pyspiel is un
         return {"current_player": self._player, "position": position, "draws": list(self._draws)}
 
     def to_json(self) -> str:
-        """Return `to_dict` as JSON text."""
+        """Return the dict of `to_dict` as JSON text."""
         return json.dumps(self.to_dict())
 
     def restore(self, saved: Mapping[str, Any]) -> None:
@@ -317,7 +317,7 @@ class _Observer:
 
 
 def position(rules: Rules, state: States) -> str:
-    """Return the parameter `position` for the game `state`, STATE (1,)."""
+    """Convert a record, STATE (1,), to a value of the parameter `position`."""
     return notation.position(rules, state).translate(TO_PARAMETER)
 
 
@@ -356,14 +356,14 @@ def _dead_pieces(spaces: int, path: int, left: int) -> Outcomes:
 
 
 def _listed(ways: dict[int, int]) -> Outcomes:
-    """Return outcomes with probabilities proportional to `ways`."""
+    """Return outcomes. `ways` maps each outcome to a number that is proportional to its probability."""
     every = sum(ways.values())
     return Outcomes([(outcome, number / every) for outcome, number in ways.items()], frozenset(ways))
 
 
 @functools.lru_cache(1 << 14)
 def _numbers(actions: int, swaps: int) -> list[int]:
-    """Convert the bits of the legal actions to an ascending list of actions. The list is cached, never change it."""
+    """Convert the bits of the legal actions to an ascending list of actions. Never change this cached list."""
     every = int(actions) | int(swaps) << Action.FIRST_SWAP
     return [number for number in range(every.bit_length()) if every >> number & 1]
 

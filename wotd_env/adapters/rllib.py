@@ -5,8 +5,8 @@
     register_env("wotd", multi_agent_env)
     config = PPOConfig().environment("wotd", env_config={"players": 3})
 
-Observations are `{"observations": float32 (D,), "action_mask": float32 (A,)}`, the format that RLlib's modules
-with action masks expect.
+Observations are `{"observations": float32 (D,), "action_mask": float32 (A,)}`. RLlib's modules with action masks
+expect this format.
 """
 
 from __future__ import annotations

@@ -126,7 +126,7 @@ class SB3VecEnv(SharedVecEnv):
         return self.env.action_masks()
 
     def get_images(self) -> list[Any]:
-        """Return the picture of every game in the render mode `"rgb_array"`."""
+        """Return the picture of every game if the render mode is `"rgb_array"`."""
         return list(self.env.render() or [])
 
     def close(self) -> None:

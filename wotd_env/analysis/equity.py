@@ -89,7 +89,7 @@ def define_errors(players: int) -> str:
 
 
 def kinds_of(rules: Rules) -> tuple[str, ...]:
-    """Return the kinds of decisions under these rules."""
+    """Return the kinds of decisions that can occur under these rules."""
     colors = rules.colors or ELEMENTS[: rules.players]
     holders = {"none": (), "own": ELEMENTS if colors == "random" else colors, "any": ELEMENTS}[rules.powers]
     return KINDS if ELEMENTS[Power.TIGER] in holders else KINDS[:-1]

@@ -16,7 +16,7 @@ from wotd_env.core.state import States
 from wotd_env.core.words import describe_action
 from wotd_env.policy import Policy, RulesBound, ask, check_plays
 
-# This hint ends the error of a policy that may fit other rules only.
+# The last lines of the error message if a policy without a method `check_rules` fails.
 NO_CHECK = (
     "\nThe rules were {}. If the policy cannot play them, give it a method check_rules(rules) that raises "
     "ValueError."
@@ -67,12 +67,12 @@ class Failure(NamedTuple):
 
 @dataclass
 class Asker:
-    """Asks policies for actions and checks the actions. Calls of `Policy.act` have the numbers 1, 2 and so on."""
+    """Asks policies for actions and checks the actions. Calls of `Policy.act` are numbered from 1."""
 
     game: Game
     policies: Sequence[Policy]
     generators: Sequence[np.random.Generator]
-    fatal_calls: Mapping[int, str]  # number of a call -> reason why its games are forfeited without the call
+    fatal_calls: Mapping[int, str]  # number of a call to skip -> reason why its games are forfeited
     on_call: Callable[[int], None]  # gets the number of a call before the call, and 0 after the call
     calls: int = 0
 

@@ -2,8 +2,8 @@
 
 The digest of a policy covers its source files and its data files. A policy from a module outside this package can
 describe its state with a method `fingerprint`, see `wotd_env.policy.Fingerprinted`. Without this method, the digest
-covers the pickled policy and the files that were opened while the policy was made. A policy that cannot be pickled gets
-a new digest in each run, so its games are played again.
+also covers the pickled policy and the files that were opened while the policy was made. A policy that cannot be pickled
+gets a new digest in each run, so its games are played again.
 """
 
 from __future__ import annotations

@@ -50,8 +50,8 @@ def run(
         policies: name -> policy object, for policies that are not made from their names.
         trust: allow policy files that can run code, see `make_policy`.
         pool: a pool that replaces the worker processes, such as `wotd_env.adapters.ray.Cluster`.
-        progress: function f(done, total) that is called once for the stored games and then after every block. `done`
-            is the number of finished games, and `total` is the largest possible number of games.
+        progress: function f(done, total) that is called at the start and after every block. `done` is the number of
+            finished games, including stored ones, and `total` is the largest possible number of games.
 
     Raises:
         ValueError: for an unknown or unsuitable policy, an invalid argument, or a file that is damaged or is not a
@@ -126,7 +126,7 @@ def _play(
         for future in wait(running, return_when=FIRST_COMPLETED).done:
             part, i = running.pop(future)
             for name in part.matchup:
-                first[name].result()  # raises if the policy is broken, before its forfeited games are saved
+                first[name].result()  # a broken policy raises here, before its forfeited games are saved
             played = future.result()
             store.save(tournament.block(part.matchup, i), played)
             part.add(i, played)

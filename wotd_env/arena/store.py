@@ -84,8 +84,8 @@ class Store(AbstractContextManager["Store"]):
         self._connection.text_factory = lambda text: text.decode(errors="replace")
         try:
             with self._explained("read"):
-                # Count the tables before the other queries, because another process may create them meanwhile. The
-                # file is then treated as empty, and is not rejected as another database.
+                # Another process may create the tables during these queries. The tables are counted first, so that
+                # such a file is treated as empty and is not rejected as another database.
                 (tables,) = self._connection.execute("SELECT count(*) FROM sqlite_master").fetchone()
                 (application,) = self._connection.execute("PRAGMA application_id").fetchone()
                 (version,) = self._connection.execute("PRAGMA user_version").fetchone()

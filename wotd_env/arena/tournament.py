@@ -35,7 +35,7 @@ from wotd_env.policies import make_policy
 from wotd_env.policy import HasEquity, Policy, play_out
 
 BLOCK = 256
-"""Number of duplicates in a full block. Another number would change the random numbers of policies."""
+"""Number of duplicates in a full block. A different block size would change the policies' random numbers."""
 
 Matchup = tuple[str, ...]  # sorted by name
 
@@ -58,7 +58,7 @@ class Tournament:
     Attributes:
         policies: distinct policy names, see `make_policy`.
         rules: the rules of all games. Games are independent, so `start="loser"` acts as `start="dragons"`.
-        games: number of games of each matchup, rounded up to whole duplicates, at least two. All matchups together may
+        games: number of games of each matchup, rounded up to at least two whole duplicates. All matchups together may
             have at most 20,000,000 games.
         seed: integer from 0 to 2**63 - 1; it determines all dice and all random choices of policies.
         until: half-width of 95 % intervals. A matchup stops as soon as the interval of every policy's win share is that
@@ -168,7 +168,7 @@ class Forfeit(NamedTuple):
 
 
 Equity = Callable[[Game, States], NDArray[np.floating[Any]]]
-GameResults = NDArray[np.void]  # `results_dtype` (G,)
+GameResults = NDArray[np.void]  # (G,), the dtype is from `results_dtype`
 
 
 class PlayedBlock(NamedTuple):
@@ -312,7 +312,7 @@ def make_equity(policy: str, trust: bool = False) -> Equity:
 def luck(
     rules: Rules, equity: Equity, seed: int, shape: tuple[int, ...], moves: NDArray[np.int16]
 ) -> NDArray[np.float64]:
-    """Replay the games of a block; return the luck of each seat in shares of the win, float64 [game, seat].
+    """Replay the games of a block; return the luck of every seat, float64 [game, seat], in units of one win.
 
     The luck of a roll counts for the seat that rolls. It is subtracted from the luck of the other seats in equal
     parts.

@@ -126,7 +126,7 @@ class Worker:
         self._closed = False
 
     def play_block(self, block: Block, untried: frozenset[str] = frozenset()) -> PlayedBlock:
-        """Play a block; raise the exceptions of the process."""
+        """Play a block. An exception in the process is raised again here."""
         fatal_calls: dict[int, str] = {}
         deaths: list[int] = []
         while True:

@@ -2,19 +2,21 @@
 
 Every game has its own seed for SplitMix64, so it does not depend on the other games.
 
-Equal arguments give equal files. With a table, this holds on all processors with fused multiply-add, such as x86-64-v3.
-With a learned value, this holds only on processors of the same kind, because other kinds round sums differently.
+`draw` gets the equities from its argument `source`, a table or a learned value. Equal arguments give equal files. With
+a table, this holds on all processors with fused multiply-add, such as x86-64-v3. With a learned value, this holds only
+on processors of the same kind, because other kinds round sums differently.
 
-If the source is a learned value, rollouts estimate the equity of every action. In a rollout, every seat plans each of
-its turns exactly with the learned value, as the policy `td` does. The result of a rollout is the reward of the seat
-that takes the action. The estimate is the mean of the luck-adjusted results, because their variance is much
-smaller. A luck-adjusted result is
-
-    plan(action) + sum over the later turns of (plan before the turn - value of the position before the turn).
+With a learned value, rollouts estimate the equity of every legal action. In a rollout, every seat plans each of its
+turns exactly with the learned value, as the policy `td` does. The result of a rollout is the reward of the seat that
+takes the action.
 
 A plan is the exact expectation of the learned value after the planned turn. The luck of a turn is the value of the
-position after the turn minus the plan. A luck-adjusted result is the result minus the luck of all turns. The mean luck
-is 0, so the luck-adjusted results have the same expected value as the results.
+position after the turn minus the plan. A luck-adjusted result is the result minus the luck of all turns. It equals
+
+    plan(action) + sum over the later turns of (plan of the turn - value of the position before the turn).
+
+The estimate is the mean of the luck-adjusted results. The mean luck is 0, so the luck-adjusted results have the same
+expected value as the results, but a much smaller variance.
 """
 
 from __future__ import annotations
@@ -84,7 +86,8 @@ def draw(
         size: number of positions for each pair of kind and stage. `draw` plays at most `GAMES * size` games, so a rare
             kind may have fewer positions.
         seed: number from 0 to 2**20. The published positions have seed 0.
-        progress: called with the numbers of finished and of all games (for a table) or positions (for a learned value).
+        progress: called with the number of finished games and the number of all games. With a learned value, the
+            numbers count positions.
 
     Raises:
         TypeError, ValueError: for a wrong argument.
@@ -156,9 +159,9 @@ def _choose(
 def _sample(
     game: Game, strongest: Value, seeds: NDArray[np.int64]
 ) -> tuple[States, NDArray[np.int64], NDArray[np.int64]]:
-    """Choose one random decision for each pair of kind and stage in each game.
+    """Choose one random decision for each cell in each game. A cell is the number of a pair of kind and stage.
 
-    Return the states of these decisions, the seeds of their games, and their cells, sorted by game.
+    Return the states of the decisions, the seeds of their games, and their cells, sorted by game.
     """
     state = game.reset(len(seeds), seed=int(seeds[0]))
     keys = numbers(seeds.astype(np.uint64) ^ _SALT, 0)
@@ -202,7 +205,7 @@ def roll_out(
     error: float = ERROR,
     progress: Callable[[int, int], None] = lambda done, total: None,
 ) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
-    """Estimate the equity of every action with rollouts.
+    """Estimate the equity of every legal action with rollouts.
 
     Args:
         state: STATE (M,), games in which a seat must decide. The array is not changed.
@@ -250,10 +253,11 @@ def roll_out(
 def _later_turns(
     game: Game, state: States, actions: NDArray[np.int64], key: NDArray[np.uint64], value: LearnedValue
 ) -> NDArray[np.float64]:
-    """Play ROUND games after each action, and sum (plan - value) over the later turns, float64 (actions, ROUND).
+    """Play ROUND games after each action. Return the sum of (plan - value) over the later turns of each game.
 
-    The games after one action are independent of each other. Games after different actions share their later turns if
-    the current turn ends in the same position. Shared turns save time and reduce the noise of differences.
+    The sums are float64 (actions, ROUND). The games after one action are independent of each other. Games after
+    different actions share their later turns if the current turn ends in the same position. Shared turns save time and
+    reduce the noise in the differences between actions.
     """
     seat = state["player"][0]
     ends = take(state, np.zeros(len(actions) * ROUND, np.int64))
@@ -315,5 +319,5 @@ def _sum_of_turns(game: Game, state: States, seat: Any, value: LearnedValue) -> 
 
 @kernel
 def numbers(keys: Any, n: Any) -> Any:
-    """Return the number with index `n` of the random stream of each seed in `keys`, uint64 (N,)."""
+    """Return random number `n` of each stream. The seeds of the streams are `keys`, uint64 (N,)."""
     return mix(keys + STEP * np.uint64(n))

@@ -326,7 +326,7 @@ def measure(
 
 
 def act(policy: Policy, positions: Positions, seed: int) -> tuple[NDArray[np.int64], float]:
-    """Return the actions of a policy, and its speed in decisions per second without compilation.
+    """Return the actions of a policy, and its decisions per second. The time for compilation is not counted.
 
     The actions in the first `BATCH` positions do not depend on the other positions.
     """

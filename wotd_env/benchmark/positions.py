@@ -51,7 +51,10 @@ class Positions(NamedTuple):
     game: NDArray[np.int64]  #: (M,): number of the game, which is also its seed
 
     def regret(self, actions: NDArray[np.integer]) -> NDArray[np.float64]:
-        """Return the regret of one legal action per position, (M,): the best equity minus the equity of the action."""
+        """Return the regret of one legal action per position, float64 (M,).
+
+        The regret is the equity of the best action minus the equity of the given action.
+        """
         chosen = self.equity[np.arange(len(actions)), actions].astype(np.float64)
         return np.asarray(np.nanmax(self.equity, 1) - chosen)
 
@@ -67,7 +70,7 @@ class Positions(NamedTuple):
         return self.take(np.sort(np.concatenate(rows)))
 
     def digest(self) -> str:
-        """Return the SHA-256 of the rules, the split and all values, independent of the version of pyarrow."""
+        """Return the SHA-256 of the rules, the split and all values. It does not depend on the version of pyarrow."""
         digest = hashlib.sha256(json.dumps([asdict(self.rules), self.split]).encode())
         legal = self.mask == 1
         values = [self.state, self.mask, self.equity[legal], self.kind, self.stage, self.game]

@@ -112,7 +112,7 @@ def command(
 
 
 def _lines(what: str, table: Path | None) -> Iterator[str]:
-    """Yield notes on a recorded game, or the equity of a position and of each action, best first."""
+    """Yield text: notes on a recorded game, or the equities of a position and of its actions, best action first."""
     from wotd_env import Game, analysis, notation
     from wotd_env.policies.oracle import Oracle
 

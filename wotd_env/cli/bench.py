@@ -64,7 +64,7 @@ def command(
 
 
 def rate(chunk: Chunk, seconds: float) -> tuple[float, float]:
-    """Return two rates, measured for `seconds`: decisions / total time, and decisions / time in the environment."""
+    """Call a chunk for some seconds; return decisions / total time, and decisions / time in the environment."""
     chunk()
     decisions, inside = 0, 0.0
     start = perf_counter()

@@ -1,7 +1,4 @@
-"""The game of `wotd play`. People and policies take turns, every decision is saved, and a review follows.
-
-This module contains no rules of the game.
-"""
+"""The game of `wotd play`. People and policies take turns, every decision is saved, and a review follows."""
 
 from __future__ import annotations
 

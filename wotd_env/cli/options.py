@@ -52,11 +52,11 @@ _RULES: dict[str, tuple[Any, str]] = {
 def rules_options(*names: str, **settled: str) -> Callable[[Callable[..., None]], Callable[..., None]]:
     """Return a decorator that replaces the parameter `rules` of a command with options for fields of `Rules`.
 
-    `names` are the fields that get options, by default all. The command is called with a dict `rules`: field ->
-    unchecked value.
+    `names` are the fields that get options, by default all. The command is called with `rules`, a dict from
+    field to unchecked value.
 
-    The command itself computes the defaults of the fields in `settled`: field -> description of the default for the
-    help. `rules` contains such a field only if its option is given.
+    `settled` maps a field to the description of its default in the help. The command itself computes these defaults.
+    `rules` contains such a field only if its option is given.
     """
     options = {
         field.name: _option(field, settled.get(field.name))

@@ -34,7 +34,7 @@ CHECKS = (
     ("truncated", "0 or, in a game that is over, 1"),
     ("_reserved", "0"),
 )
-"""One pair for each check: a field of STATE, and the condition on its values, as text for the error message."""
+"""Checks as pairs: a field of STATE, and the condition on this field as text for the error message."""
 (
     PHASE, PLAYER, TURN, FACES, ROLLS_LEFT, TIGER, RANGE, DEAD, ALONE, COLOR, USED, PERFECTION, TRUNCATED, RESERVED,
 ) = range(len(CHECKS))  # fmt: skip
@@ -150,8 +150,8 @@ def faults(s: Record, rules: Config) -> Any:
 def approves(s: Record, rules: Config, roll: Roll, action: Any) -> Any:
     """Return whether a quick check shows that a record passes all CHECKS and that the action is legal.
 
-    If `approves` returns False, call `faults` and `engine.legal`, which take much longer: the quick check rejects some
-    valid records and legal actions.
+    The quick check rejects some valid records and legal actions. So if `approves` returns False, call `faults` and
+    `engine.legal`, which take much longer.
     """
     wrong = word_at(s, DICE_AT) & FIVE ^ DICE_WORDS[roll]
     wrong |= (word_at(s, COLOR_AT) ^ word_at(rules, COLORS_AT)) & FIVE

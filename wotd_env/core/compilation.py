@@ -99,8 +99,8 @@ class _Cache(FunctionCache):
 class _Files:
     """The cache files of a kernel, one for each signature.
 
-    This class replaces numba's own cache files, which lack checksums. Parallel processes would also overwrite each
-    other's entries in numba's index file.
+    This class replaces numba's own cache files, which lack checksums. In numba's index file, parallel processes also
+    overwrite each other's entries.
     """
 
     def __init__(self, folder: Path, kernel: str, stamp: str) -> None:

@@ -28,9 +28,9 @@ NUM_HOLDS = 1 << DICE
 
 _SYMBOLS = (*range(FACES), UNROLLED, UNROLLED)
 INDEX_PARTS = np.array([[comb(symbol + i, i + 1) for symbol in _SYMBOLS] for i in range(DICE)], np.uint16)
-"""uint16 (5, 8): the index of the keep with the ascending symbols s is the sum of INDEX_PARTS[i, s[i]].
+"""uint16 (5, 8): the index of the keep with the ascending symbols s is the sum over i of INDEX_PARTS[i, s[i]].
 
-The last column equals column 6, because an unrolled die has the value -1 in the field `dice` of STATE.
+An unrolled die is -1 in the field `dice` of STATE. Index -1 selects the last column, so this column equals column 6.
 """
 
 

@@ -318,8 +318,8 @@ def rewards(s: Record, rules: Config, out: Any) -> None:
 def new_game(s: Record, rules: Config, starter: Any) -> None:
     """Start a new game in a record, and stop before the first roll; the random stream continues (R1, R15).
 
-    `starter` is a seat, DRAGONS or LOSER. For LOSER, the record must contain the previous game. Without a previous
-    game, all pieces in the record must be at 0, so that all players take part in the roll-off.
+    `starter` is a seat, DRAGONS or LOSER. For LOSER, the record must contain the previous game. If there is no previous
+    game, all pieces in the record must be at 0; then all players take part in the roll-off.
     """
     n = rules.players
     candidates = (1 << n) - 1
@@ -585,8 +585,8 @@ def roll_if_due(s: Record, rules: Config, keep: Keep) -> Keep:
 def run(s: Record, rules: Config, keep: Keep, chance: Any) -> tuple[Bits, Bits, Keep]:
     """Play to the next decision. If `chance` is false, stop before the next roll.
 
-    Return the legal actions, the legal swaps, and the new index of the dice. If `rules.skip_forced` is true, take a
-    move at once if it is the only legal action. The phases KEEP and EXTRA always offer several legal actions.
+    Return the legal actions, the legal swaps, and the new index of the dice. If `rules.skip_forced` is true, take
+    every move that is the only legal action. In the phases KEEP and EXTRA, several actions are always legal.
     """
     while True:
         if s.phase == Phase.CHANCE and not chance:

@@ -64,8 +64,9 @@ class Game:
     other methods return new arrays, or fill the array `out`. In shapes, N is the number of games, n the number of
     players, A the number of actions, and D the length of an observation.
 
-    All methods first check all records, and raise `ValueError` for the first invalid record. If `validate` is False, a
-    method trusts the records and actions: an invalid record or an illegal action may have any result, even a crash.
+    A method with the argument `validate` first checks all records, and raises `ValueError` for the first invalid
+    record. If `validate` is False, the method trusts the records and actions: an invalid record or an illegal action
+    may have any result, even a crash.
 
     Args:
         rules: the rules of all games.
@@ -78,7 +79,7 @@ class Game:
     Attributes:
         num_actions: number of actions, A.
         observation_size: number of entries of an observation, D.
-        observation_layout: dict from the name of each part of the observation to its slice of the vector, in order.
+        observation_layout: dict from the name of each part to its slice of the observation, in the order of the slices.
         spec: facts about the game, a `GameSpec`.
         config: the rules for compiled code, `wotd_env.core.engine.CONFIG` (1,).
     """
@@ -123,8 +124,8 @@ class Game:
 
         Args:
             state: number of new games, or a batch to restart in place.
-            seed: game i gets the random stream of seed + i. If a seed is given, `start="loser"` has the effect of
-                `start="dragons"` (R1). By default, new games use seed 0, and restarted games continue their
+            seed: game i gets the random stream of seed + i. If a seed is given, the rule `start="loser"` has the
+                effect of `start="dragons"` (R1). By default, new games use seed 0, and restarted games continue their
                 streams.
             starting_player: one seat for all games, or a seat for each game (N,). By default the rules determine the
                 starting player (R1).
@@ -277,13 +278,13 @@ class Game:
         self._act(batch.step, state, actions, validate, False)
 
     def roll(self, state: States, dice: ArrayLike | None = None, validate: bool = True) -> None:
-        """Roll in every game in which a roll is due: the second half of `step`.
+        """Roll in every game in which a roll is due.
 
         Args:
             state: STATE (N,), changed in place.
-            dice: the five faces after the roll, integers (N, 5), in any order, including the kept dice. If given, each
-                game rolls only once, and stops at its next decision or before its next roll. By default, each game
-                rolls with its random stream until its next decision.
+            dice: the five faces after the roll, integers (N, 5), in any order, including the kept dice. If `dice` is
+                given, each game rolls only once, and stops at its next decision or before its next roll. By default,
+                each game rolls with its random stream until its next decision.
             validate: check all records first.
 
         Raises:
@@ -488,7 +489,7 @@ def final_rewards(game: Game, state: States) -> NDArray[np.float64]:
 
 
 def _output(name: str, out: Any, shape: tuple[int, ...], dtype: Any, optional: bool = False) -> Any:
-    """Return `out` or, if it is None, a new array, which is empty if `optional` is true."""
+    """Check and return `out`. If `out` is None, return a new array; this array is empty if `optional` is true."""
     if out is None:
         return np.empty((0,) * len(shape) if optional else shape, dtype)
     if isinstance(out, np.ndarray) and out.dtype == dtype and out.shape == shape and out.flags.carray:

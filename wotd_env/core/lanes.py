@@ -90,7 +90,7 @@ def copy_game(typing: Any, target: Any, source: Any) -> Any:
 
 @_emitted
 def above(typing: Any, record: Any, limits: Any, offset: Any) -> Any:
-    """Return whether a byte of `record` exceeds its limit. Byte `offset + i` of `limits` is the limit of byte i."""
+    """Return whether any byte of `record` exceeds its limit. Byte `offset + i` of `limits` is the limit of byte i."""
 
     def emit(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
         record, limits, offset = arguments

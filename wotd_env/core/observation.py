@@ -44,7 +44,7 @@ class Part(NamedTuple):
 
     highest: NDArray[np.int8]  # int8 (k,): highest value of each of the k entries
     axes: dict[str, int]  # lengths of the axes, by name; on the axis "seat", index 0 is the observer
-    names: dict[int, str]  # e.g. {1: "face"}: the entries [..., 1] are faces; also "path" and "color"
+    names: dict[int, str]  # e.g. {1: "face"}: entries [..., 1] are faces; other names: "path", "color"
 
 
 def parts(rules: Rules, encoding: str) -> dict[str, Part]:

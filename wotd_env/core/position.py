@@ -65,7 +65,7 @@ def parse_position(text: str) -> tuple[Rules, States]:
         The rules, and the game, STATE (1,). The field `rng` of the game is 0 if the line has no stream.
 
     Raises:
-        ValueError: for a malformed line; the error names the field, the expected and the actual text.
+        ValueError: for a malformed line; the error contains the field, the expected text and the actual text.
     """
     if not isinstance(text, str) or len(text) > _LONGEST:
         got = f"{len(text):,} characters" if isinstance(text, str) else repr(text)
@@ -123,7 +123,7 @@ def _draw_path(rules: Rules, record: np.void, path: int) -> str:
 
 
 def _read_board(record: np.void, text: str) -> int:
-    """Write the pieces drawn in `text` to the record, and return the number of plain spaces of each path."""
+    """Write the pieces in `text` to the record, and return the number of plain spaces on a path."""
     paths = text.split("/")
     if len(paths) != PATHS:
         raise wrong("board", f"{PATHS} paths, {', '.join(ELEMENTS)}, with / between them", text)
@@ -161,7 +161,7 @@ def _read_colors(record: np.void, text: str) -> int:
 
 
 def _read_rest(record: np.void, words: list[str], given: dict[str, Any]) -> None:
-    """Write the words after the dice to the record, or to `given`, the fields of the rules."""
+    """Write the values of the words after the dice to the record or, for fields of the rules, to `given`."""
     seen = set()
     for word in words:
         name, _, value = word.partition("=")

@@ -28,7 +28,7 @@ _SEATS = ("me", "the next seat", "the 2nd next seat", "the 3rd next seat", "the 
 def describe_action(action: int, rules: Rules | None = None) -> str:
     """Return an action in words; raise ValueError for an unknown action.
 
-    By default, the game has two players.
+    Without `rules`, the action belongs to a game of two players.
     """
     players = 2 if rules is None else rules.players
     action = check_integer("action", action, 0, num_actions(players) - 1, f"for {players} players")
@@ -51,7 +51,7 @@ def describe_action(action: int, rules: Rules | None = None) -> str:
 def describe_decision(rules: Rules, before: Any, after: Any, action: int) -> str:
     """Return a legal action in words, with the kept faces or the destinations of the pieces.
 
-    `before` is the record of the game at the decision; `after` is the record after the action and before any roll.
+    `before` is the record of the game at the decision; `after` is the record after the action, before the next roll.
     """
     words = describe_action(action, rules)
     if before["phase"] == Phase.KEEP:

@@ -111,7 +111,7 @@ class raw_env(OneGame, AECEnv[str, Any, int]):  # type: ignore[misc]  # PettingZ
         Raises:
             ValueError: for an invalid seed or option; the running game continues.
         """
-        # The seat matters only after a loss by an illegal action, and then it must be the seat that lost (R1).
+        # `seat` has an effect only after a loss by an illegal action; then it must be the loser's seat (R1).
         seat = self._loser or 0
         self._state, _ = self._next_game(seed, options, seat, seat, self._loser is not None)
         self._loser = None
@@ -212,8 +212,9 @@ class raw_env(OneGame, AECEnv[str, Any, int]):  # type: ignore[misc]  # PettingZ
 class _Direct(BaseWrapper[str, Any, int]):  # type: ignore[misc]  # PettingZoo is untyped
     """Base class of the wrappers, with direct access to the most used attributes of `raw_env`.
 
-    PettingZoo's wrappers pass every lookup to the next wrapper, which is slow. Before the first reset, the properties
-    of this class raise AttributeError. Python then calls PettingZoo's `__getattr__`, which raises the usual error.
+    PettingZoo's wrappers are slow, because they pass every lookup to the next wrapper. Before the first reset,
+    the properties of this class raise AttributeError. Python then calls PettingZoo's `__getattr__`, which raises the
+    usual error.
     """
 
     def __init__(self, env: AECEnv[str, Any, int], **arguments: Any) -> None:

@@ -36,7 +36,7 @@ class Format:
     def flat_space(self) -> Box:
         """Return a new space for observations without masks, `observation_dtype` (D,)."""
         layout = parts(self._game.rules, self._game.encoding).values()
-        # at least 1, because Gymnasium warns about the empty range of an entry that is always 0
+        # upper bounds of at least 1: Gymnasium warns about the empty range of an entry that is always 0
         high = np.maximum(np.concatenate([part.highest for part in layout]), 1).astype(self.dtype)
         return Box(np.zeros_like(high), high, dtype=high.dtype.type)
 

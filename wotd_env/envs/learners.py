@@ -33,7 +33,7 @@ class Settings(NamedTuple):
 class Step(NamedTuple):
     """Arrays of a step. With `same_step`, ended games have their last observation and mask in the `final_` arrays."""
 
-    acting: bool  # True in the first call of `advance` for a step, in which the learners act
+    acting: bool  # whether `advance` takes the learners' actions: only in its first call for a step
     actions: NDArray[np.int64]  # (N,)
     illegal: NDArray[np.bool_]  # (N,)
     observation: NDArray[np.int8]  # (N, D)

@@ -151,7 +151,7 @@ def restart(s: Record, rules: Config, learner: Any, starter: Any, seat: Any) -> 
     `starter` is a seat, DRAGONS, LOSER or CONTINUE. A learner that lost the last game by an illegal action counts as
     loser (R1).
     """
-    # drawn without advancing the game's random stream
+    # A random seat is drawn without advancing the game's random stream.
     chosen = np.int64(mix(~s.rng) % np.uint64(rules.players)) if seat == ANY_SEAT else np.int64(seat)
     if starter != CONTINUE:
         if starter == LOSER and learner.lost:

@@ -22,7 +22,7 @@ from wotd_env.jax.rules import COLORS, Moves, State
 _THROWS = [np.bincount(dice.rolls_after(keep), minlength=dice.NUM_ROLLS) for keep in range(dice.NUM_KEEPS)]
 with np.errstate(divide="ignore"):
     CHANCE_LOGITS = np.log(np.array(_THROWS) / dice.THROW_SIZE[:, None]).astype(np.float32)
-"""Log-probabilities of rolls, float32 (462, 252). Entry [k, r] is for roll r if all dice outside keep k are rolled."""
+"""float32 (462, 252): entry [k, r] is the log-probability of roll r when all dice outside keep k are rolled."""
 
 INTEGERS = ("dead", "turn", "phase", "rolls_left", "used")
 """Integer fields with the same values in a STATE record and in a `State`."""
@@ -157,7 +157,7 @@ class WayOfTheDragon:
         return records
 
     def _after(self, state: State, action: Array, new: State, moves: Moves) -> State:
-        """Finish a step from `state` to `new`."""
+        """Return the state after a step: handle illegal actions and ended games, and set the rewards."""
         over = state.terminated | state.truncated
         illegal = ~over & ~play.is_legal(self.rules, state._legal, action)
         refused = over | illegal

@@ -48,7 +48,7 @@ class State:
     _dead: Array  # int32 (5,), by path: bit t is set if a dead piece is on space t
     _colors: Array  # int32: index of a row of COLORS
     _used: Array  # int32: bit k means that seat k has used its power
-    _keep: Array  # int32: index of the row of dice.KEEPS that equals the dice on the table
+    _keep: Array  # int32: row of dice.KEEPS with the current roll or, if a roll is due, the kept dice
     _rolls_left: Array
     _phase: Array
     _perfection: Array  # bool
@@ -61,9 +61,9 @@ class State:
 
 
 class Moves(NamedTuple):
-    """The moves of a state in phase MOVE. A destination is the space that a piece reaches, or 0 if it cannot move."""
+    """The moves of a state in phase MOVE. A destination is the space that a piece reaches, or 0 for an illegal move."""
 
-    legal: Array  # uint32: bit i is set if action MOVE_ON + i is legal; the last action is NO_MOVE_BY_FEAR
+    legal: Array  # uint32: bit i is set if action MOVE_ON + i is legal; the last of these actions is NO_MOVE_BY_FEAR
     swaps: Array  # uint32 (5,), by path: bit i is set if the i-th pair of seats can swap pieces
     jumps: Array  # int32 (5,), by path: destinations of jumps over pieces (anxiety)
     ones: Array  # int32 (5,), by path: destinations of moves by one space
@@ -146,7 +146,7 @@ def bits(first: int, legal: Array) -> Array:
 
 
 def legal_swaps(rules: Rules, s: State, elements: Array, dragons: Array) -> Array:
-    """Return for each path the pairs of seats that can swap pieces: uint32 (5,), one bit for each pair (R6, R14)."""
+    """Return the pairs of seats that can swap pieces on each path, uint32 (5,), one bit for each pair (R6, R14)."""
     on_board = s._pieces > 0
     if rules.immunity:
         on_board = on_board & (colors(rules, s)[:, None] != ALL_PATHS)
@@ -158,7 +158,10 @@ def legal_swaps(rules: Rules, s: State, elements: Array, dragons: Array) -> Arra
 
 
 def legal_actions(rules: Rules, s: State, moves: Moves) -> Array:
-    """Return the legal actions as the bits of W words, uint32 (W,): none if a roll is due, all after the end."""
+    """Return the legal actions as the bits of W words, uint32 (W,).
+
+    If a roll is due, no action is legal. After the end, all bits are set.
+    """
     none = jnp.zeros((), jnp.uint32)
     choose = s._phase == Phase.MOVE
     extra = bits(
@@ -346,7 +349,7 @@ def move(rules: Rules, s: State, moves: Moves, action: Array, where: Array) -> t
     if rules.powers != "none":
         goals = jnp.where(jump, moves.jumps, goals)
         goals = jnp.where((action == Action.WOOD_EQUILIBRIUM) & (moves.ones > 0), moves.ones, goals)
-        earth = jnp.maximum(advance, moves.jumps)  # one of the two is 0: a piece cannot both move and jump
+        earth = jnp.maximum(advance, moves.jumps)  # a piece cannot both move and jump, so at least one is 0
         goals = jnp.where((action == Action.EARTH_EQUILIBRIUM) & (earth > 0), earth, goals)
         used = (action >= Action.WOOD_ON) & (action < Action.EQUILIBRIUM)
         used = used | (action == Action.WOOD_EQUILIBRIUM) | (action == Action.EARTH_EQUILIBRIUM)

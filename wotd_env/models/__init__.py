@@ -38,7 +38,7 @@ def find(policy: str, rules: Rules) -> Path:
     """Return the path of the bundled model of a policy for these rules.
 
     Raises:
-        ValueError: if there is no such model; the message lists the available models.
+        ValueError: if there is no such model.
     """
     return _find(FOLDER, policy, rules)
 

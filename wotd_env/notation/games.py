@@ -22,7 +22,7 @@ from wotd_env.core.state import ROW, States
 from wotd_env.notation.words import parse_action, word
 
 NOBODY = "?"
-MOST_TEXT = 10_000_000  # in characters or bytes; every game is shorter
+MOST_TEXT = 10_000_000  # in characters or bytes; the text of every game is shorter
 _LONGEST_TAG = 1000
 _TAGS = ("Position", "Seed", *SEATS, "Result", "Points")
 _TAG = re.compile(r'\[([A-Za-z]+) (".*")\]\s*')
@@ -158,7 +158,7 @@ def write_game(file: str | Path, game: RecordedGame) -> None:
 
 
 def same_but_stream(one: States, other: States) -> NDArray[np.bool_]:
-    """Compare two batches game by game, ignoring the random streams."""
+    """Return whether each game is equal in two batches, bool (N,). The random streams are ignored."""
     other = other.copy()
     other["rng"] = one["rng"]
     equal: NDArray[np.bool_] = one.view(ROW) == other.view(ROW)

@@ -24,7 +24,7 @@ FIXED_WORDS: dict[int, str] = {
     Action.PERFECTION_TURN: "perfection",
     Action.REBIRTH_TURN: "rebirth",
 }
-"""The words that do not depend on the position, by action."""
+"""A dict from action to word. These words are the same in every position."""
 
 
 def action_text(game: Game, state: States, action: int) -> str:
@@ -98,7 +98,7 @@ def word(rules: Rules, before: np.void, after: np.void, action: int) -> str:
 
 
 def _hold_words(record: np.void) -> list[str]:
-    """Return the words of all holds, by action. If no re-roll is left, a hold uses the tiger (R12), e.g. "mm+metal"."""
+    """Return the word of each hold; the index is the action. If no re-roll is left, a hold uses the tiger (R12)."""
     return _holds(record["dice"].tobytes(), "" if record["rolls_left"] else f"+{ELEMENTS[Power.TIGER]}")
 
 

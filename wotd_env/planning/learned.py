@@ -47,7 +47,7 @@ from wotd_env.policy import check_made_for
 
 HIDDEN = BLOCK
 
-LEAD = 8  # largest lead in points; a larger lead counts as this lead
+LEAD = 8  # leads in points are clipped to -LEAD..LEAD
 AHEAD = np.uint64(31)  # a mask for the next five spaces
 FORMAT = "wotd-env value 1"
 # Largest allowed size of an unpacked file, in bytes. Without a limit, a small compressed file could fill the memory.
@@ -55,7 +55,10 @@ MOST_BYTES = 256_000_000
 
 
 class Features(NamedTuple):
-    """Numbers of features under given rules, and the first index of each kind. Features of pairs start at index 0."""
+    """The number of features under given rules, and the first index of each kind of feature.
+
+    The features of pairs of players start at index 0.
+    """
 
     total: int  # R, the number of possible features
     active: int  # K, the number of features of a position
@@ -65,7 +68,7 @@ class Features(NamedTuple):
 
     @classmethod
     def of(cls, rules: Rules) -> Features:
-        """Return the number of features and the first index of each kind for these rules."""
+        """Return the numbers and the first indices for these rules."""
         n, spaces = rules.players, rules.spaces + NUMBERED + 1
         pairs = n * (n - 1) // 2
         seats = 1 if n == 2 else n

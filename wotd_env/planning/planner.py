@@ -77,7 +77,7 @@ def _write_plan(plan: TurnPlan, states: Records, games: Any, action_values: Any,
 
 @kernel
 def _read_values(s: Record, rows: turn.Rows, lane: Any, action_values: Any) -> Any:
-    """Return the value of a state and, in phase KEEP, write the values of its holds."""
+    """Return the value of a state. In phase KEEP, also write the values of its holds to `action_values`."""
     shown = np.int64(engine.shown(s))
     if s.phase == Phase.CHANCE:
         return rows[shown, lane]

@@ -1,7 +1,7 @@
 """Whole turns, each played with one plan that is made before the first roll.
 
-The first plan of a turn contains the values of all later decisions in the turn. So self-play and the value function
-`Deeper` need no new plan at every decision.
+This plan contains the values of all decisions in the turn. So self-play and the value function `Deeper` need no new
+plan at every decision.
 """
 
 from __future__ import annotations
@@ -106,7 +106,7 @@ def _play(plan: TurnPlan, states: Records, at_random: Any, turns: Turns) -> None
 
 @kernel
 def _roll_and_hold(s: Record, plan: TurnPlan, lane: Any) -> tuple[Any, Any]:
-    """Roll and hold as planned; return whether the tiger was used, and the last roll."""
+    """Roll and hold as planned. Return whether the power tiger was used, and the last roll."""
     used = False
     roll: Any = np.int64(engine.throw(s, engine.NOTHING_KEPT))
     for level in range(plan.rolls - 2, -1, -1):

@@ -41,7 +41,7 @@ Value = Callable[[Game, NDArray[np.void]], NDArray[np.floating[Any]]]
 The planner ignores the values of ended games."""
 
 CHUNK = 128  # largest number of states whose afterstates the value function evaluates in one call
-MOST_ENDS = 3  # most afterstates of an action: no extra turn, one by perfection (R8), one by rebirth (R12)
+MOST_ENDS = 3  # largest number of afterstates of an action: no extra turn, one by perfection (R8), one by rebirth (R12)
 PASSING = (Action.PASS, Action.NO_MOVE_BY_FEAR)
 """Actions whose effect does not depend on the roll: they move no piece (R5, R12), and so earn no extra turn (R8)."""
 
@@ -50,7 +50,7 @@ class Slots(NamedTuple):
     """The K slots: first the slots of the actions in PASSING, then all other slots, grouped by `roll`."""
 
     action: NDArray[np.int64]  # (K,): the action of the slot
-    roll: NDArray[np.int64]  # (K,): a roll after which the slot can be legal, its *representative roll*
+    roll: NDArray[np.int64]  # (K,): the *representative roll*, after which the slot can be legal
     offered: NDArray[np.int64]  # slots of roll 0, then of roll 1, ...; for each roll, power-free moves first
     start: NDArray[np.int64]  # (253,): the slots of roll r are offered[start[r]:start[r + 1]]
     other: NDArray[np.int64]  # (252,): the power-free moves of roll r are offered[start[r]:other[r]]
@@ -64,7 +64,7 @@ def slots_of(players: int, powers: bool) -> Slots:
     index: dict[tuple[int, int], int] = {}
     rolls = [0] * len(PASSING)
     missing = {slot for offered in offers for slot in offered}
-    # A small number of representative rolls saves time: `_write_slots` computes the legal moves of each roll once.
+    # Few representative rolls save time, because `_write_slots` computes the legal moves once for each of them.
     while missing:
         roll = max(range(NUM_ROLLS), key=lambda r: len(missing.intersection(offers[r])))
         found = sorted(missing.intersection(offers[roll]))
@@ -82,10 +82,10 @@ def slots_of(players: int, powers: bool) -> Slots:
 
 
 def _offers(players: int, powers: bool) -> list[list[int]]:
-    """Return for each roll the actions of phase MOVE that are legal in some position, power-free moves first.
+    """Return the actions of phase MOVE that can be legal after each roll, without PASSING, power-free moves first.
 
-    Three positions suffice to find all actions outside PASSING: one in which all pieces can move, one in which no piece
-    can move but all can jump, and one in which all pieces can be swapped.
+    Three positions suffice to find these actions: one in which all pieces can move, one in which no piece can move
+    but all can jump, and one in which all pieces can be swapped.
     """
     probes = np.zeros(3, STATE)
     probes["phase"] = Phase.MOVE
@@ -309,9 +309,10 @@ class TurnPlan(NamedTuple):
 
 
 def plan_turns(game: Game, value: Value, states: States, group: Group, seats: int, keeps: bool) -> TurnPlan:
-    """Compute the values of all ends of a group's turns. Return a plan for `expect_rolls` with rows for `seats` seats.
+    """Compute the values of all ends of a group's turns. Return a plan for `expect_rolls`.
 
-    The group must have at least one roll left. `keeps` says whether `expect_rolls` fills `TurnPlan.expected`.
+    The group must have at least one roll left. The plan has rows for `seats` seats. `keeps` says whether
+    `expect_rolls` fills `TurnPlan.expected`.
     """
     slots = slots_of(game.rules.players, game.rules.powers != "none")
 
@@ -335,8 +336,8 @@ def stride_of(slots: Slots) -> Any:
 def expect_rolls(plan: TurnPlan, states: Records, first: Any) -> None:
     """Compute the values of all rolls and keeps for LANES states, starting with state `first`.
 
-    Afterwards `plan.rows` has, for each keep, the value of rolling the other dice next. `plan.expected[k]` has the same
-    value if k re-rolls are left after the other dice have been rolled.
+    The value of a keep is the mean value over the rolls of the other dice. `plan.rows` gets these values for the next
+    roll. `plan.expected[k]` gets these values for the roll after which k re-rolls are left.
     """
     rows, stride = plan.rows, stride_of(plan.slots)
     if plan.tiger:
@@ -363,9 +364,10 @@ def expect_rolls(plan: TurnPlan, states: Records, first: Any) -> None:
 
 @kernel
 def _fill_stops(slots: Slots, ends: Ends, rows: turn.Rows, states: Records, first: Any) -> None:
-    """Write the values of the slots, and of stopping with each roll, for LANES states, starting with state `first`.
+    """Write to `rows` the value of every slot, and the value of stopping with each roll.
 
-    The other seats get the values of the slot that the seat to act chooses.
+    The rows are for LANES states, starting with state `first`. The other seats get the values of the slot that the seat
+    to act chooses.
     """
     values, stride = ends.choice_values, stride_of(slots)
     lanes = min(turn.LANES, values.shape[1] - first)

@@ -6,10 +6,11 @@ of plain spaces:
 - *progress*: a piece on plain space t has the value t;
 - *points*: a piece on numbered space k has the value S - 1 + NUMBER * k;
 - *tempo*: the seat to act gets TEMPO;
-- *blocking*: a piece on a plain space loses BLOCKED[c - 1] for every occupied space c = 1 to 5 spaces ahead;
+- *blocking*: for c = 1 to 5, a piece before the numbered spaces loses BLOCKED[c - 1] if the c-th space ahead of the
+  piece is occupied;
 - *power*: an unused power has the value POWER[color] if `powers` is "own", and ANY_POWER if `powers` is "any";
-- *lead*: a seat with at least four pieces on numbered spaces gets CLOSING[d] if it is d points behind the best other
-  seat.
+- *lead*: a seat with at least four pieces on numbered spaces gets CLOSING[d] if it is d points behind the best
+  opponent.
 
 The strengths are multiplied by WEIGHT, which grows towards the end of the game. The softmax of the products gives the
 probabilities of winning. The value of a seat is its expected reward under these probabilities.
@@ -29,7 +30,7 @@ from wotd_env.core.game import Game
 from wotd_env.core.rules import DICE, PATHS
 from wotd_env.core.state import Record, Records, States
 
-# index: number of pieces on numbered spaces, of the seat that has the most
+# index: the largest number of pieces that one seat has on numbered spaces
 WEIGHT = np.array([0.17, 0.21, 0.24, 0.31, 0.42])
 NUMBER = 1.25
 TEMPO = 1.4
@@ -39,7 +40,7 @@ ANY_POWER = 4.0
 CLOSING = np.array([1.5, 2.6, 0.8, -1.2])
 
 NEXT_FIVE = np.uint64((1 << DICE) - 1)
-# index: a mask of the occupied spaces among the next five spaces
+# index: bit mask of the occupied spaces among the five spaces ahead of a piece
 BLOCKED_BY = (np.arange(1 << DICE)[:, None] >> np.arange(DICE) & 1) @ BLOCKED
 
 

@@ -1,7 +1,7 @@
 """The three operations of a small network, for use in kernels.
 
 The operations work on C-contiguous float32 arrays, BLOCK entries at a time. They use LLVM's vector type,
-because LLVM keeps the sums of plain loops in memory.
+because LLVM would keep the sums of plain loops in memory instead of registers.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ class _Array:
 
 
 def _compiled(define: Callable[..., Any]) -> Any:
-    """Return a numba intrinsic with the static type Any, because calls omit the argument `typing`."""
+    """Return `define` as a numba intrinsic. Its static type is Any, because callers omit the argument `typing`."""
     return intrinsic(define)
 
 

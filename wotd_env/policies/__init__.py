@@ -30,7 +30,7 @@ __all__ = [
 class Script(IntEnum):
     """Numbers of the *scripts*: the policies that compiled loops can call."""
 
-    OUTSIDE = 0  #: every other policy; only Python code can call it
+    OUTSIDE = 0  #: any other policy, which only Python code can call
     RANDOM = 1
     GREEDY = 2
 
@@ -43,7 +43,7 @@ class Named(NamedTuple):
     argument: str = ""  #: placeholder for the factory's argument in texts, such as FILE
     needs_argument: bool = False
     needs_trust: bool = (
-        False  #: whether the argument is a file that can run code; the factory then takes `trust`
+        False  #: whether the argument is a file that can run code; if so, the factory takes `trust`
     )
     script: Script = Script.OUTSIDE
 
@@ -86,7 +86,9 @@ _SCRIPTS = {f"{__name__}.{known.maker}": known.script for known in POLICIES.valu
 
 
 def full_name(name: str) -> str:
-    """Return the name of the policy in a run folder of train.py. Return any other name unchanged.
+    """Return the name of the policy in a run folder of train.py, e.g. `RUN` -> `td:RUN/value.npz`.
+
+    If `name` is not a folder, return it unchanged.
 
     Raises:
         ValueError: if the folder contains no policy.
@@ -189,7 +191,7 @@ def _from_module(name: str) -> Policy:
 
 
 def _cure(module: str, attribute: str, error: Exception) -> str:
-    """Return the end of the message of an error in importing `module:attribute`."""
+    """Return the end of the error message after a failed import of `module:attribute`."""
     missing = isinstance(error, ModuleNotFoundError) and f"{module}.".startswith(f"{error.name}.")
     if missing or os.sep in module:
         return _NO_FOLDER

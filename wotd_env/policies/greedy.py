@@ -1,9 +1,12 @@
 """`greedy`: a deterministic heuristic without search.
 
-The policy collects the dice of its best path. This is the path with the most dice; in a tie, the path on which the
-seat's piece is farthest ahead. The policy stops rolling early if an equilibrium or a swap gains at least as much as an
-average move. After the last roll, the policy plays the move that increases its lead most. The *lead* of a seat is the
-value of its pieces minus the value of the best opponent's pieces. Winning or losing the game counts more than any lead.
+The *lead* of a seat is the value of its pieces minus the value of the best opponent's pieces. Winning or losing the
+game counts more than any lead.
+
+The policy collects the dice of its best path. The best path is the path with the most dice of its element; in a tie,
+the path on which the seat's piece is farthest ahead. The policy stops rolling early if an equilibrium or a swap
+increases its lead at least as much as an average move does. After the last roll, the policy plays the move that
+increases its lead most.
 """
 
 from __future__ import annotations
@@ -27,9 +30,9 @@ from wotd_env.core.state import Record, Records, States, scratch
 SPACE = 2  # value of a plain space
 NUMBER = 3  # value of every numbered space after number 1
 TURN = 6  # gain of an average move; also the cost of a power, and the smallest gain that stops rolling early
-POOR = 2  # if no move gains more than this, the seat uses the tiger to roll again
+POOR = 2  # if no move gains more than this, the seat uses the power of the tiger to roll again
 END_OF_GAME = 1000
-DIE = 16  # weight of a die in the choice of the best path; larger than any space (at most 15), which breaks ties
+DIE = 16  # weight of a die in the choice of the best path; exceeds all spaces (at most 15), so spaces only break ties
 
 
 class Greedy:

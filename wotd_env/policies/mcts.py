@@ -2,8 +2,8 @@
 
 The search is UCT over states. A node is a decision. Each outcome of the dice leads to its own node, and transpositions
 share a node. A playout descends to the first state that is not in the tree; from there, `greedy` finishes the turn. The
-playout then adds the value of the position after this turn to every visited node. At the end of the game, this value is
-the reward. Every seat maximizes its own value (max^n).
+playout then adds the value of the position after this turn to every visited node. If the turn ends the game, the value
+is the reward. Every seat maximizes its own value (max^n).
 
 The policy is weak: the dice have many outcomes, so each node gets few visits. The results are in
 docs/results/experiments.md.
@@ -34,7 +34,7 @@ from wotd_env.policies import greedy
 from wotd_env.policies.td import BundledValue
 
 PLAYOUTS = 1000
-MOST_PLAYOUTS = 100_000  # a tree of this size takes several hundred megabytes
+MOST_PLAYOUTS = 100_000  # the tree of this many playouts takes several hundred megabytes
 EXPLORATION = 0.1
 
 
@@ -64,7 +64,7 @@ class Mcts:
         return out
 
     def _network(self, rules: Rules) -> tuple[Features, Network]:
-        """Return the network; without learned values, its `rows` are empty, so the search uses the hand-made value."""
+        """Return the network. If `learned` is false, `rows` is empty, and the search uses the hand-made value."""
         if self.learned:
             value = BundledValue().for_rules(rules)
             return value.features, value.network
@@ -75,7 +75,7 @@ class Mcts:
     def _search(
         self, features: Features, network: Network, states: Records, config: Configs, bits: Any, out: Any
     ) -> None:
-        """Search from every state in `states`, one thread's part of the batch."""
+        """Search from every state in `states`, which is one thread's part of the batch."""
         state = np.empty(1, STATE)
         nodes = 1 << (2 * self.playouts).bit_length()  # a power of two; at most half of the slots are used
         actions = num_actions(int(config["players"][0]))
@@ -201,7 +201,7 @@ def _visit(tree: Any) -> Any:
 
 @kernel
 def _key(words: Any) -> Any:
-    """Return a hash, never 0, of a record without its random stream (word 0)."""
+    """Return a nonzero hash of all words of a record except word 0, the random stream."""
     key = np.uint64(0)
     for word in range(1, words.size):
         key = mix(key ^ words[word])

@@ -19,9 +19,9 @@ _current = threading.local()
 
 @contextlib.contextmanager
 def watch(module: str) -> Iterator[None]:
-    """Record for `module` the files that this thread opens for reading inside the `with` block.
+    """Record the files that this thread opens for reading in the `with` block, as files of `module`.
 
-    In nested blocks, the files are also recorded for the modules of the outer blocks.
+    In nested blocks, the files are also recorded as files of the modules of the outer blocks.
     """
     _install()
     outer = getattr(_current, "modules", ())

@@ -21,9 +21,9 @@ class Oracle(Planner):
     """A policy that plays perfectly: it plans each turn exactly with the values of a table.
 
     Args:
-        file: file of the table; by default, the file for the rules in the cache folder. If this file is missing, the
-            table is created at first use, but only if it has at most AT_ONCE values. While another process creates the
-            table, this process waits.
+        file: file of the table. By default, the file comes from the cache folder and depends on the rules of the game.
+            If the default file is missing, the policy creates the table at first use, but only if the table has at most
+            AT_ONCE values. While another process creates the table, this process waits.
 
     Raises:
         FileNotFoundError, TableError: if `file` does not exist or is not a valid table, see `wotd_env.solver.load`.

@@ -59,7 +59,7 @@ def count(bits: Bits) -> Any:
 
 @kernel
 def place(bits: Bits, n: Any) -> Any:
-    """Return the position of the n-th set bit, counted from n = 0 at the lowest."""
+    """Return the position of the n-th lowest set bit, where n starts at 0, e.g. (0b10100, 1) -> 4."""
     at = np.uint64(0)
     while n >= ONES[bits & np.uint64(255)]:
         n -= ONES[bits & np.uint64(255)]

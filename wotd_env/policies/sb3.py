@@ -67,7 +67,7 @@ class Trained:
         return actions
 
     def check_rules(self, rules: Rules) -> None:
-        """Check that the network fits these rules: its input and output sizes, and the rules stored in it, if any."""
+        """Check that these rules fit the input and output sizes of the network, and the rules stored in it, if any."""
         if rules is self._checked:
             return
         if made_for := getattr(self.network, "rules", None):  # stored in networks of `train.py sb3`

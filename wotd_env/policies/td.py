@@ -40,7 +40,7 @@ class Td(Planner):
     """A policy that plans its turn exactly with a learned value, and plays the best action of the plan.
 
     Args:
-        file: the learned value, or the run folder that contains it; by default the bundled value for the rules.
+        file: file of a learned value, or run folder with such a file; by default the bundled value for the rules.
 
     Raises:
         FileNotFoundError: if the file does not exist.

@@ -70,7 +70,10 @@ def schema(rules: Rules) -> pa.Schema:
 
 
 def seating(games: NDArray[np.int64], seats: int, policies: int) -> NDArray[np.int64]:
-    """Return the policy in each seat of N games, as an index from 0 to `policies` - 1, int64 (N, seats)."""
+    """Return the index of the policy in each seat of N games, int64 (N, seats).
+
+    `games` contains the numbers of the games, (N,). `policies` is the number of policies.
+    """
     return (np.arange(seats) - games[:, None]) % policies
 
 
@@ -217,7 +220,7 @@ def game_of(file: str | Path, number: int) -> RecordedGame:
 def verify(
     file: str | Path, progress: Callable[[int, int], None] = lambda done, total: None
 ) -> tuple[int, int]:
-    """Replay all games of a file, and compare every replayed state with the file, bit by bit.
+    """Replay all games of a file, and compare every replayed state with the recorded state, bit by bit.
 
     Masks, rewards and policies are also checked, but not equities and regrets.
 
@@ -251,7 +254,7 @@ def verify(
 
 
 def _first_wrong(decisions: Decisions) -> tuple[int, str] | None:
-    """Return the index of a row with a wrong value, and the name of the value."""
+    """Return the index of a row with a wrong value, and the name of the value; None if all values are right."""
     game, rows = Game(decisions.rules), len(decisions.game)
     if not rows:
         return None

@@ -33,7 +33,7 @@ from wotd_env.recording.reading import FORMAT, KEY, legal_values, schema, seatin
 from wotd_env.solver import Table
 
 BLOCK = 256
-"""A different block size would change the random draws of the policies."""
+"""Number of games in a block. A different number would change the random draws of the policies."""
 
 
 def record(
@@ -59,8 +59,8 @@ def record(
         games: number of games.
         rules: the rules, by default the basic game of two players.
         seed: game i has the seed `seed + i`. The random draws of policies also depend on `seed`.
-        table: the solution of the game. If given, the file also contains the equity of every legal action and the
-            regret of every decision.
+        table: the solution of the game. If a table is given, the file also contains the equity of every legal action
+            and the regret of every decision.
         trust: True allows policy files that can run code, see `make_policy`.
         progress: function of the number of finished games and the number of all games. It is called before every block
             and at the end.
@@ -124,7 +124,7 @@ def record(
 
 
 def name_of(policy: str | Policy) -> str:
-    """Return the name of a policy, or the import path of its class."""
+    """Return the name of a policy. The name of a policy object is the import path of its class."""
     return policy if isinstance(policy, str) else f"{type(policy).__module__}:{type(policy).__qualname__}"
 
 

@@ -1,6 +1,6 @@
 """Describe a position as a scene, from which all pictures are drawn.
 
-A scene is a list of marks. A scene has a size of 800 by 600 units.
+A scene is a list of marks. A mark is a drawing with its place. The size of a scene is 800 by 600 units.
 
 The first mark of a scene is the empty board, which is the same for all positions of the same rules. Equal pieces, dice
 and texts have equal drawings, so that the modules `svg`, `raster` and `replay` can store each drawing once.
@@ -178,7 +178,7 @@ def _empty_board(spaces: int, theme: str) -> Mark:
 def _status(
     record: np.void, palette: dict[str, str], focus: list[int], names: list[str], *, rolled_off: bool
 ) -> Iterator[Mark]:
-    """Yield the status of the seats in `focus`: the seat to act or, in a finished game, the winning seats."""
+    """Yield the marks of the status. `focus` contains the seat to act or, in a finished game, the winning seats."""
     phase, finished = Phase(record["phase"]), int(record["turn"])
     turn = f"turn {finished + 1}" + " - the most dragons begin" * rolled_off
     name = names[focus[0]] if focus else "nobody wins"
@@ -280,7 +280,7 @@ def _pieces(
 
 
 def _way(start: float, goal: float, y: float, color: str) -> Mark:
-    """Return the line of a move, which runs below the spaces."""
+    """Return the mark of a move: a line below the spaces."""
     left, right = sorted((start, goal))
     depth, bend = 25, min(14, (right - left) / 2)
     low, end = 5 + depth, number(5 + right - left)
@@ -315,7 +315,7 @@ def _seats(
     focus: list[int],
     shown: list[int] | NDArray[np.int8],
 ) -> Iterator[Mark]:
-    """Yield the seats' cards. `shown` contains either the seats' points or the roll-off, int8 (R, n, 5)."""
+    """Yield the marks of one card per seat. `shown` contains the seats' points or the roll-off, int8 (R, n, 5)."""
     n = rules.players
     width = (WIDTH - 2 * _MARGIN - (n - 1) * _CARD_GAP) / n
     for seat in range(n):
@@ -342,7 +342,7 @@ def _seats(
 def _rolled_off(
     rounds: NDArray[np.int8], palette: dict[str, str], left: float, width: float
 ) -> Iterator[Mark]:
-    """Yield the marks of one seat's dice in all `rounds` of a roll-off, int8 (R, 5)."""
+    """Yield the marks of one seat's dice in a roll-off. `rounds`, int8 (R, 5), are the dice in each round."""
     height, step, gap = 44.0, 1.12, 10.0
 
     def size_of(across: int, columns: int) -> float:
@@ -367,7 +367,7 @@ def _rolled_off(
 
 
 def _badge(power: int, spent: bool, palette: dict[str, str]) -> str:
-    """Return the drawing of a power, crossed out if it has been used."""
+    """Return the drawing of a power, crossed out if the power has been used."""
     ground = "none" if spent else palette["accent"]
     ink = palette["faint"] if spent else palette["card"]
     line = palette["faint"] if spent else palette["accent"]

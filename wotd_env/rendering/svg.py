@@ -40,8 +40,8 @@ def render_svg(
         action: the action taken in this position. If the action is a hold, the kept dice are marked.
         theme: "light", "dark", or "auto" for the reader's preference. "auto" works only in browsers.
         width: width of the picture in pixels; the height is three quarters of the width.
-        roll_off: int8 (R, n, 5), the result of `Game.roll_off`. If this array has rounds, the picture shows their
-            dice instead of the seats' points.
+        roll_off: int8 (R, n, 5), the result of `Game.roll_off`. If R > 0, the picture shows the dice of
+            the roll-off instead of the seats' points.
         names: the players' names by seat; by default "player_0", "player_1" and so on.
 
     Raises:
@@ -106,7 +106,7 @@ def show(
 
 
 def place(mark: Mark, drawing: str) -> str:
-    """Return the SVG `drawing`, moved and scaled like the mark."""
+    """Return the SVG `drawing`, moved and scaled to the place of `mark`."""
     scale = f" scale({mark.scale:.5g})" if mark.scale != 1 else ""
     at = f"{mark.x:.2f} {mark.y:.2f}"
     return f'<g transform="translate({at}){scale}">{drawing}</g>' if mark.x or mark.y or scale else drawing

@@ -95,7 +95,7 @@ def paint(text: str, color: int) -> str:
 
 
 def _news(game: Game, state: States, names: Sequence[str], paint: _Paint) -> list[str]:
-    """Return the lines with the turn and the dice, or with the result."""
+    """Return the lines with the turn and the dice. If the game is over, return a line with the result."""
     record = state[0]
     lettered = [f"{name} ({letter})" for name, letter in zip(names, SEATS, strict=False)]
     actor = lettered[record["player"]]

@@ -25,7 +25,9 @@ _window = SimpleNamespace(clock=None, shut=False)
 
 
 def show_in_window(game: Game, states: States, before: States) -> None:
-    """Show the first `MOST` games of `states`, STATE (N,), in a window. Then wait, see `FPS`.
+    """Show the first `MOST` games of `states`, STATE (N,), in a window.
+
+    Then wait, so that at most `FPS` pictures are shown per second.
 
     The first call opens the window. If the user closes the window, later calls show nothing until
     `close_window` is called.

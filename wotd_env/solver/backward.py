@@ -36,7 +36,7 @@ MOST_THREADS = 1024
 def solve(
     rules: Rules | int, file: str | Path, threads: int = 2, progress: Progress = lambda done, total: None
 ) -> Table:
-    """Compute the value of every position, write the table and return it. An existing table is only opened.
+    """Compute the value of every position, write the table and return it. If the table exists, only open it.
 
     Finished layers (see `positions`) are saved in a file with the suffix `.part`. After an interruption, the next call
     continues with this file. If another process is making the same table, `solve` logs a warning and waits. The number
@@ -47,7 +47,7 @@ def solve(
             for the basic game of two players with this number of plain spaces.
         file: path of the table.
         threads: number of threads.
-        progress: called with the numbers of finished positions and of all positions.
+        progress: called with the number of finished positions and the number of all positions.
 
     Raises:
         ValueError: for rules that cannot be solved, or an invalid number of threads.
@@ -96,7 +96,7 @@ def verify(file: str | Path, threads: int = 2, progress: Progress = lambda done,
 def _group_of(
     board: Any, base: NDArray[np.int64], sections: list[Section], known: dict[Section, Any]
 ) -> Group | Guarantees:
-    """Return the arrays that kernels need to solve a group."""
+    """Return the arrays that kernels need to solve a group of sections."""
     if len(sections) == 3:
         own, following, last = (known[section] for section in sections)
         return Guarantees(board, base, (own, following, last))
@@ -204,8 +204,8 @@ class _Maker:
     def solve(self, pair: list[Section], progress: Progress) -> None:
         """Read the finished layers of a group from the file, and solve the missing layers."""
         board, layout, longest = self._board, self._layout, int(self._board.sizes.max())
-        # A kernel uses the same offsets `base` for all sections that it reads. The first group reads only its own last
-        # REACH layers, so no other layers stay in memory. A later group also reads earlier groups from the file, with
+        # A kernel uses the same offsets `base` for all sections that it reads. To save memory, the first group keeps
+        # only the REACH layers that were solved last. Later groups also read earlier groups from the file, so they use
         # the offsets in the file.
         base, size = layout.base, board.positions
         if not self._sections:

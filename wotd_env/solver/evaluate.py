@@ -1,8 +1,8 @@
 """Evaluate a deterministic policy exactly in the two-player basic game.
 
-The value of a position follows from the probabilities of the ends of a turn (`turns.End`) and the values of the
-positions after the ends. The layer with the most progress (see `positions`) is evaluated first. Passes and swaps lead
-to positions of the same layer, so the values after passes and swaps are iterated to convergence.
+An *end* is a way to end a turn (see `turns.End`). The value of a position follows from the probabilities of the ends
+and the values of the positions after the ends. The layer with the most progress (see `positions`) is evaluated first.
+Passes and swaps lead to positions of the same layer, so the values after passes and swaps are iterated to convergence.
 
 The positions of the solver do not distinguish paths or seats. So in all states that the policy gets, seat 0 is the
 player to move, and the codes of the paths ascend (see `positions`). The result is exact if the policy treats all paths
@@ -70,9 +70,9 @@ def evaluate(
     Args:
         policy: a deterministic policy that depends only on the pieces, the dice and the number of re-rolls left.
         table: the table of the solved game. Evaluation from the start is practical only for 0 or 1 plain spaces.
-        position: the position to evaluate: the spaces of the five pieces of the player to move, and the spaces of the
-            other player's five pieces. By default, it is the start of the game.
-        progress: called with the numbers of finished positions and of all reachable positions.
+        position: the position to evaluate, as two lists. The first list has the spaces of the pieces of the player to
+            move. The second list has the spaces of the other player's pieces. The default is the start of the game.
+        progress: called with the number of finished positions and the number of all reachable positions.
 
     Raises:
         IllegalActionError: if the policy chooses an illegal action.
@@ -132,7 +132,7 @@ class _Layer(NamedTuple):
 
 
 def _reachable(board: Board, base: NDArray[np.int64], first: int, start: int) -> list[_Layer]:
-    """Return the positions that are reachable from index `start` in layer `first`, by layer."""
+    """Return the reachable positions, by layer. `start` is the index of the evaluated position, `first` its layer."""
     reached = np.zeros(board.positions, np.bool_)
     reached[start] = True
     layers = []
@@ -280,8 +280,8 @@ def write_ends(board: Board, base: Any, total: Any, codes: Any, after: Any, resu
 def chances_of(holds: Any, ends: Any) -> NDArray[np.float64]:
     """Return the probability of each end of a turn in n positions, (n, ENDS).
 
-    `holds`, (2, n, 252), has the dice to keep at the two holds of a turn (R2), for each roll, as indices into KEEPS.
-    `ends`, (n, 252), has the end that the player chooses for each final roll.
+    `holds`, (2, n, 252), has the keep for each hold of the turn (R2), position and roll. Keeps are indices into KEEPS.
+    `ends`, (n, 252), has the end that the player chooses in each position for each final roll.
     """
     chances = np.zeros((ends.shape[0], ENDS))
     for i in range(ends.shape[0]):
@@ -308,7 +308,7 @@ def chances_of(holds: Any, ends: Any) -> NDArray[np.float64]:
 
 @kernel
 def best_turns(values: Any, rows: Rows, out: Any) -> None:
-    """Write the value of the best turn in each position to `out`, given the values of the ends, (n, ENDS)."""
+    """Write the value of an optimal turn in each position to `out`. `values`, (n, ENDS), has the value of each end."""
     for first in range(0, out.size, LANES):
         lanes = min(LANES, out.size - first)
         for lane in range(lanes):
@@ -321,7 +321,10 @@ def best_turns(values: Any, rows: Rows, out: Any) -> None:
 
 @kernel
 def best_choices(values: Any, rows: Rows, holds: Any, ends: Any) -> None:
-    """Write the best choices to `holds` and `ends` (see `chances_of`), given the values of the ends, (n, ENDS)."""
+    """Write the optimal choices to `holds` and `ends` (see `chances_of`).
+
+    `values`, (n, ENDS), has the value of each end.
+    """
     for first in range(0, values.shape[0], LANES):
         lanes = min(LANES, values.shape[0] - first)
         for lane in range(lanes):

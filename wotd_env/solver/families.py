@@ -1,6 +1,6 @@
 """Arrange the positions of families (see `positions`) side by side for vector instructions.
 
-Moves make progress, so the values after moves come from later layers and are looked up once.
+Moves lead to layers that are solved already, so the values after moves are looked up only once.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ NO_SWAP = 2 * LANES  # index in `Block.value[owner].ravel()` that stands for an 
 # - from FIRST_END: for each owner (see `powers`) and half (see `Block`), STRIDE rows with the values of ends
 # Within the STRIDE rows of an owner and half:
 # - from 0: ends without a power
-# - from USED: the same ends, with a used power
+# - from USED: the same ends, if the player uses a power in this turn
 # - from JUMPED: ends with a jump (power anxiety)
 # - from REBORN: passes and swaps with the power rebirth
 TIGER = NUM_KEEPS
@@ -77,14 +77,14 @@ def new_block(dtype: Any = np.float32) -> Block:
 
 @kernel
 def fill_lanes(board: Board, block: Block, total: Any, first: Any, last: Any) -> Any:
-    """Fill the lanes with families of layer `total`, from family `first` to `last - 1`, as many as fit.
+    """Fill the lanes with as many of the families `first` to `last - 1` of layer `total` as fit.
 
     Return the next family and the number of filled lanes.
 
-    The paths with equal shapes form a *group*. A shape has two codes, and each path has the first or the second code of
-    its shape. A *member* is a position of the family. The index of a member is a mixed-radix number with one digit for
-    each group. This digit is the number of the group's paths that have the second code. In a family of n
-    members, the mirror of member m is member n - 1 - m.
+    The paths with equal shapes form a *group*. A shape has two codes, or only one if both pieces are off the board. A
+    *member* is a position of the family. The index of a member is a mixed-radix number with one digit for each group.
+    This digit is the number of the group's paths that have the second code of their shape. In a family of n members,
+    the mirror of member m is member n - 1 - m.
 
     With immunity (R14), the two own paths come last and belong to no group. `own` and `other` are the codes of these
     two paths, each as seen by the player of the path's color. If `own` and `other` differ, the mirrors form another
@@ -166,5 +166,5 @@ def positions_in(block: Block, half: Any, lanes: Any) -> turns.Positions:
 
 @inlined
 def first_end(owner: Any, half: Any) -> Any:
-    """Return the first row in `Block.rows` with ends of this owner and half, a uint64."""
+    """Return the first of the rows in `Block.rows` that have the ends of this owner and half, as a uint64."""
     return np.uint64(FIRST_END + (2 * owner + half) * STRIDE)

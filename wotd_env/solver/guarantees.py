@@ -69,7 +69,7 @@ def new_family() -> Family:
 
 @inlined
 def seen_next(seat: Any) -> Any:
-    """Return the number of this seat if seats are counted from the next player: 0 -> 2, 1 -> 0, 2 -> 1."""
+    """Renumber a seat so that the next player becomes seat 0: 0 -> 2, 1 -> 0, 2 -> 1."""
     return seat - 1 if seat else SEATS - 1
 
 
@@ -89,7 +89,7 @@ def write_members(board: Board, total: Any, number: Any, family: Family) -> Any:
         family.ranks[count] = positions.rank_of(board, np.uint64(total), ordered)
         family.over[count] = turns.is_over(board, codes)
         count += 1
-        # Count to the next member.
+        # Advance `codes` to the next member, like an odometer.
         path = 0
         while path < PATHS:
             last = np.uint64(board.first[shapes[path] + np.uint64(1)]) - np.uint64(1)
@@ -178,7 +178,7 @@ def reward(board: Board, codes: Codes, seat: Any) -> Any:
 def value_block(family: Family, seat: Any, first: Any) -> None:
     """Write the guarantee of a seat to row NOTHING, for the members `first` to `first + LANES - 1`.
 
-    `turns.value_turns` maximizes, so the row has negative guarantees for seats 1 and 2.
+    `turns.value_turns` maximizes, so the row has the negated guarantees for seats 1 and 2.
     """
     rows = family.rows
     after = family.value[seen_next(seat)]

@@ -35,7 +35,7 @@ from wotd_env.core.rules import DICE, NUMBERED, PATHS, Rules
 NONE = 65535  # marks a missing code: two pieces would be on one space, or the move or swap is illegal
 
 PLACES = (range(3), range(3, 4), range(4, 5))
-"""With immunity, the indices of the codes of kinds 0, 1 and 2 in a position (five ascending codes)."""
+"""The indices of the codes of kinds 0, 1 and 2 among the five ascending codes of a position with immunity."""
 
 Codes = NDArray[np.uint64]  # the codes of a position, uint64 (5,), ascending
 
@@ -56,7 +56,7 @@ class Board(NamedTuple):
     after: NDArray[np.uint16]  # (C, 6): the code after a move by 0 to 5 spaces, or NONE (R3, R4)
     jumped: NDArray[
         np.uint16
-    ]  # two players, (C, 6): the code after a jump over the other piece, or NONE (R12)
+    ]  # (C, 6), two players only: the code after a jump over the other piece, or NONE (R12)
     swapped: NDArray[
         np.uint16
     ]  # (C, n(n-1)/2): the code after a swap of each pair of seats, or NONE (R6, R14)
@@ -65,7 +65,7 @@ class Board(NamedTuple):
     first: NDArray[np.uint16]  # (H + 1,): the first code of each shape; the last entry is C
     shape_progress: NDArray[np.uint16]  # (H,): the progress of each shape
     below: NDArray[np.uint32]  # (5, T, C + 1): [i, t, c] counts multisets of i + 1 codes < c with progress t
-    shapes_below: NDArray[np.uint32]  # (5, T, H + 1): as `below`, for multisets of shapes
+    shapes_below: NDArray[np.uint32]  # (5, T, H + 1): like `below`, but for multisets of shapes
     sizes: NDArray[np.int64]  # (T,): the number of positions in each layer
     families: NDArray[np.int64]  # (T,): the number of families in each layer
 
@@ -113,7 +113,6 @@ def board_of(spaces: int, immunity: bool = False, players: int = 2) -> Board:
     pieces, kind = np.array(codes)[:, :-1], np.array(codes)[:, -1]
     progress = pieces.sum(1).astype(np.uint16)
     per_kind, dice = len(codes) // len(places), range(DICE + 1)
-    # Each code of an own path is its own shape.
     of_shape = [*(len(orders[shape]) for shape in shapes), *[1] * (len(codes) - per_kind)]
     first = np.cumsum([0, *of_shape]).astype(np.uint16)
     shape_progress = progress[first[:-1]]
@@ -145,16 +144,17 @@ def board_of(spaces: int, immunity: bool = False, players: int = 2) -> Board:
 
 
 def multisets(progress: NDArray[np.uint16], places: list[range]) -> NDArray[np.uint32]:
-    """Count multisets of n items (codes or shapes). The result is uint32 (5, T, n + 1), indexed as `Board.below`.
+    """Count the multisets of 1 to 5 elements from n items, which are codes or shapes.
 
-    `places[c]` has the indices that item c can have in a position (five ascending items).
+    The result is uint32 (5, T, n + 1), indexed like `Board.below`. `places[c]` has the indices that item c can have
+    among the five ascending items of a position.
     """
     layers = PATHS * int(progress.max()) + 1
     count = np.zeros((PATHS + 1, layers, len(progress) + 1), np.uint32)
     count[0, 0] = 1
     for c, p in enumerate(progress.tolist()):
         count[:, :, c + 1] = count[:, :, c]
-        # Item c, the largest one, can occur more than once.
+        # Item c is the largest item so far, and can occur more than once.
         for place in places[c]:
             count[place + 1, p:, c + 1] += count[place, : layers - p, c + 1]
     return count[1:]

@@ -48,7 +48,7 @@ def new_power_block() -> PowerBlock:
 
 
 def _power_ends() -> tuple[NDArray[np.uint8], NDArray[np.uint8], NDArray[np.uint8], NDArray[np.uint8]]:
-    """Return the ends that each roll offers with the power of the dragon (R13), and those with anxiety (R12).
+    """Return the ends that each roll offers with the power dragon (R13), and the ends with the power anxiety (R12).
 
     For each power, there are two arrays: the ends, (252, 12), and the number of ends, (252,).
     """
@@ -119,7 +119,10 @@ def fill_ends(
 
 
 def _emit_move_or_stay(builder: Any, rows: list[Any]) -> Any:
-    """Return the largest value of moves and fear in each lane; if no move is possible, the value of the pass (R5)."""
+    """Return the largest value of the moves and the power fear.
+
+    If no move is possible, return the value of the pass (R5).
+    """
     stay, fear, *moves = rows
     move = emit_largest(builder, moves)
     possible = builder.fcmp_ordered(">", move, ir.Constant(move.type, [NEVER / 2] * LANES))
@@ -180,7 +183,7 @@ def value_half(rows: Rows, value: Any, swapped: Any, half: Any, first: Any, powe
         kept = first + np.uint64(PROGRESS + stay)
         largest(rows, kept, (kept, first + np.uint64(REBORN + stay)))
     tiger = powers >> Power.TIGER & 1
-    if tiger:  # the ends after the additional re-roll start at row USED, because it uses the power (R12)
+    if tiger:  # the additional re-roll uses the power (R12), so the turn then ends in a row from USED
         value_power_rolls(rows, first + np.uint64(USED), 0)
         reroll(rows)
         for roll in range(NUM_ROLLS):

@@ -1,6 +1,6 @@
-"""The file of a solved game: a header, checksums, then one value for each position.
+"""The file of a solved game: a header, checksums, then the values of all positions.
 
-- The header has 4096 bytes: a line with a magic word, a line of JSON, spaces, and the SHA-256 of the preceding bytes.
+- The header has 4096 bytes: a line with a magic word, JSON padded with blanks, and the SHA-256 of the preceding bytes.
   The JSON contains the SHA-256 of the checksums.
 - Each checksum is the CRC-32 of a block of 16,384 values, as a little-endian uint32. The checksums are padded to a
   multiple of 4096 bytes. A block has values of one layer only, so the last block of a layer may be shorter.
@@ -43,7 +43,7 @@ DIGEST = 65  # number of bytes at the end of the header: a SHA-256 in hexadecima
 VALUE = np.dtype("<f4")
 COMPACT = np.dtype("<i2")
 CHECKSUM = np.dtype("<u4")
-REACH = DICE + 1  # layers in memory in the basic game: the current layer and the next five layers
+REACH = DICE + 1  # layers in memory in the basic game: the current layer and the five layers solved before it
 UNITS = 32767
 BLOCK_BITS = 14
 BLOCK = 1 << BLOCK_BITS

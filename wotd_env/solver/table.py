@@ -25,7 +25,7 @@ from wotd_env.solver import storage
 from wotd_env.solver.positions import NONE, Board, index_of, sort_codes
 from wotd_env.solver.storage import REACH, Section, TableError
 
-Progress = Callable[[int, int], None]  #: called with the numbers of finished positions and of all positions
+Progress = Callable[[int, int], None]  #: called with the number of finished positions and the total number
 # Time to compute one value, by number of players; measured on one core of a server from 2025
 MICROSECONDS = {2: 1.2, 3: 1.4}
 
@@ -141,7 +141,7 @@ class Table:
                 the color of the other player.
             theirs: integers (N, 5), the spaces of the other player's pieces on the same paths.
             powers: the powers that the two players hold, one of `sections`. By default, no player has used a power.
-                With own powers, this default applies if the player to move has the color of seat 0 in `rules`.
+                With own powers, the default also means that the player to move has the color of seat 0 in `rules`.
 
         Raises:
             ValueError: for a wrong shape or dtype, a space that does not exist, two pieces on one space, or powers that
@@ -242,8 +242,8 @@ def look_up(table: Lookup, sections: NDArray[np.int64], states: Records, out: An
     """Write to `out`, (N, n), the value of each state for every seat.
 
     `sections`, (N,), has the index of the section of each state. `blocks` gets the index of the block of each stored
-    value. `blocks` is (N, 1) with two players, and (N, 3) with three. After an invalid state, nothing more is written:
-    the entries of `blocks` for this state and all later states are -1.
+    value. `blocks` is (N, 1) with two players, and (N, 3) with three. If a state is invalid, no values are written for
+    this state and all later states, and their entries of `blocks` are -1.
     """
     board = table.board
     code_of, spaces, n = board.code.ravel(), board.code.shape[0], board.code.ndim

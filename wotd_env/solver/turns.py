@@ -63,7 +63,7 @@ MOVES, NUM_MOVES = _moves()
 def ends_after(rolls: NDArray[np.integer], actions: NDArray[np.integer]) -> NDArray[np.int64]:
     """Return the end of each turn, given its last roll and its action in phase MOVE (R3, R5, R6, R7).
 
-    If the player takes an extra turn (R8), convert the end with `perfect`.
+    If the player takes an extra turn (R8), the caller must convert the end with `perfect`.
     """
     path = np.clip(actions - Action.MOVE_ON, 0, PATHS - 1)
     return np.select(
@@ -79,7 +79,7 @@ def perfect(ends: NDArray[np.int64]) -> NDArray[np.int64]:
 
 
 def _emit_move_or_pass(builder: Any, rows: list[Any]) -> Any:
-    """Return, for each lane, the value of the best move, or rows[0], the pass, if no move is possible (R5)."""
+    """Return the value of the best move. If no move is possible, return the value of the pass (R5)."""
     otherwise, *moves = rows
     move = emit_largest(builder, moves)
     possible = builder.fcmp_ordered(">", move, ir.Constant(move.type, [NEVER / 2] * LANES))
@@ -150,7 +150,7 @@ def write_indices(board: Board, base: Any, total: Any, positions: Positions, oth
 
     The index is `base[layer]` plus the rank of the position after the end. Impossible ends have the index -1.
 
-    `other`, int64 (PROGRESS or more, N), gets the indices after ends that make progress without a power. If
+    `other`, int64 (PROGRESS or more, N), gets the indices after ends that make progress and use no power. If
     `power` is a `PowerBlock`, the function fills its arrays, and `other` also gets the indices after passes and swaps.
 
     The position after an end is seen from the player who moves next. In `other`, the same player moves next only after

@@ -194,7 +194,7 @@ STRENGTHS = {
 
 
 class Agents:
-    """The agents of a server by name: `STRENGTHS`, `AGENTS`, and the operator's agents `more`.
+    """The agents of a server by name: `STRENGTHS`, `AGENTS`, and `more`, the operator's agents.
 
     `words` maps the name of each agent to its description.
     """

@@ -57,7 +57,7 @@ def export(store: Store, file: Path) -> tuple[int, int, int]:
     tables = list(stored_tables(store))
     games, decisions = list[tuple[Table, int, Outcome]](), 0
     for table, number in finished(tables):
-        with contextlib.suppress(Refused):  # the game is damaged, as `table_at` has logged
+        with contextlib.suppress(Refused):  # `table_at` has logged that the game is damaged
             if found := outcome(table_at(store, table, number)):
                 games.append((table, number, found))
 

@@ -173,7 +173,7 @@ def _order(
 ) -> Callable[[Request], Awaitable[JSONResponse]]:
     """Return a handler that reads a message and passes its fields to `execute`, a method of `Tables`.
 
-    `execute` returns a new viewer if it has changed the seats of the viewer, else None.
+    If `execute` changes the viewer's seats, it returns the new viewer, else None.
     """
 
     async def answer(request: Request) -> JSONResponse:

@@ -56,7 +56,7 @@ class Limits:
     reviewing: float = 60
 
     reviews: int = 20  # maximum number of running and waiting reviews
-    days: float = 30  # days without a change after which an unused table may be deleted
+    days: float = 30  # a table without open sockets may be deleted this many days after its last change
 
 
 class Rate:

@@ -99,7 +99,7 @@ class Join(Named):
 
 
 class Invitation(Message):
-    """A request for facts about a table. With an `invitation`, the response also contains its seat."""
+    """A request for facts about a table. With an `invitation`, the response also contains the invited seat."""
 
     invitation: _Word | None = None
 
@@ -158,7 +158,7 @@ class NewTable(RulesOrPosition, kw_only=True):
     seats: list[NewSeat]
     help: bool | None = None
     pace: _Pace = PACE["default"]
-    person: _Word | None = None  # key in the host's browser, for all seats at the host's screen
+    person: _Word | None = None  # key in the host's browser; identifies all people at the host's screen
 
 
 Schema = TypeVar("Schema")

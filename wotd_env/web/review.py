@@ -90,7 +90,7 @@ def chance(players: int, equity: float) -> float:
 
 
 def source(players: int, advised: Advised) -> Json:
-    """Return JSON with the source of the equities and the win probability that the seat to act can force."""
+    """Return JSON with the win probability that the seat to act can force, and the source of the equities."""
     forced = None if advised.guarantee is None else round(chance(players, advised.guarantee), 4)
     return {"source": advised.source, "exact": advised.exact, "guarantee": forced}
 
@@ -111,7 +111,7 @@ def chances(game: Game, state: States, equity: float, before: Sequence[float]) -
 
 
 class Helper:
-    """Asks the advisor for the values of positions at all tables."""
+    """Requests the values of positions from the advisor."""
 
     def __init__(self, patience: float) -> None:
         self._advise = Asked("the advisor", advise, patience)

@@ -1,4 +1,4 @@
-"""Serve the WebSocket of a table: send views and help to a client, and execute the client's decisions."""
+"""The WebSocket of a table. It sends views and help to a client, and executes the client's decisions."""
 
 from __future__ import annotations
 

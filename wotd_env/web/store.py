@@ -1,4 +1,4 @@
-"""Store tables in an SQLite file. Every decision is written before any client sees it.
+"""The SQLite file that stores tables. Every decision is written before any client sees it.
 
 The file does not reveal future dice: positions are stored without the state of their random generators. If the process
 is killed, no written decision is lost. If the machine fails, the last decisions can be lost.

@@ -57,7 +57,7 @@ class Table:
     rules: Rules
     begins: States | None  # first position of the first game, STATE (1,), or None for the usual start
     seats: list[Seat]
-    help: bool  # whether all viewers see the chances to win, and the player to act gets hints
+    help: bool  # whether all viewers see the chances to win, and whether the player to act gets hints
     pace: float | None  # wait in seconds before an agent's or forced decision; None: paused
     host: str  # digest of the host's key
     watch: str  # digest of the spectators' key
@@ -115,7 +115,7 @@ class Table:
 
     @property
     def unattended(self) -> bool:
-        """Whether the next decision is forced, or is an agent's. Then the server takes the decision."""
+        """Whether the next decision is forced, or is an agent's. The server takes such decisions."""
         playing = self.status == "playing"
         return playing and (len(self.legal) == 1 or self.seats[self.player].agent is not None)
 
@@ -155,7 +155,7 @@ class Table:
         return cls(table, rules, begins, seats, **{name: settings[name] for name in _STORED})
 
     def show(self, played: Played | None, number: int) -> None:
-        """Set the current game to `played`, and its number to `number`. Before the first game, pass None and 0.
+        """Set the present game to `played`, and its number to `number`. Before the first game, pass None and 0.
 
         Raise ValueError if the game contains an illegal position or action.
         """

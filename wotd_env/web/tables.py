@@ -88,7 +88,7 @@ class Tables:
         return Viewer(digest, host, seats)
 
     def open(self) -> list[dict[str, Any]]:
-        """Return the tables with open seats as JSON, the last changed first. The list has only a few of each client."""
+        """Return the tables with open seats as JSON, the last changed first; only a few tables of each client."""
         by: Counter[str] = Counter()
         found = []
         for table in sorted(self.by_name.values(), key=lambda table: -table.touched):
@@ -131,7 +131,7 @@ class Tables:
         return table, keys
 
     def join(self, table: Table, wanted: Join) -> tuple[int, str]:
-        """Give a person the invited seat or, without an invitation, an open one; return its number and the new key."""
+        """Give a person the seat of an invitation, or an open seat; return the number of the seat and its new key."""
         if wanted.invitation is not None:
             number = self.invited(table, wanted.invitation)
         else:
@@ -250,14 +250,14 @@ class Tables:
             state = table.begins.copy()
         elif table.number and table.rules.start == "loser":
             state = table.state.copy()
-            # The seed decides between tied losers. As an argument, it would make `reset` ignore the last game.
+            # If `reset` got a seed, it would ignore the last game. The seed in the record decides between tied losers.
             state["rng"] = seed
             game.reset(state, roll=False, starting_player=table.loser)
         else:
             state = game.reset(1, seed=seed, roll=False)
             rounds = game.roll_off(seed).tolist()  # -1: the seat does not roll in this round
             roll_off = [[dice if min(dice) >= 0 else None for dice in seats] for seats in rounds] or None
-        state["rng"] = self.random()  # not `seed`: players see the roll-off, which follows from `seed`
+        state["rng"] = self.random()  # new bits, because the roll-off, which players see, follows from `seed`
         game.roll(state)
         state["rng"] = 0
         with _written():
@@ -290,7 +290,7 @@ class Tables:
         self._go_on(table)
 
     def _go_on(self, table: Table) -> None:
-        """Start the first game if all seats are taken; schedule the next decision if the server takes it."""
+        """Start the first game if all seats are taken; schedule the next decision if it is forced or an agent's."""
         table.stop_timer()
         if table.status == "waiting" and not table.waiting_for:
             try:
@@ -346,9 +346,9 @@ class Tables:
             raise Refused(400, why, field)
 
     def _find_room(self, by: str) -> Table | None:
-        """Return the table to remove before the client `by` sets up a new table, or None.
+        """Return the idle table to remove before a new table is set up, or None to remove no table.
 
-        Raise Refused if there is no room, or if the client has too many tables.
+        Raise Refused if there is no room, or if the client `by` has too many tables.
         """
         most = self._limits.tables_per_address
         if sum(table.by == by for table in self.by_name.values()) >= most:

@@ -61,7 +61,7 @@ def result(game: Game, state: States, resigned: int | None = None) -> Json | Non
 
 
 def choices(game: Game, state: States) -> list[Json]:
-    """Return every legal action in a position, STATE (1,): parts, notation, and scores after it."""
+    """Return the legal actions in a position, STATE (1,), as JSON, with the scores after each action."""
     words = legal_words(game, state)
     decided = np.repeat(state, len(words))
     game.decide(decided, list(words.values()), validate=False)
@@ -73,7 +73,7 @@ def choices(game: Game, state: States) -> list[Json]:
 
 
 def action_parts(game: Game, state: States, action: int) -> Json:
-    """Return the parts and the notation of a legal action in a position, STATE (1,)."""
+    """Return the parts (see `_parts`) and the notation of a legal action in a position, STATE (1,)."""
     parts = _parts(state, action, _decided(game, state, action))
     return {**parts, "notation": action_text(game, state, action)}
 
