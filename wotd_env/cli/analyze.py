@@ -37,7 +37,7 @@ def command(
     against: str | None = option(None, "The opponent.", shown="the policy itself"),
     blunders: int = option(5, "Number of the worst decisions to list, 0 to 20."),
     out: Path | None = option(None, "Write the grades, .json."),
-    plot: Path | None = option(None, "Draw regret by kind and stage: .png, .svg or .pdf."),
+    plot: Path | None = option(None, "Draw regret by kind of decision and stage: .png, .svg or .pdf."),
     trust: bool = TRUST,
     quiet: bool = QUIET,
 ) -> None:

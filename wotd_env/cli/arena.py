@@ -35,7 +35,9 @@ def command(
     fresh: bool = option(False, "Play everything again and replace the games in the file.", "--fresh"),
     trust: bool = TRUST,
     workers: int = option(CORES, "Number of processes.", shown="one per core"),
-    ray: str | None = option(None, "Play on the Ray cluster with this address, or auto."),
+    ray: str | None = option(
+        None, "Play on the Ray cluster with this address; auto: the cluster on this machine."
+    ),
     time_limit: float = option(60.0, "Seconds for a batch of decisions; a slower policy forfeits its games."),
     out: list[Path] | None = option(
         None, "Also write the results to this file, .json or .csv; can be repeated."

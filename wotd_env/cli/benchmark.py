@@ -32,7 +32,9 @@ def command(
     what: list[str] = typer.Argument(help="The agent; with --compare, two result files."),
     compare: bool = option(False, "Show two result files with their differences.", "--compare"),
     games: int = option(1000, "Games for each win share."),
-    size: int | None = option(None, "Number of positions to grade, for each kind and stage.", shown="all"),
+    size: int | None = option(
+        None, "Number of positions to grade for each kind of decision in each stage.", shown="all"
+    ),
     seed: int = SEED,
     out: Path | None = option(None, "Write the result, .json."),
     format: str = option("table", f"Format of the output: {', '.join(_FORMATS)}."),

@@ -37,7 +37,7 @@ def command(
 ) -> None:
     """Play against policies, or with other people at one keyboard.
 
-    Type help in the game to list the possible input. Every decision is saved immediately. A review follows the game.
+    In the game, enter help to list the possible input. Every decision is saved immediately. A review follows the game.
     """
     from wotd_env.cli.match import Match
     from wotd_env.core.game import check_seed

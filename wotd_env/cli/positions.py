@@ -19,13 +19,13 @@ from wotd_env.core.rules import Rules
 def command(
     rules: dict[str, Any],
     split: str = option("test", "The games to draw from: train, validation or test."),
-    size: int = option(800, "Positions of each kind and stage; rare kinds have fewer."),
+    size: int = option(800, "Positions for each kind of decision in each stage; rare kinds have fewer."),
     seed: int = option(0, "Seed of the games; 0 draws the published positions."),
     table: Path | None = option(None, "The table of `wotd solve`.", shown="in the cache folder"),
     out: Path = option(Path("positions.parquet"), "The .parquet file to write."),
     quiet: bool = QUIET,
 ) -> None:
-    """Draw positions with the equity of every legal action, from games of policies of many strengths.
+    """Draw positions from games of weak to strong policies, with the equity of every legal action.
 
     With two players, equities are exact. With more, they come from rollouts by td, which take seconds per position.
     The positions of a larger --size include those of a smaller --size.

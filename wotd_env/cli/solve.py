@@ -1,4 +1,4 @@
-"""`wotd solve`: solve a game of two players exactly."""
+"""`wotd solve`: solve a game exactly."""
 
 from __future__ import annotations
 
@@ -21,12 +21,12 @@ def command(
     threads: int = option(CORES, "Number of threads.", shown="one per core"),
     quiet: bool = QUIET,
 ) -> None:
-    """Solve a game of two players exactly, or verify or compress a solution.
+    """Solve a game of two or three players exactly, or verify or compress a solution.
 
     The command prints the value of the first position for the starting player: 1 is a certain win, -1 a certain loss.
-    If each color has its own power, it prints a value for each color of the starting player. With three players, the
-    values are the rewards that each seat can force. Solved parts of the table are saved; after an interruption, run
-    the same command again to continue. The command waits while another process writes the same table.
+    With --powers own, it prints a value for each color of the starting player. With three players, it prints the
+    expected reward that each seat can force. Solved parts of the table are saved; after an interruption, run the same
+    command again to continue. The command waits while another process writes the same table.
     """
     from wotd_env import solver
     from wotd_env.solver.table import describe_needs
