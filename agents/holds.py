@@ -189,7 +189,7 @@ after_moves = row_operation(_emit_after_moves)
 
 @kernel
 def stop(ends: Any, after: Any, first: Any, lanes: Any, work: Any) -> None:
-    """Compute the value of stopping with each roll from `ends[first : first + lanes, after]`; write it to `work`."""
+    """Write the value of stopping with each roll to `work`. `after` is 1 after the tiger's re-roll, else 0."""
     for lane in range(lanes):
         for end in range(ends.shape[2]):
             work[FIRST_END + end, lane] = ends[first + lane, after, end]

@@ -105,7 +105,7 @@ def names_code(value: Any) -> bool:
 
 
 def code_options(settings: Settings) -> dict[str, str]:
-    """Return the settings that name code, as options of `train.py` with values, e.g. `{"--critic": "module:object"}`.
+    """Return the settings whose values name code, as options of `train.py`: `{"--critic": "module:object"}`.
 
     A checkpoint must not be able to run code, so the user has to repeat these options.
     """

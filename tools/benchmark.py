@@ -68,7 +68,7 @@ def noise(positions: benchmark.Positions, draws: int = 1000) -> NDArray[np.float
     """Return the mean regret caused by errors of the stored equities in each of M positions, float64 (M,).
 
     Each of `draws` samples adds normal noise to the equities; its scale is their standard error. The result is the
-    mean regret of the action with the largest stored equity.
+    mean, over these samples, of the regret of the action with the largest stored equity.
     """
     rng, total = np.random.default_rng(0), np.zeros(len(positions.game))
     best = np.nanargmax(positions.equity, 1)

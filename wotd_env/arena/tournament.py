@@ -62,8 +62,8 @@ class Tournament:
             have at most 20,000,000 games.
         seed: integer from 0 to 2**63 - 1; it determines all dice and all random choices of policies.
         until: half-width of 95 % intervals. A matchup stops as soon as the interval of every policy's win share is that
-            narrow; `games` is then the maximum number of games. None plays all games.
-        luck: name of a policy that measures the luck of the dice, see `HasEquity`; None measures no luck.
+            narrow; `games` is then the maximum number of games. If None, all games are played.
+        luck: name of a policy that measures the luck of the dice, see `HasEquity`; if None, luck is not measured.
     """
 
     policies: tuple[str, ...]
@@ -339,7 +339,9 @@ def luck(
         legal = game.legal_actions(state)
         forced = (state["phase"] == Phase.MOVE) & (legal.sum(1) == 1)
         chosen = np.where(forced, legal.argmax(1), actions[np.arange(games), taken])
-        going = np.flatnonzero((state["phase"] != Phase.OVER) & (chosen != -1))  # -1: the game was forfeited
+        going = np.flatnonzero(
+            (state["phase"] != Phase.OVER) & (chosen != -1)
+        )  # running games without further actions (-1) were forfeited
         if not going.size:
             return total * (seats - 1) / seats  # converts rewards to shares of the win
         taken[going] += ~forced[going]

@@ -10,8 +10,9 @@ With a learned value, rollouts estimate the equity of every legal action. In a r
 turns exactly with the learned value, as the policy `td` does. The result of a rollout is the reward of the seat that
 takes the action.
 
-A plan is the exact expectation of the learned value after the planned turn. The luck of a turn is the value of the
-position after the turn minus the plan. A luck-adjusted result is the result minus the luck of all turns. It equals
+The plan of a turn is a number: the exact expectation of the learned value after the planned turn. The luck of a turn
+is the value of the position after the turn minus the plan. A luck-adjusted result is the result minus the luck of all
+turns. It equals
 
     plan(action) + sum over the later turns of (plan of the turn - value of the position before the turn).
 

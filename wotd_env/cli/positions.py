@@ -1,4 +1,4 @@
-"""`wotd positions`: sample positions for the benchmark from games."""
+"""`wotd positions`: draw positions from games, for the benchmark."""
 
 from __future__ import annotations
 

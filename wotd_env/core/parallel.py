@@ -26,7 +26,7 @@ _THREAD = _Thread()
 
 
 def slices(games: int, threads: int) -> list[slice]:
-    """Split a batch into at most one slice per thread. A slice of a split batch has at least MIN_GAMES games.
+    """Split a batch into at most one slice per thread. If the batch is split, each slice has at least MIN_GAMES games.
 
     A worker thread does not split its batch, because workers that wait for other workers could deadlock.
     """

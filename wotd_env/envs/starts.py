@@ -68,7 +68,7 @@ def read_seeds(seed: Any, num_envs: int) -> Seeds:
 def read_options(rules: Rules, options: Mapping[str, Any] | None, *more: str) -> tuple[Any, States | None]:
     """Return the options `"starting_player"` and `"state"` of a reset. The state is a copy, STATE (1,).
 
-    A missing option is None. The caller reads the options named in `more`.
+    A missing option is None. The options in `more` are also allowed; the caller reads them.
 
     Raises:
         ValueError: if the state is not a running game of these rules, or if both options are given.
@@ -146,7 +146,7 @@ def _start(states: Records, config: Configs, learners: Any, starters: Any, seeds
 
 @kernel
 def restart(s: Record, rules: Config, learner: Any, starter: Any, seat: Any) -> None:
-    """Replace the last game in the record `s` with the learner's next game. Run this game to its first decision.
+    """Overwrite the record `s`, the previous game, with the learner's next game. Run it to its first decision.
 
     `starter` is a seat, DRAGONS, LOSER or CONTINUE. A learner that lost the last game by an illegal action counts as
     loser (R1).

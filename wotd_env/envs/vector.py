@@ -268,7 +268,7 @@ class WayOfTheDragonVectorEnv(VectorEnv[Any, ArrayLike, NDArray[Any]]):
         return self._format.show(step.observation, step.mask), info
 
     def _mask_info(self, mask: NDArray[np.int8], where: NDArray[np.bool_]) -> dict[str, Any]:
-        """Return infos with the masks of the games in `where`, or empty infos with `mask_in="obs"`."""
+        """Return infos that contain the masks of the games in `where`. If `mask_in` is "obs", the infos are empty."""
         info: dict[str, Any] = self._format.info(mask)
         return info | {f"_{name}": where for name in info}
 

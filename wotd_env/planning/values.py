@@ -40,7 +40,7 @@ ANY_POWER = 4.0
 CLOSING = np.array([1.5, 2.6, 0.8, -1.2])
 
 NEXT_FIVE = np.uint64((1 << DICE) - 1)
-# index: bit mask of the occupied spaces among the five spaces ahead of a piece
+# the sum of BLOCKED over the occupied spaces; index: bit mask of these spaces
 BLOCKED_BY = (np.arange(1 << DICE)[:, None] >> np.arange(DICE) & 1) @ BLOCKED
 
 

@@ -244,7 +244,7 @@ def _piece(color: int, palette: dict[str, str], x: float, y: float, size: float)
 
 
 def moved_pieces(before: np.void, after: np.void) -> list[tuple[int, int, int, int]]:
-    """Return the pieces with different spaces in the two positions, as (seat, path, space before, space after)."""
+    """Return the pieces whose space differs between the positions, as (seat, path, space before, space after)."""
     old, new = before["pieces"], after["pieces"]
     moved = np.argwhere(old != new).tolist()
     return [(seat, path, int(old[seat, path]), int(new[seat, path])) for seat, path in moved]

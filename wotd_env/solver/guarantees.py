@@ -41,7 +41,10 @@ class Guarantees(NamedTuple):
 
 
 class Family(NamedTuple):
-    """The memory of one thread for one family. A *member* is a position of the family; a block has LANES members."""
+    """The working memory of one thread, for one family at a time.
+
+    A *member* is a position of the family; a block has LANES members.
+    """
 
     rows: Rows  # (462 + 37, LANES): a row for each keep (see `planning.turn`), then a row for each end
     codes: Codes  # (MOST_MEMBERS, 5): the codes of each member, ascending

@@ -23,7 +23,7 @@ FIRST_GUESS = 3  # the initial value of a position is the value after its best m
 class Group(NamedTuple):
     """One or two sections that are solved together: one for each owner (see `powers`).
 
-    With one owner, `sources` and `values` contain the same entry twice.
+    With one owner, both entries of `sources` are the same, and so are both entries of `values`.
     """
 
     board: Board
@@ -77,7 +77,7 @@ def _value(group: Group, block: Block, power: PowerBlock | None, owner: Any, hal
 
 @kernel
 def solve_families(group: Group, block: Block, power: PowerBlock | None, chunk: Chunk, tolerance: Any) -> Any:
-    """Solve the families of a chunk in all sections of a group, and write their values.
+    """For all sections of a group, solve the families of a chunk, and write their values.
 
     All layers with more progress must be solved already. `power` is None in the basic game. `tolerance` has the
     dtype of the block.
