@@ -145,8 +145,9 @@ def faults(name: str) -> Iterator[str]:
         for file in ("run.py", "requirements.txt"):
             if not (FOLDER / name / file).is_file():
                 raise ValueError(f"{FOLDER / name / file} is missing: copy it from entries/template")
-        if name != "template" and entry.claim == TEMPLATE["claim"]:
-            raise ValueError("claim must describe your agent, got the claim of the template")
+        for field, cure in (("claim", "describe"), ("title", "name")):
+            if name != "template" and getattr(entry, field) == TEMPLATE[field]:
+                raise ValueError(f"{field} must {cure} your agent, got the {field} of the template")
         load = importlib.import_module(f"entries.{name}.run").load
     except Exception as error:  # run.py can raise any exception
         yield f"{name}: {type(error).__name__}: {error}"
@@ -242,6 +243,7 @@ def main(arguments: list[str] | None = None) -> int:
         from tools import entry_tables
 
         entry_tables.write(entries())
+        print(f"wrote {entry_tables.PAGE} and {entry_tables.PICTURE}")
     return int(bool(found))
 
 

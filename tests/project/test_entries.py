@@ -66,12 +66,13 @@ def test_wrong_fields_are_reported(planner, old, new, message):
         assert list(entries.faults("planner")) == []
 
 
-def test_a_claim_copied_from_the_template_is_reported(planner):
-    copied = tomllib.loads((ROOT / "entries" / "template" / "entry.toml").read_text())["claim"]
-    claim = entries.read("planner").claim
-    edit(planner / "entry.toml", f'"{claim}"', f'"""{copied}"""')
+@pytest.mark.parametrize(("field", "cure"), [("claim", "describe"), ("title", "name")])
+def test_text_copied_from_the_template_is_reported(planner, field, cure):
+    copied = tomllib.loads((ROOT / "entries" / "template" / "entry.toml").read_text())[field]
+    own = getattr(entries.read("planner"), field)
+    edit(planner / "entry.toml", f'{field} = "{own}"', f'{field} = """{copied}"""')
     (fault,) = entries.faults("planner")
-    assert "claim must describe your agent, got the claim of the template" in fault
+    assert f"{field} must {cure} your agent, got the {field} of the template" in fault
 
 
 @pytest.mark.parametrize("file", ["run.py", "requirements.txt", "results/1-0.json"])

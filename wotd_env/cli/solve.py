@@ -41,6 +41,10 @@ def command(
             raise ValueError("--verify writes nothing: leave out --out")
         if compact and not out:
             raise ValueError("--compact needs --out, the table to write")
+        if rules.get("players", 2) not in (2, 3):
+            raise ValueError(
+                f"only games of two players, or three in the basic game, are solved, got {rules['players']}"
+            )
         wanted = solver.as_rules(Rules(**rules)) if spaces is not None else None
         exists = False
         if wanted:
