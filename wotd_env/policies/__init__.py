@@ -42,9 +42,7 @@ class Named(NamedTuple):
     maker: str  #: import path of the factory, relative to this package, as module:name
     argument: str = ""  #: placeholder for the factory's argument in texts, such as FILE
     needs_argument: bool = False
-    needs_trust: bool = (
-        False  #: whether the argument is a file that can run code; if so, the factory takes `trust`
-    )
+    needs_trust: bool = False  #: whether its file can run code; if so, the factory takes `trust`
     script: Script = Script.OUTSIDE
 
 
