@@ -314,8 +314,6 @@ class Run:
 
     def save(self) -> None:
         """Write the checkpoint and the learning curve."""
-        for part in self.folder.glob(f"{files.PART}*"):  # temporary files of a killed process
-            part.unlink(missing_ok=True)
         checkpoint.save(self.folder / CHECKPOINT, self._content())
         files.write(self.folder / "curve.csv", evaluate.curve(self.curve, self.unit).encode())
 

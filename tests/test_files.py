@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import errno
+import signal
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -42,6 +45,31 @@ def test_concurrent_writers_use_different_temporary_files(tmp_path: Path):
         one.write_bytes(b"first")
         other.write_bytes(b"last")
     assert file.read_bytes() == b"first"  # the outer block ends last
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="Windows has no flock")
+def test_the_next_write_removes_the_file_of_a_killed_writer(tmp_path: Path):
+    file = tmp_path / "a.txt"
+    code = f"""
+import os, pathlib
+from wotd_env import files
+with files.replacing(pathlib.Path({str(file)!r})) as part:
+    part.write_text("half")
+    os.kill(os.getpid(), {signal.SIGKILL})
+"""
+    assert subprocess.run([sys.executable, "-c", code]).returncode == -signal.SIGKILL
+    (left,) = tmp_path.iterdir()
+    others = [tmp_path / f"{left.name}.txt", tmp_path / f"{files.PART}mine-a.txt", tmp_path / "a"]
+    for other in others:
+        other.write_text("mine")
+    files.write(tmp_path / "a", b"the file with another name")
+    assert left.exists()
+    with files.replacing(file) as living:
+        living.write_text("first")
+        files.write(file, b"second")
+        assert living.read_text() == "first"
+    assert file.read_text() == "first"
+    assert sorted(tmp_path.iterdir()) == sorted([file, *others])
 
 
 def test_write_through_a_symlink_replaces_its_target(tmp_path: Path):

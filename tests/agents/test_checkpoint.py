@@ -163,7 +163,7 @@ def test_resuming_needs_only_the_checkpoint_file(tmp_path: Path, finished: Path)
     folder = shutil.copytree(finished, tmp_path / "run")
     (folder / "config.json").write_text("{")
     (folder / "curve.csv").unlink()
-    (folder / ".part-1-curve.csv").write_text("left behind by a kill")
+    (folder / f".part-{'1' * 32}-curve.csv").write_text("left behind by a kill")
     Run.resume(Run.read_settings(folder))
     assert (folder / "curve.csv").read_bytes() == (finished / "curve.csv").read_bytes()
     assert json.loads((folder / "config.json").read_text())["settings"]["width"] == TINY_SB3.width

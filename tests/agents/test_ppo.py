@@ -181,7 +181,7 @@ def test_an_interrupted_start_can_be_repeated(tmp_path: Path):
     folder = tmp_path / "run"
     folder.mkdir()
     (folder / ".lock").write_bytes(b"")
-    (folder / ".part-1-checkpoint.pt").write_bytes(b"half")
+    (folder / f".part-{'1' * 32}-checkpoint.pt").write_bytes(b"half")
     run = Run(dataclasses.replace(TINY_PPO, folder=folder, updates=2, milestones=1)).begin()
     assert not list(folder.glob(".part*"))
     with pytest.raises(FileExistsError, match=r"already contains a run; resume it with --resume"):

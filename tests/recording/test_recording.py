@@ -12,6 +12,7 @@ import pytest
 from typer.testing import CliRunner
 
 from tests.helpers import ROOT
+from tests.helpers.damage import damaged, survive
 from wotd_env import Game, IllegalActionError, Rules, analysis, make_policy, notation, recording, solver
 from wotd_env.cli import WRONG_USE, app
 from wotd_env.policy import ask, play_out
@@ -142,7 +143,7 @@ def change(file: Path, column: str, make: Any) -> None:
     changed = table.set_column(
         index, table.schema.field(index), pa.array(values, table.schema.field(index).type)
     )
-    pq.write_table(changed, file)
+    writing.write_groups(file, table.schema, [changed])
 
 
 @pytest.mark.parametrize(
@@ -183,6 +184,12 @@ def change(file: Path, column: str, make: Any) -> None:
             "the policy of decision 0 in game 0",
         ),
         ("equity", lambda values: [[0.5], *values[1:]], "equities must be those of the legal actions"),
+        ("game", lambda games: [game + 1 for game in games], "game 0 is missing before game 1"),
+        (
+            "game",
+            lambda games: [game - (game == 19) for game in games],
+            r"the state of decision \d+ in game 18",
+        ),
     ],
 )
 def test_verify_finds_changed_values(tmp_path, column, make, message):
@@ -193,6 +200,96 @@ def test_verify_finds_changed_values(tmp_path, column, make, message):
         recording.verify(file)
 
 
+@pytest.mark.parametrize(
+    ("games", "message"),
+    [
+        (range(19), "must contain 20 games according to its metadata, got 19"),
+        ([*range(7), *range(8, 20)], "game 7 is missing before game 8"),
+        ([*range(8), *range(20)], "game 8 is missing before game 0"),
+        ([1, 0, *range(2, 20)], "game 0 is missing before game 1"),
+        ([], "according to its metadata, got 0"),
+    ],
+)
+def test_verify_finds_missing_doubled_and_moved_games(tmp_path, games, message):
+    file = tmp_path / "games.parquet"
+    recording.record(["greedy", "random"], file, 20, Rules(spaces=0))
+    table = pq.read_table(file)
+    every = [table.filter(pa.compute.equal(table["game"], game)) for game in range(20)]
+    writing.write_groups(file, table.schema, [every[game] for game in games])
+    with pytest.raises(ValueError, match=message):
+        recording.verify(file)
+
+
+def test_verify_finds_games_of_other_seeds(tmp_path):
+    file, other = tmp_path / "games.parquet", tmp_path / "other.parquet"
+    recording.record(["first"], file, 4, Rules(spaces=0), seed=1)
+    recording.record(["first"], other, 4, Rules(spaces=0), seed=2)
+    table = pq.read_table(other).replace_schema_metadata(pq.read_schema(file).metadata)
+    writing.write_groups(file, table.schema, [table])
+    with pytest.raises(ValueError, match="the seed of decision 0 in game 0 is not 1"):
+        recording.verify(file)
+
+
+@pytest.mark.parametrize("flips", [100, pytest.param(3000, marks=pytest.mark.slow)])
+def test_damaged_recordings_are_refused(tmp_path, flips):
+    file = tmp_path / "games.parquet"
+    recording.record(
+        ["greedy", "random"], file, 20, Rules(spaces=0), table=solver.solve(0, tmp_path / "0.wotd")
+    )
+
+    def read(file):
+        decisions, some = recording.load(file), recording.load(file, filters=[("turn", "<", 3)])
+        recording.verify(file)
+        return (
+            [value.tobytes() for value in (*decisions[2:], *some[2:])],
+            decisions[:2],
+            str(recording.game_of(file, 3)),
+        )
+
+    assert survive(file, read, flips) > flips  # the digest covers all bytes
+
+
+@pytest.mark.parametrize("flips", [20, pytest.param(300, marks=pytest.mark.slow)])
+def test_damaged_finished_blocks_are_played_again(tmp_path, monkeypatch, flips):
+    rules, file, whole = Rules(spaces=0), tmp_path / "games.parquet", tmp_path / "whole.parquet"
+    recording.record(["random"], whole, 10, rules)
+
+    def interrupted(done, total):
+        if done:
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        recording.record(["random"], file, 10, rules, progress=interrupted)
+    block = tmp_path / "games.parquet.parts" / "000000000.parquet"
+    for content in damaged(block.read_bytes(), flips):
+        block.parent.mkdir(exist_ok=True)
+        block.write_bytes(content)
+        recording.record(["random"], file, 10, rules)
+        assert file.read_bytes() == whole.read_bytes()
+
+
+def test_recordings_without_a_digest_are_read(tmp_path):
+    file = tmp_path / "games.parquet"
+    recording.record(["first"], file, 2, Rules(spaces=0))
+    table = pq.read_table(file)
+    about = json.loads(table.schema.metadata[b"wotd_env"])
+    for number in (1, 2):
+        metadata = {b"wotd_env": json.dumps(about | {"format": number}).encode()}
+        pq.write_table(table.replace_schema_metadata(metadata), file)
+        if number == 1:
+            assert recording.verify(file) == (2, len(table))
+        else:
+            with pytest.raises(ValueError, match=r"games\.parquet does not match its digest"):
+                recording.load(file)
+
+
+def test_paths_that_look_like_partitions_are_read(tmp_path):
+    file = tmp_path / "seed=4" / "games.parquet"
+    file.parent.mkdir()
+    recording.record(["first"], file, 2, Rules(spaces=0))
+    assert recording.load(file).seed.max() == 1
+
+
 def test_invalid_files_raise_errors_that_name_them(tmp_path):
     file = tmp_path / "games.parquet"
     with pytest.raises(FileNotFoundError):
@@ -200,14 +297,14 @@ def test_invalid_files_raise_errors_that_name_them(tmp_path):
     whole = tmp_path / "whole.parquet"
     recording.record(["first"], whole, 2, Rules(spaces=0))
     content = whole.read_bytes()
-    for damaged in (
+    for half in (
         b"",
         b"PAR1",
         content[:-20],
         content[: len(content) // 2],
         b"PAR1" + b"\0" * 100 + b"PAR1",
     ):
-        file.write_bytes(damaged)
+        file.write_bytes(half)
         with pytest.raises(ValueError, match=r"games\.parquet cannot be read as recorded games"):
             recording.load(file)
     table = pq.read_table(whole)
@@ -216,7 +313,7 @@ def test_invalid_files_raise_errors_that_name_them(tmp_path):
         {},
         {b"wotd_env": b"["},
         {b"wotd_env": b"[]"},
-        {b"wotd_env": json.dumps(about | {"format": 2}).encode()},
+        {b"wotd_env": json.dumps(about | {"format": 3}).encode()},
         {b"wotd_env": json.dumps(about | {"rules": {"spaces": 99}}).encode()},
         {b"wotd_env": json.dumps(about | {"rules": {"players": 5}}).encode()},
         {b"wotd_env": json.dumps(about | {"policies": ["a", "b", "c"]}).encode()},
@@ -330,6 +427,36 @@ def test_two_processes_cannot_write_the_same_file(tmp_path):
     ):
         recording.record(["random"], file, 2)
     assert not file.exists()
+
+
+def test_the_loser_of_the_lock_changes_nothing(tmp_path, monkeypatch):
+    rules, file, parts = Rules(spaces=0), tmp_path / "games.parquet", tmp_path / "games.parquet.parts"
+    lost = []
+
+    def second(done, total):  # the first recording has the lock, and at first no finished block
+        before = {each: each.read_bytes() for each in parts.iterdir()}
+        with pytest.raises(OSError, match="is being written by another process"):
+            recording.record(["random"], file, 20, rules)
+        assert {each: each.read_bytes() for each in parts.iterdir()} == before
+        lost.append(done)
+
+    recording.record(["random"], file, 20, rules, progress=second)
+    assert lost == [0, 8, 16, 20]
+    assert recording.verify(file)[0] == 20
+    assert list(tmp_path.iterdir()) == [file]
+
+
+def test_files_of_others_in_the_folder_of_blocks_are_kept(tmp_path):
+    file, parts = tmp_path / "games.parquet", tmp_path / "games.parquet.parts"
+    parts.mkdir()
+    mine = [parts / name for name in ("notes.txt", "other.parquet", ".part-mine")]
+    for each in mine:
+        each.write_text("mine")
+    (parts / "000000099.parquet").write_text("a block of an earlier call")
+    (parts / f".part-{'0' * 32}-000000000.parquet").write_text("left behind by a kill")
+    recording.record(["first"], file, 2, Rules(spaces=0))
+    assert sorted(parts.iterdir()) == sorted(mine)
+    assert recording.verify(file)[0] == 2
 
 
 # -------------------------------------------------------------------------------------------------------- commands

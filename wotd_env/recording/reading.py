@@ -1,12 +1,16 @@
-"""Reading and verification of files of recorded games."""
+"""Reading and verification of files of recorded games.
+
+The 32 bytes before the footer of a file are the SHA-256 of all other bytes. Other readers of Parquet skip them.
+"""
 
 from __future__ import annotations
 
+import hashlib
 import json
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, BinaryIO, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -25,7 +29,8 @@ with needed_for("a Parquet file of games", "arena"):
 
 _UNREADABLE = "cannot be read as recorded games: {}"
 KEY = b"wotd_env"  # key of the metadata entry with the JSON description of the file
-FORMAT = 1
+FORMAT = 2
+UNSEALED = 1  # the format without a digest, which is still read
 
 
 class Decisions(NamedTuple):
@@ -104,6 +109,49 @@ def errors_name(file: str | Path, message: str) -> Iterator[None]:
         if isinstance(error, OSError) and error.errno is not None:
             raise
         raise ValueError(f"{file} {message.format(error)}") from error
+
+
+def seal(file: Path) -> None:
+    """Insert the SHA-256 of a Parquet file before its footer."""
+    with file.open("r+b") as stream:
+        start = _footer(stream)
+        digest = _digest(stream, start, start)
+        stream.seek(start)
+        footer = stream.read()
+        stream.seek(start)
+        stream.write(digest + footer)
+
+
+def is_sealed(file: str | Path) -> bool:
+    """Return whether a file contains its SHA-256."""
+    with open(file, "rb") as stream:
+        footer = _footer(stream)
+        start = footer - hashlib.sha256().digest_size
+        if start < 0:
+            return False
+        stream.seek(start)
+        return stream.read(footer - start) == _digest(stream, start, footer)
+
+
+def _footer(stream: BinaryIO) -> int:
+    """Return the offset of the footer of a Parquet file, or a negative number if the file is damaged."""
+    end = stream.seek(0, 2) - 8  # the file ends with the size of the footer and a magic word of 4 bytes
+    if end < 0:
+        return end
+    stream.seek(end)
+    return end - int.from_bytes(stream.read(4), "little")
+
+
+def _digest(stream: BinaryIO, stop: int, start: int) -> bytes:
+    """Return the SHA-256 of a file without the bytes from `stop` to `start`."""
+    digest = hashlib.sha256()
+    stream.seek(0)
+    while stop > 0 and (content := stream.read(min(stop, 1 << 20))):
+        digest.update(content)
+        stop -= len(content)
+    stream.seek(start)
+    digest.update(stream.read())
+    return digest.digest()
 
 
 def as_decisions(rules: Rules, policies: tuple[str, ...], table: pa.Table) -> Decisions:
@@ -187,9 +235,11 @@ def load(file: str | Path, filters: Any = None) -> Decisions:
         FileNotFoundError: if there is no such file.
         ValueError: if `file` is not a file of recorded games, or a row cannot come from a recorded game.
     """
-    with errors_name(file, _UNREADABLE), parquet.ParquetFile(file) as opened:
-        about = _about(file, opened)
-        return as_decisions(*about, parquet.read_table(file, filters=filters))
+    with _opened(file) as (_, about), errors_name(file, _UNREADABLE):
+        table = parquet.read_table(
+            file, filters=filters, partitioning=None
+        )  # `seed=4` in a path is no column
+        return as_decisions(about.rules, about.policies, table)
 
 
 def blocks(file: str | Path) -> Iterator[Decisions]:
@@ -197,14 +247,8 @@ def blocks(file: str | Path) -> Iterator[Decisions]:
 
     The file can be larger than memory.
     """
-    with errors_name(file, _UNREADABLE):
-        opened = parquet.ParquetFile(file)
-    with opened:
-        about = _about(file, opened)
-        for group in range(opened.num_row_groups):
-            with errors_name(file, _UNREADABLE):
-                decisions = as_decisions(*about, opened.read_row_group(group))
-            yield decisions
+    with _opened(file) as (opened, about):
+        yield from _blocks(file, opened, about)
 
 
 def game_of(file: str | Path, number: int) -> RecordedGame:
@@ -222,7 +266,7 @@ def verify(
 ) -> tuple[int, int]:
     """Replay all games of a file, and compare every replayed state with the recorded state, bit by bit.
 
-    Masks, rewards and policies are also checked, but not equities and regrets.
+    Masks, rewards, policies, seeds and the number of games are also checked, but not equities and regrets.
 
     Args:
         file: a file written by `record`.
@@ -236,25 +280,31 @@ def verify(
         ValueError: if the games cannot be replayed, or a recorded value is wrong; the message names the decision.
     """
     games = rows = 0
-    with errors_name(file, _UNREADABLE), parquet.ParquetFile(file) as opened:
-        total = opened.metadata.num_rows
-    for decisions in blocks(file):
-        wrong = _first_wrong(decisions)
-        if wrong is not None:
-            row, what = wrong
-            replayed = f"not the result of seed {decisions.seed[row]} and the actions"
-            why = "illegal" if what == "action" else replayed
-            raise ValueError(
-                f"{file}: the {what} of decision {decisions.number[row]} in game {decisions.game[row]} is {why}"
-            )
-        games += len(np.unique(decisions.game))
-        rows += len(decisions.game)
-        progress(rows, total)
+    with _opened(file) as (opened, about):
+        for decisions in _blocks(file, opened, about):
+            found = decisions.game[np.flatnonzero(np.diff(decisions.game, prepend=-1))]
+            if (wrong := found != np.arange(games, games + len(found))).any():
+                at = int(wrong.argmax())
+                order = f"game {games + at} is missing before game {found[at]}"
+                raise ValueError(f"{file} must contain every game once, in ascending order: {order}")
+            if fault := _first_wrong(decisions, about.seed):
+                row, what, why = fault
+                raise ValueError(
+                    f"{file}: the {what} of decision {decisions.number[row]} in game {decisions.game[row]} is {why}"
+                )
+            games += len(found)
+            rows += len(decisions.game)
+            progress(rows, opened.metadata.num_rows)
+    if games != about.games:
+        raise ValueError(f"{file} must contain {about.games} games according to its metadata, got {games}")
     return games, rows
 
 
-def _first_wrong(decisions: Decisions) -> tuple[int, str] | None:
-    """Return the index of a row with a wrong value, and the name of the value; None if all values are right."""
+def _first_wrong(decisions: Decisions, first_seed: int) -> tuple[int, str, str] | None:
+    """Return the index of a row with a wrong value, the name of the value, and the fault; None if all are right.
+
+    `first_seed` is the seed of game 0.
+    """
     game, rows = Game(decisions.rules), len(decisions.game)
     if not rows:
         return None
@@ -264,7 +314,7 @@ def _first_wrong(decisions: Decisions) -> tuple[int, str] | None:
     allowed = (decisions.action >= 0) & (decisions.action < game.num_actions)
     allowed[allowed] = legal[allowed, decisions.action[allowed]]
     if not allowed.all():
-        return int(allowed.argmin()), "action"
+        return int(allowed.argmin()), "action", "illegal"
     after = decisions.state.copy()
     game.step(after, decisions.action)
     expected = np.empty(rows, STATE)
@@ -276,6 +326,7 @@ def _first_wrong(decisions: Decisions) -> tuple[int, str] | None:
     seat, each = decisions.state["player"], np.searchsorted(ends, np.arange(rows))  # `each[i]`: row i's game
     policy = seating(decisions.game, decisions.rules.players, len(decisions.policies))[np.arange(rows), seat]
     first_of_name = np.array([decisions.policies.index(name) for name in decisions.policies])
+    seeds = np.uint64(first_seed) + decisions.game.astype(np.uint64)
     for what, right in (
         ("state", expected.view(ROW) == decisions.state.view(ROW)),
         ("action, after which the game must be over,", over),
@@ -283,21 +334,50 @@ def _first_wrong(decisions: Decisions) -> tuple[int, str] | None:
         ("reward", final_rewards(game, after[ends])[each, seat] == decisions.reward),
         ("number", decisions.number == np.arange(rows) - starts[each]),
         ("policy", decisions.policy == first_of_name[policy]),
+        ("seed", decisions.seed == seeds),
     ):
         if not right.all():
-            return int(right.argmin()), what
+            row = int(right.argmin())
+            replayed = f"not the result of seed {decisions.seed[row]} and the actions"
+            return row, what, f"not {seeds[row]}" if what == "seed" else replayed
     return None
 
 
-def _about(file: str | Path, opened: Any) -> tuple[Rules, tuple[str, ...]]:
-    """Return the rules and the names of the policies from the metadata of a file."""
-    with errors_name(file, "must be a file written by wotd record, got: {!r}"):
-        about = json.loads(opened.schema_arrow.metadata[KEY])
-        if about["format"] != FORMAT:
-            raise ValueError(f"it has format {about['format']}, this version reads {FORMAT}")
-        rules, policies = Rules.from_dict(about["rules"]), tuple(map(str, about["policies"]))
-        if len(policies) not in (1, rules.players):
-            raise ValueError(f"it has {len(policies)} policies for {rules.players} seats")
-        if not opened.schema_arrow.equals(schema(rules)):
-            raise ValueError("it has other columns")
-    return rules, policies
+class _About(NamedTuple):
+    """The metadata of a file."""
+
+    rules: Rules
+    policies: tuple[str, ...]
+    seed: int
+    games: int
+
+
+@contextmanager
+def _opened(file: str | Path) -> Iterator[tuple[parquet.ParquetFile, _About]]:
+    """Open a file and check its metadata and its digest."""
+    with errors_name(file, _UNREADABLE):
+        opened = parquet.ParquetFile(file)
+    with opened:
+        with errors_name(file, "must be a file written by wotd record, got: {!r}"):
+            about = json.loads(opened.schema_arrow.metadata[KEY])
+            if about["format"] not in (UNSEALED, FORMAT):
+                raise ValueError(f"it has format {about['format']}, this version reads {FORMAT}")
+            rules, policies = Rules.from_dict(about["rules"]), tuple(map(str, about["policies"]))
+            if len(policies) not in (1, rules.players):
+                raise ValueError(f"it has {len(policies)} policies for {rules.players} seats")
+            if not opened.schema_arrow.equals(schema(rules)):
+                raise ValueError("it has other columns")
+            games = check_integer("games", about["games"], 0, 2**63 - 1)
+            seed = check_integer("seed", about["seed"], 0, 2**64 - 1 - games)
+        if about["format"] == FORMAT and not is_sealed(file):
+            raise ValueError(
+                f"{file} does not match its digest, so it is damaged: restore a copy, or record it again"
+            )
+        yield opened, _About(rules, policies, seed, games)
+
+
+def _blocks(file: str | Path, opened: parquet.ParquetFile, about: _About) -> Iterator[Decisions]:
+    for group in range(opened.num_row_groups):
+        with errors_name(file, _UNREADABLE):
+            decisions = as_decisions(about.rules, about.policies, opened.read_row_group(group))
+        yield decisions

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import json
-import shutil
 import uuid
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
@@ -29,7 +28,16 @@ from wotd_env.core.rules import Rules
 from wotd_env.core.state import States, take
 from wotd_env.policies import make_policy
 from wotd_env.policy import Policy, check_plays, play_policies
-from wotd_env.recording.reading import FORMAT, KEY, legal_values, schema, seating, state_columns
+from wotd_env.recording.reading import (
+    FORMAT,
+    KEY,
+    is_sealed,
+    legal_values,
+    schema,
+    seal,
+    seating,
+    state_columns,
+)
 from wotd_env.solver import Table
 
 BLOCK = 256
@@ -116,8 +124,8 @@ def record(
                 rows = len(played)
             decisions += rows
         metadata = {KEY: json.dumps(about | {"games": games}).encode()}
-        write_groups(target, schema(rules).with_metadata(metadata), map(parquet.read_table, written))
-        for part in parts.glob("*.parquet"):
+        write_groups(target, schema(rules).with_metadata(metadata), map(_read, written))
+        for part in _finished(parts):
             part.unlink()
         progress(games, games)
     return decisions
@@ -188,31 +196,45 @@ def decision_columns(
 
 @contextmanager
 def _parts_folder(file: Path) -> Iterator[Path]:
-    """Lock the folder of finished blocks and yield its path."""
+    """Lock the folder of finished blocks and yield its path. Remove the folder at the end if there are no blocks."""
     parts = file.with_name(f"{file.name}.parts")
+    lock = parts / "lock"
     try:
         parts.mkdir(exist_ok=True)
-        with FileLock(parts / "lock", timeout=0):
-            yield parts
+        with FileLock(lock, timeout=0):
+            try:
+                yield parts
+            finally:
+                if not _finished(parts):
+                    with suppress(OSError):  # the folder stays if it contains files of others
+                        for left in parts.glob(f"{files.PART}*.parquet"):  # of a killed process
+                            left.unlink()
+                        lock.unlink()  # while it is held: afterwards it can belong to another process
+                        parts.rmdir()
     except Timeout:
         raise OSError(f"{file} is being written by another process") from None
     except OSError as error:
-        blocks = any(parts.glob("0*"))
-        kept = f". Finished blocks are kept in {parts}; the same call continues" if blocks else ""
+        kept = f". Finished blocks are kept in {parts}; the same call continues" if _finished(parts) else ""
         raise OSError(f"{file} cannot be written: {error}{kept}") from error
-    finally:
-        if not any(parts.glob("*.parquet")):
-            shutil.rmtree(parts, ignore_errors=True)
+
+
+def _finished(parts: Path) -> list[Path]:
+    """Return the files of finished blocks in a folder."""
+    return list(parts.glob(f"{'[0-9]' * 9}.parquet"))
 
 
 def write_groups(file: Path, columns: pa.Schema, tables: Iterable[pa.Table]) -> None:
-    """Write tables to a file, one row group for each table."""
-    with (
-        files.replacing(file) as part,
-        parquet.ParquetWriter(part, columns, compression="zstd", compression_level=1) as writer,
-    ):
-        for table in tables:
-            writer.write_table(table.replace_schema_metadata(columns.metadata), len(table))
+    """Write tables to a file, one row group for each table, and seal the file."""
+    with files.replacing(file) as part:
+        with parquet.ParquetWriter(part, columns, compression="zstd", compression_level=1) as writer:
+            for table in tables:
+                writer.write_table(table.replace_schema_metadata(columns.metadata), len(table))
+        seal(part)
+
+
+def _read(part: Path) -> pa.Table:
+    with parquet.ParquetFile(part) as file:
+        return file.read()
 
 
 def _rows_of(part: Path, key: bytes) -> int | None:
@@ -220,6 +242,7 @@ def _rows_of(part: Path, key: bytes) -> int | None:
     try:
         with parquet.ParquetFile(part) as file:
             rows: int = file.metadata.num_rows
-            return rows if (file.schema_arrow.metadata or {}).get(KEY) == key else None
+            known = (file.schema_arrow.metadata or {}).get(KEY) == key
+        return rows if known and is_sealed(part) else None
     except (OSError, pa.ArrowException):
         return None
