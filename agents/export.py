@@ -27,7 +27,7 @@ from agents.checkpoint import CHECKPOINT, CheckpointError
 from agents.layers import Network
 from wotd_env import Game, Rules, files
 from wotd_env.core.state import States
-from wotd_env.policies.onnx import ENCODING, RULES
+from wotd_env.policies.onnx import ENCODING, RULES, sealed
 from wotd_env.policy import check_made_for, seen_in
 
 LARGE = 64  # integer tables with at least this many entries are stored in 16 bits
@@ -78,7 +78,7 @@ def to_onnx(network: Any) -> bytes:
 
     The inputs are `observation`, int8 (N, D), and `action_mask`, int8 (N, A). The output is `logits`, float32 (N, A);
     the logit of an illegal action is the most negative float32 number. The batch size N is dynamic. The metadata
-    contain the rules and the encoding.
+    contain the rules, the encoding and a digest.
     """
     game = Game(network.rules)
     batch = th.export.Dim("batch")
@@ -98,7 +98,7 @@ def to_onnx(network: Any) -> bytes:
     shrink(model.graph)
     model.metadata_props.add(key=RULES, value=json.dumps(asdict(network.rules)))
     model.metadata_props.add(key=ENCODING, value="one_hot")
-    return bytes(model.SerializeToString())
+    return sealed(model.SerializeToString())
 
 
 def shrink(graph: onnx.GraphProto) -> None:

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from tests.helpers.damage import survive
 from tests.helpers.games import positions
 from tests.helpers.learned import some_value
 from tests.helpers.networks import network
@@ -21,6 +22,7 @@ from wotd_env.arena import Tournament, run
 from wotd_env.arena.fingerprints import policy_digest
 from wotd_env.planning import learned
 from wotd_env.policies import ppo, td
+from wotd_env.policies.onnx import is_intact
 from wotd_env.policy import check_plays
 
 OWN = Rules(players=3, powers="own", colors="random")
@@ -122,6 +124,25 @@ def test_the_page_matches_the_model_cards(card: Path):
     assert f"{known['command']}\n" in page
     assert known["curve"][-1][0] > 0
     assert all(counts["games"] >= 1000 for counts in known["result"].values())
+
+
+@pytest.mark.parametrize("file", sorted(models.FOLDER.glob("*.onnx")), ids=lambda file: file.stem)
+def test_bundled_networks_have_a_digest(file: Path):
+    content = file.read_bytes()
+    assert is_intact(content)
+    assert not is_intact(content[:1000] + b"\xff" + content[1001:])
+
+
+@pytest.mark.parametrize("flips", [200, pytest.param(3000, marks=pytest.mark.slow)])
+def test_damaged_values_are_refused_or_unchanged(tmp_path: Path, flips: int):
+    file = tmp_path / "value.npz"
+    file.write_bytes(learned.save(some_value(Rules(spaces=0)), np.float16))
+
+    def read(file: Path) -> list[Any]:
+        value = learned.load(file)
+        return [value.rules, *(array.tobytes() for array in value.network)]
+
+    survive(file, read, flips)
 
 
 def test_the_page_is_up_to_date():

@@ -9,10 +9,12 @@ import sys
 import numpy as np
 import pytest
 
+from tests.helpers.damage import survive
 from tests.helpers.games import VARIANTS, positions
 from tests.helpers.networks import network, with_metadata
 from wotd_env import Game, Rules, make_policy
 from wotd_env.core.observation import ENCODINGS
+from wotd_env.policies.onnx import sealed
 
 
 def test_onnx_plays_the_legal_action_with_the_largest_logit(tmp_path):
@@ -162,3 +164,23 @@ def test_onnx_names_the_extra_when_onnxruntime_is_missing(monkeypatch):
     monkeypatch.setitem(sys.modules, "onnxruntime", None)
     with pytest.raises(ImportError, match=r"wotd-env\[arena\]"):
         make_policy("onnx:policy.onnx")
+
+
+@pytest.mark.parametrize("flips", [200, pytest.param(3000, marks=pytest.mark.slow)])
+def test_a_damaged_network_with_a_digest_is_refused(tmp_path, flips: int):
+    pytest.importorskip("onnxruntime")
+    onnx = pytest.importorskip("onnx")
+    game = Game(Rules(spaces=0))
+    state = positions(game.rules, 20, 30)
+    weights = np.random.default_rng(0).normal(size=(game.observation_size, game.num_actions))
+    file = with_metadata(network(tmp_path, game, weights.astype(np.float32)), wotd_encoding="one_hot")
+    file.write_bytes(sealed(file.read_bytes()))
+    onnx.checker.check_model(onnx.load(file))
+
+    def read(file):
+        return make_policy(f"onnx:{file}").act(game, state, np.random.default_rng()).tolist()
+
+    assert survive(file, read, flips) > flips
+    with_metadata(file, wotd_encoding="features")
+    with pytest.raises(ValueError, match=r"policy\.onnx does not match its digest"):
+        read(file)

@@ -2,12 +2,14 @@
 
 The network has the input `observation` (N, D) and optionally the input `action_mask` (N, A). An input can have any
 integer, bool or float type. The logits (N, A) are the output `logits` or, if no output has this name, the first output.
-The metadata may have two entries, which `agents.export` writes. `wotd_rules` contains the fields of `Rules` as JSON.
-`wotd_encoding` is the encoding of the observations; the default is `one_hot`.
+The metadata may have three entries, which `agents.export` writes. `wotd_rules` contains the fields of `Rules` as JSON.
+`wotd_encoding` is the encoding of the observations; the default is `one_hot`. `wotd_sha256` is the last entry of the
+file, and contains the SHA-256 of the preceding bytes.
 """
 
 from __future__ import annotations
 
+import hashlib
 import json
 from pathlib import Path
 
@@ -24,10 +26,31 @@ from wotd_env.policy import check_made_for, seen_in
 
 RULES = "wotd_rules"
 ENCODING = "wotd_encoding"
+DIGEST = b"wotd_sha256"
 
 _INTEGERS = [f"{sign}int{bits}" for sign in ("", "u") for bits in (8, 16, 32, 64)]
 _DTYPES = {f"tensor({name})": np.dtype(name) for name in ("float16", "bool", *_INTEGERS)}
 _DTYPES |= {"tensor(float)": np.dtype(np.float32), "tensor(double)": np.dtype(np.float64)}
+
+
+def sealed(content: bytes) -> bytes:
+    """Return the content of an ONNX file with its SHA-256 as an additional last entry of the metadata.
+
+    The entry is appended in the encoding of protocol buffers, so that the file can be checked without the package onnx.
+    """
+    value = hashlib.sha256(content).hexdigest().encode()
+    entry = b"\x0a%c%b\x12%c%b" % (
+        len(DIGEST),
+        DIGEST,
+        len(value),
+        value,
+    )  # the fields 1 and 2: key and value
+    return content + b"\x72%c%b" % (len(entry), entry)  # the field 14 of a model: metadata_props
+
+
+def is_intact(content: bytes) -> bool:
+    """Return whether the content of an ONNX file matches its digest. Files without a digest are always intact."""
+    return DIGEST not in content or sealed(content[: -len(sealed(b""))]) == content
 
 
 class Onnx:
@@ -36,7 +59,8 @@ class Onnx:
     Raises:
         ImportError: if onnxruntime is not installed.
         FileNotFoundError: if there is no such file.
-        ValueError: if the file contains no network, or a network with unsuitable inputs, outputs or metadata.
+        ValueError: if the file does not match its digest, or contains no network, or a network with unsuitable inputs,
+            outputs or metadata.
     """
 
     def __init__(self, file: str | Path) -> None:
@@ -45,6 +69,10 @@ class Onnx:
         self.file = Path(file)
         if not self.file.is_file():
             raise FileNotFoundError(f"no ONNX file {self.file}")
+        if not is_intact(self.file.read_bytes()):
+            raise ValueError(
+                f"{self.file} does not match its digest: it was damaged or changed; restore a copy, or export it again"
+            )
         options = onnxruntime.SessionOptions()
         options.intra_op_num_threads = 1  # tournaments already use every core
         options.log_severity_level = 4  # errors are raised, not logged
