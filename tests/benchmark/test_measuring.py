@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import json
+import math
 import re
 from typing import Any
 
@@ -12,6 +13,7 @@ import pytest
 from typer.testing import CliRunner
 
 from tests.helpers.arena_policies import Lowest
+from tests.helpers.damage import survive
 from tools import benchmark as page
 from wotd_env import Game, Rules, analysis, benchmark, solver
 from wotd_env.arena.results import Estimate
@@ -242,6 +244,72 @@ def test_foreign_files_are_not_results(tmp_path, content):
     file.write_text(content)
     with pytest.raises(ValueError, match=r"other.json must be a result file of wotd benchmark"):
         Result.read(file)
+
+
+@pytest.fixture(scope="module")
+def small() -> Result:
+    return benchmark.measure("greedy", SMALL, games=4, size=2)
+
+
+@pytest.mark.parametrize("flips", [500, pytest.param(20_000, marks=pytest.mark.slow)])
+def test_damaged_results_are_refused_or_unchanged(tmp_path, small, flips):
+    file = tmp_path / "result.json"
+    file.write_text(small.to_json())
+    assert survive(file, Result.read, flips) > flips // 2  # other flips change only blanks
+
+
+def changed(result: Result, **values: Any) -> str:
+    """Return a result file without a digest, with other values."""
+    old = json.loads(result.to_json())
+    del old["digest"]
+    return json.dumps(old | {"format": 1} | values)
+
+
+def test_results_without_a_digest_are_read(tmp_path, small):
+    file = tmp_path / "result.json"
+    file.write_text(changed(small))
+    assert Result.read(file) == small
+    file.write_text(changed(small, format=2))
+    with pytest.raises(ValueError, match=r"result\.json must be a result file .* does not match its digest"):
+        Result.read(file)
+
+
+@pytest.mark.parametrize(
+    "values",
+    [
+        {"games": "many"},
+        {"games": None},
+        {"seed": 1.5},
+        {"size": "all"},
+        {"agent": 7},
+        {"hardware": ["a"]},
+        {"decisions_per_second": "fast"},
+        {"against_perfect": 0},
+        {"against_perfect": {"value": 1, "low": None, "high": 2}},
+        {"against_perfect": {"value": math.nan, "low": 0, "high": 1}},
+        {"win_shares": {"2": {"greedy": {"value": "0.5", "low": 0, "high": 1}}}},
+        {"win_shares": {"2": [1]}},
+        {"regret": {"all": 3}},
+        {"actions": [1, 2]},
+        {"versions": 3},
+        {"more": 1},
+    ],
+    ids=str,
+)
+def test_wrong_types_in_results_are_refused(tmp_path, small, values):
+    file = tmp_path / "result.json"
+    file.write_text(changed(small, **values))
+    with pytest.raises(ValueError, match=r"result\.json must be a result file of wotd benchmark"):
+        Result.read(file)
+
+
+@pytest.mark.parametrize("actions", ["", "3", "1 " * 999, "99999999999999999999"])
+def test_results_with_other_actions_are_not_compared(tmp_path, small, actions):
+    file = tmp_path / "result.json"
+    file.write_text(changed(small, actions=actions))
+    for pair in ((small, Result.read(file)), (Result.read(file), small)):
+        with pytest.raises(ValueError, match="action"):
+            benchmark.compare(*pair)
 
 
 def test_failing_agents_are_reported(monkeypatch):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import math
 import os
@@ -12,7 +13,8 @@ from contextlib import suppress
 from dataclasses import asdict, dataclass, replace
 from importlib.metadata import version
 from pathlib import Path
-from typing import Any
+from types import UnionType
+from typing import Any, get_type_hints
 
 import numpy as np
 from numpy.typing import NDArray
@@ -40,7 +42,8 @@ BATCH = 1024  # number of positions that the agent gets in one call
 ALL = "all"  # key for the mean over all kinds or all stages
 REGRET = "Mean regret of a decision, in thousandths of equity"
 
-FORMAT = 1
+FORMAT = 2
+WITHOUT_DIGEST = 1  # a format that is still read
 
 Regrets = dict[str, dict[str, Estimate]]
 
@@ -74,7 +77,8 @@ class Result:
             "win_shares": {players: _plain(shares) for players, shares in self.win_shares.items()},
             "actions": " ".join(map(str, self.actions)),  # a list would take one line per action
         }
-        return json.dumps({"format": FORMAT, **values}, indent=1, allow_nan=False) + "\n"
+        plain = json.loads(json.dumps({"format": FORMAT, **values}, allow_nan=False))  # with texts as keys
+        return json.dumps(plain | {"digest": _digest(plain)}, indent=1) + "\n"
 
     @classmethod
     def read(cls, file: str | Path) -> Result:
@@ -82,20 +86,28 @@ class Result:
 
         Raises:
             OSError: if the file cannot be read.
-            ValueError: if it is not a result file.
+            ValueError: if it is not a result file, or does not match its digest.
         """
         try:
-            values = json.loads(Path(file).read_text())
-            if (found := values.pop("format")) != FORMAT:
+            values = json.loads(Path(file).read_text("utf-8"))
+            digest = values.pop("digest", None)
+            if (found := values["format"]) not in (WITHOUT_DIGEST, FORMAT):
                 raise ValueError(f"it has format {found}, this version reads {FORMAT}")
+            if (digest is not None or found == FORMAT) and digest != _digest(values):
+                raise ValueError("it does not match its digest: it was damaged or changed")
+            del values["format"]
             perfect = values["against_perfect"]
             values |= {
                 "rules": Rules.from_dict(values["rules"]),
                 "actions": tuple(map(int, values["actions"].split())),
                 "regret": {kind: _estimates(by_stage) for kind, by_stage in values["regret"].items()},
-                "against_perfect": perfect and Estimate(**perfect),
+                "against_perfect": None if perfect is None else _estimate(perfect),
                 "win_shares": {int(n): _estimates(shares) for n, shares in values["win_shares"].items()},
+                "versions": dict(values["versions"]),
             }
+            for name, kind in get_type_hints(cls).items():
+                if isinstance(kind, type | UnionType) and not isinstance(values[name], kind):
+                    raise TypeError(f"{name} must be of type {kind}, got {values[name]!r}")
             return cls(**values)
         except (ValueError, TypeError, LookupError, AttributeError, RecursionError) as error:
             raise ValueError(f"{file} must be a result file of wotd benchmark, got: {error!r}") from error
@@ -172,7 +184,7 @@ def compare(one: Result, other: Result) -> Shown:
             f"results must be for the same positions, got {len(one.actions)} on {describe_board(one.rules)} "
             f"and {len(other.actions)} on {describe_board(other.rules)}: measure both with equal options"
         )
-    positions = one.positions()
+    positions, _ = one.positions(), other.positions()  # both check the actions
     regrets = [positions.regret(np.array(each.actions)) for each in (one, other)]
     mine, its = (mean_regret(positions, regret) for regret in regrets)
     paired, rows = mean_regret(positions, regrets[0] - regrets[1], -math.inf), []
@@ -222,8 +234,20 @@ def _plain(estimates: Mapping[str, Estimate]) -> dict[str, dict[str, float]]:
     return {name: estimate._asdict() for name, estimate in estimates.items()}
 
 
+def _digest(values: dict[str, Any]) -> str:
+    """Return the SHA-256 of a result file without its digest. It does not depend on the layout of the JSON."""
+    return hashlib.sha256(json.dumps(values, sort_keys=True).encode()).hexdigest()
+
+
 def _estimates(values: Any) -> dict[str, Estimate]:
-    return {name: Estimate(**estimate) for name, estimate in values.items()}
+    return {name: _estimate(estimate) for name, estimate in values.items()}
+
+
+def _estimate(values: Any) -> Estimate:
+    estimate = Estimate(**values)
+    if not all(map(math.isfinite, estimate)):
+        raise ValueError(f"an estimate must be finite, got {estimate}")
+    return estimate
 
 
 def _shares(result: Result) -> Iterable[tuple[str, Estimate]]:
