@@ -20,6 +20,7 @@ from tests.helpers.tournaments import OWN, QUICK, blocks_of, digests_of, same, w
 from wotd_env import Rules, make_policy
 from wotd_env.arena import Tournament, run, show
 from wotd_env.arena.store import Store
+from wotd_env.arena.tournament import results_dtype
 
 
 @pytest.mark.parametrize("workers", [0, 2])
@@ -194,6 +195,18 @@ def test_a_damaged_block_is_detected_and_played_again(kept, caplog, change, why)
     assert "is damaged" not in caplog.text
 
 
+IMPOSSIBLE = {"duplicate": 7, "place": 9, "rank": np.nan, "share": 1e9, "luck": np.inf, "forfeit": 9}
+IMPOSSIBLE_FORFEITS = {
+    "policy": 3,
+    "seats": ["a", "b"],
+    "seat": 99,
+    "duplicate": "1",
+    "game_seed": -1,
+    "moves": [999],
+    "reason": None,
+}
+
+
 @pytest.mark.parametrize(
     ("column", "value"),
     [
@@ -204,6 +217,9 @@ def test_a_damaged_block_is_detected_and_played_again(kept, caplog, change, why)
         ("forfeits", "[" * 100_000),
         ("forfeits", "[1]"),
         ("forfeits", '[{"seats": 1}]'),
+        ("forfeits", "[]"),
+        *(("games", {name: value}) for name, value in IMPOSSIBLE.items()),
+        *(("forfeits", {name: value}) for name, value in IMPOSSIBLE_FORFEITS.items()),
     ],
 )
 def test_malformed_rows_with_a_valid_checksum_are_played_again(kept, column, value):
@@ -216,6 +232,13 @@ def test_malformed_rows_with_a_valid_checksum_are_played_again(kept, column, val
         matchup = _KEPT.matchups[0]
         row = connection.execute("SELECT games, forfeits, written FROM block WHERE first = 0").fetchone()
         games, forfeits, written = row
+        if isinstance(value, dict) and column == "games":
+            records = np.frombuffer(zlib.decompress(games), results_dtype(2)).copy()
+            ((name, wrong),) = value.items()
+            records[name][0] = wrong
+            value = zlib.compress(records.tobytes())
+        elif isinstance(value, dict):
+            value = json.dumps([json.loads(forfeits)[0] | value, *json.loads(forfeits)[1:]])
         games, forfeits = (value, forfeits) if column == "games" else (games, value)
         checksum = store._checksum(
             store._policies(matchup), _KEPT.block(matchup, 0), games, forfeits, written

@@ -24,7 +24,18 @@ from pathlib import Path
 import numpy as np
 
 import wotd_env
-from wotd_env.arena.tournament import BLOCK, Block, Forfeit, Matchup, PlayedBlock, Tournament, results_dtype
+from wotd_env.arena.tournament import (
+    BLOCK,
+    Block,
+    Forfeit,
+    Matchup,
+    PlayedBlock,
+    Tournament,
+    game_seed,
+    replay,
+    results_dtype,
+    seatings,
+)
 from wotd_env.core.compilation import source_digest
 
 _APPLICATION = 0x776F7464  # "wotd" in ASCII, marks tournament files
@@ -139,7 +150,7 @@ class Store(AbstractContextManager["Store"]):
             try:
                 if checksum != self._checksum(policies, block, games, forfeits, written):
                     raise ValueError("the checksum is wrong")
-                played = _unpack(block, games, forfeits)
+                played = _unpack(self._tournament, block, games, forfeits)
             except (ValueError, TypeError, KeyError, AttributeError, RecursionError, zlib.error) as error:
                 games = f"games {first * len(matchup)} to {(first + size) * len(matchup) - 1}"
                 names = " against ".join(matchup)
@@ -189,15 +200,47 @@ class Store(AbstractContextManager["Store"]):
         return hashlib.sha256(text.encode() + games).digest()
 
 
-def _unpack(block: Block, games: bytes, forfeits: str) -> PlayedBlock:
-    """Decode the games and forfeits of a stored block."""
-    dtype = results_dtype(len(block.matchup))
-    size = block.size * len(block.matchup) * dtype.itemsize
+def _unpack(tournament: Tournament, block: Block, games: bytes, forfeits: str) -> PlayedBlock:
+    """Decode the games and forfeits of a stored block. Raise an error if they cannot come from the block."""
+    n = len(block.matchup)
+    dtype = results_dtype(n)
+    size = block.size * n * dtype.itemsize
     records = np.frombuffer(zlib.decompressobj().decompress(games, size + 1), dtype)
     if records.nbytes != size:
         raise ValueError("the number of games is wrong")
+    duplicates = block.first + np.arange(block.size)
     entries = [
         Forfeit(**{**entry, "seats": tuple(entry["seats"]), "moves": tuple(entry["moves"])})
         for entry in json.loads(forfeits)
     ]
+    if not (
+        (records["duplicate"] == duplicates.repeat(n)).all()
+        and (records["place"] == seatings(duplicates, n).reshape(-1, n)).all()
+        and ((records["rank"] >= 1) & (records["rank"] <= n)).all()
+        and (records["share"] >= 0).all()
+        and (np.abs(records["share"].sum(1) - 1) < 1e-5).all()
+        and np.isfinite(records["luck"]).all()
+        and ((records["forfeit"] >= -1) & (records["forfeit"] < n)).all()
+        and len(entries) == np.count_nonzero(records["forfeit"] >= 0)
+        and all(_is_possible(tournament, block, forfeit) for forfeit in entries)
+    ):
+        raise ValueError("its games are impossible")
+    for forfeit in entries[
+        :1
+    ]:  # all would take longer than playing; `wotd arena` shows the position of the first
+        replay(tournament.rules, forfeit.game_seed, forfeit.moves)
     return PlayedBlock(records, entries)
+
+
+def _is_possible(tournament: Tournament, block: Block, forfeit: Forfeit) -> bool:
+    """Return whether a forfeit fits its block."""
+    texts = (forfeit.policy, forfeit.reason, forfeit.traceback)
+    return (
+        all(isinstance(text, str) for text in texts)
+        and all(isinstance(move, int) for move in forfeit.moves)
+        and sorted(forfeit.seats) == sorted(block.matchup)
+        and forfeit.seat in range(len(forfeit.seats))
+        and forfeit.policy == forfeit.seats[forfeit.seat]
+        and forfeit.duplicate in range(block.first, block.first + block.size)
+        and forfeit.game_seed == game_seed(tournament.seed, block.matchup, forfeit.duplicate)
+    )
