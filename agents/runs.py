@@ -189,7 +189,11 @@ class Run:
                 raise CheckpointError(f"{name} cannot change {resumed}: it is {value}")
         try:
             run = cls(settings)
-        except SettingError as error:
+        except (
+            SettingError,
+            MemoryError,
+            RuntimeError,
+        ) as error:  # torch has no own error for missing memory
             raise CheckpointError(f"the run in {settings.resume} cannot be resumed: {error}") from error
         path = run.folder / CHECKPOINT
         saved = checkpoint.load(path)

@@ -20,7 +20,7 @@ OF_THIS_COMMAND = ("resume", "folder", "ray")
 NamesNoCode = Annotated[str, "names no code"]
 """Type of a text setting that never names a policy. Any other text setting may name code as MODULE:OBJECT."""
 
-Count = Annotated[int, "an integer of at least 1"]
+Count = Annotated[int, "an integer from 1 to 1,000,000"]
 Share = Annotated[float, "from 0 to 1"]
 Positive = Annotated[float, "a positive number"]
 NotNegative = Annotated[float, "a number that is not negative"]
@@ -65,8 +65,12 @@ class Settings:
             check_integer(name, getattr(self, name), self.rules.players, why="(the number of players)")
         for name, hint in get_type_hints(type(self), include_extras=True).items():
             value = getattr(self, name)
-            if hint == Count:
-                check_integer(name, value, 1)
+            if name == "width":
+                check_integer(
+                    name, value, 1, 4096
+                )  # a damaged or untrusted checkpoint could exhaust the memory
+            elif hint == Count:
+                check_integer(name, value, 1, 1_000_000)
             elif hint in LIMITS:
                 self.check(name, LIMITS[hint](value), f"must be {hint.__metadata__[0]}")
             elif get_origin(hint) is Literal:

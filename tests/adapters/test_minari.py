@@ -110,6 +110,18 @@ def test_a_failed_write_raises_and_leaves_nothing(tmp_path, monkeypatch):
     assert minari.load_dataset("wotd/first-v0").total_episodes == 17
 
 
+def test_the_dataset_of_a_faster_process_is_kept(tmp_path, monkeypatch):
+    file = tmp_path / "games.parquet"
+    recording.record(["first"], file, 2, Rules(spaces=0))
+    monkeypatch.setattr("wotd_env.adapters.minari.check", lambda *arguments: None)  # the other one came later
+    other = tmp_path / "datasets" / "wotd" / "first-v0" / "data" / "main_data.hdf5"
+    other.parent.mkdir(parents=True)
+    other.write_text("theirs")
+    with pytest.raises(ValueError, match="already exists"):
+        write(file, "wotd/first-v0", "first")
+    assert other.read_text() == "theirs"
+
+
 def test_invalid_datasets_are_rejected_before_recording():
     for policies, policy, message in (
         (

@@ -117,7 +117,7 @@ def test_a_nonempty_folder_is_refused_and_left_unchanged(tmp_path: Path, capsys:
         ("--learning-rate inf", "learning_rate must be a positive number, got inf"),
         ("--entropy inf", "entropy must be a positive number, got inf"),
         ("--penalty -1", "penalty must be a number that is not negative, got -1.0"),
-        ("--steps 0", "steps must be an integer of at least 1, got 0"),
+        ("--steps 0", "steps must be an integer from 1 to 1000000, got 0"),
         (
             "--milestone-games 1",
             "milestone_games must be an integer of at least 2 (the number of players), got 1",
@@ -129,7 +129,7 @@ def test_a_nonempty_folder_is_refused_and_left_unchanged(tmp_path: Path, capsys:
         ("td --explore 2", "explore must be from 0 to 1, got 2"),
         ("td --width 33", "width must be a multiple of 32, got 33"),
         ("td --learning-rate 0", "learning_rate must be a positive number"),
-        ("td --updates 0", "updates must be an integer of at least 1, got 0"),
+        ("td --updates 0", "updates must be an integer from 1 to 1000000, got 0"),
         ("td --init nobody", "init must name a policy for the rules at hand: policy must be one of"),
         ("td --init planner", "init must be a policy with a learned value"),
         ("td --init td --spaces 4", "no trained model of td"),

@@ -9,9 +9,11 @@ from collections import Counter
 import numpy as np
 import pytest
 
+from tests.helpers.damage import survive
 from tests.helpers.rollouts import precise
 from wotd_env import STATE, Game, Rules, analysis, benchmark, make_policy, solver
 from wotd_env.benchmark import SPLITS, STAGES, drawing
+from wotd_env.benchmark.positions import write
 from wotd_env.core.rules import Power
 from wotd_env.policies.planner import Planner
 from wotd_env.policy import play_out
@@ -231,6 +233,18 @@ def test_wrong_files_raise_errors_with_their_names(drawn, tmp_path):
     damaged.write_bytes(content[:1000])
     with pytest.raises(ValueError, match=r"damaged.parquet must be a file written by wotd positions"):
         benchmark.load(file=damaged)
+
+
+@pytest.mark.parametrize("flips", [200, pytest.param(5000, marks=pytest.mark.slow)])
+def test_damaged_positions_are_refused_or_unchanged(drawn, tmp_path, flips):
+    file = tmp_path / "positions.parquet"
+    write(drawn[1].first(2), file, {})
+
+    def read(file):
+        positions = benchmark.load(drawn[1].split, file=file)
+        return positions.rules, positions.split, [array.tobytes() for array in positions[2:]]
+
+    survive(file, read, flips)
 
 
 def test_changed_values_do_not_match_the_digest(drawn, tmp_path):

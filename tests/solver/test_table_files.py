@@ -11,6 +11,7 @@ import pytest
 from tests.helpers.exact import before_roll, random_positions
 from tests.helpers.tables import OTHER_RULES, flipped, with_header, with_text
 from wotd_env import Game, Rules, make_policy, solver
+from wotd_env.solver import table as table_module
 from wotd_env.solver.storage import HEADER
 
 DAMAGE = {
@@ -99,6 +100,22 @@ def test_only_requested_blocks_are_checked_and_damaged_ones_raise(whole, tmp_pat
         with pytest.raises(solver.TableError, match="do not match their checksum"):
             table.for_seats(Game(Rules(spaces=0)), before_roll(mine, theirs))
     assert table.value(start, start) == whole.value(start, start)
+
+
+def test_a_small_table_survives_truncation_of_its_file(whole, tmp_path):
+    file = tmp_path / "table.wotd"
+    file.write_bytes(whole.file.read_bytes())
+    table = solver.load(file)
+    file.write_bytes(b"")  # a mapped file would end the process at the next look-up
+    assert (table.values == whole.values).all()
+
+
+def test_large_tables_are_mapped_and_have_the_same_values(whole, monkeypatch):
+    monkeypatch.setattr(table_module, "MAPPED", 0)
+    mapped = solver.load(whole.file)
+    assert (mapped.values == whole.values).all()
+    for values in (mapped.values, whole.values):
+        assert not values.flags.writeable
 
 
 def test_copied_and_pickled_tables_use_the_same_file(whole, tmp_path, monkeypatch):

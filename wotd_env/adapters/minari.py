@@ -68,21 +68,29 @@ def write(file: str | Path, dataset_id: str, policy: str, encoding: str = "one_h
     if first is None:
         raise ValueError(f"{file} has no games")
     check(dataset_id, first.rules, first.policies, policy, encoding)
-    path = Path(get_dataset_path(dataset_id))
+    ours: list[Path] = []
+
+    def buffers() -> Iterator[EpisodeBuffer]:  # a generator, because a list may not fit in memory
+        ours.append(
+            Path(get_dataset_path(dataset_id))
+        )  # Minari asks for episodes after it has made the folder
+        for part in itertools.chain([first], parts):
+            yield from episodes(part, policy, encoding)
+
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", UserWarning)  # Minari warns about missing metadata
-            every = (episodes(part, policy, encoding) for part in itertools.chain([first], parts))
             dataset = minari.create_dataset_from_buffers(
                 dataset_id,
-                itertools.chain.from_iterable(every),  # a generator, because a list may not fit in memory
+                buffers(),
                 env=_environment(first.rules, first.policies, policy, encoding),
                 algorithm_name=policy,
                 description=f"Way of the Dragon: the decisions of {policy}",
             )
         return int(dataset.total_episodes)
     except BaseException:
-        shutil.rmtree(path, ignore_errors=True)
+        for path in ours:  # not the dataset of another process that was faster
+            shutil.rmtree(path, ignore_errors=True)
         raise
 
 

@@ -1,7 +1,7 @@
 """Look up the values of positions in a file made by `wotd solve` (see `storage` for the format).
 
-The values are mapped into memory. When a process first reads a block of values, it compares the block with its
-checksum.
+The values of large tables are mapped into memory, and those of other tables are read. When a process first uses a
+block of values, it compares the block with its checksum.
 """
 
 from __future__ import annotations
@@ -28,6 +28,9 @@ from wotd_env.solver.storage import REACH, Section, TableError
 Progress = Callable[[int, int], None]  #: called with the number of finished positions and the total number
 # Time to compute one value, by number of players; measured on one core of a server from 2025
 MICROSECONDS = {2: 1.2, 3: 1.4}
+MAPPED = 100_000_000
+"""Size of the values in bytes from which a file is mapped. If a mapped file is truncated, the operating system ends the
+process at the next look-up, but processes share the memory of mapped files."""
 
 
 class Table:
@@ -71,7 +74,15 @@ class Table:
         if storage.digest(self._checksums.data) != self.header["sha256"]:
             raise TableError(f"the checksums in {file} are damaged: {cure}")
         shape = len(self.sections), self.board.positions
-        self._values: NDArray[Any] = np.memmap(file, dtype, "r", self.layout.bytes, shape).view(np.ndarray)
+        self._values: NDArray[Any]
+        if size < MAPPED:
+            values = np.fromfile(file, dtype, offset=self.layout.bytes)
+            if values.size != np.prod(shape):
+                raise TableError(f"{file} was truncated while it was read: {cure}")
+            self._values = values.reshape(shape)
+            self._values.flags.writeable = False
+        else:
+            self._values = np.memmap(file, dtype, "r", self.layout.bytes, shape).view(np.ndarray)
         self._checked = np.zeros(len(self._checksums), np.bool_)
 
     def __repr__(self) -> str:
@@ -112,7 +123,7 @@ class Table:
 
     @property
     def values(self) -> NDArray[Any]:
-        """All values, mapped into memory and checked, float32 (sections, positions), or int16 if the table is compact.
+        """All values, checked and read-only, float32 (sections, positions), or int16 if the table is compact.
 
         Raises:
             TableError: if the values of a block do not match its checksum.
