@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from agents.runs import LEARNERS, opened
+from agents.runs import LEARNERS, locked, opened
 from tools.entries import WEIGHTS
 from wotd_env import make_policy
 from wotd_env.policy import Policy
@@ -20,13 +20,15 @@ class Learner:
     updates: dict[int, int]  # budget in minutes -> number of updates
 
     def train(self, budget: int, seed: int) -> None:
-        shutil.rmtree(self._folder(budget, seed), ignore_errors=True)
+        if (folder := self._folder(budget, seed)).is_dir():
+            with locked(folder):  # raises an error if another process trains there
+                shutil.rmtree(folder)
         module: Any = importlib.import_module(LEARNERS[self.name])
         settings = replace(
             module.PRESETS["quick"],
             updates=self.updates[budget],
             seed=seed,
-            folder=self._folder(budget, seed),
+            folder=folder,
             threads=1,
             milestones=1,  # few measurements, because the benchmark measures the strength later
             milestone_games=2,

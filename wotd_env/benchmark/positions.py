@@ -142,7 +142,7 @@ def load(split: str = "test", rules: Rules | None = None, *, file: str | Path | 
         what = f"{found_split} positions for {found}, not {split} positions for {wanted}"
         raise ValueError(f"{file} has {what}")
     with reading.errors_name(file, _UNREADABLE):
-        column = reading.as_arrays(parquet.read_table(file))
+        column = reading.as_arrays(parquet.read_table(file, partitioning=None))
         state, mask, game = column["state"], column["mask"], column["game"].to_numpy().copy()
         equity = reading.as_values(column["equity"], mask, np.nan)
         error = reading.as_values(column["error"], mask, np.nan) if has_errors(found) else 0 * equity
