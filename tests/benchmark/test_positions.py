@@ -235,7 +235,7 @@ def test_wrong_files_raise_errors_with_their_names(drawn, tmp_path):
         benchmark.load(file=damaged)
 
 
-@pytest.mark.parametrize("flips", [200, pytest.param(5000, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("flips", [200, pytest.param(3000, marks=pytest.mark.slow)])
 def test_damaged_positions_are_refused_or_unchanged(drawn, tmp_path, flips):
     file = tmp_path / "positions.parquet"
     write(drawn[1].first(2), file, {})

@@ -249,7 +249,7 @@ def test_damaged_recordings_are_refused(tmp_path, flips):
     assert survive(file, read, flips) > flips  # the digest covers all bytes
 
 
-@pytest.mark.parametrize("flips", [20, pytest.param(300, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("flips", [20, pytest.param(100, marks=pytest.mark.slow)])
 def test_damaged_finished_blocks_are_played_again(tmp_path, monkeypatch, flips):
     rules, file, whole = Rules(spaces=0), tmp_path / "games.parquet", tmp_path / "whole.parquet"
     recording.record(["random"], whole, 10, rules)

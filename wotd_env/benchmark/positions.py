@@ -145,7 +145,8 @@ def load(split: str = "test", rules: Rules | None = None, *, file: str | Path | 
         column = reading.as_arrays(parquet.read_table(file, partitioning=None))
         state, mask, game = column["state"], column["mask"], column["game"].to_numpy().copy()
         equity = reading.as_values(column["equity"], mask, np.nan)
-        error = reading.as_values(column["error"], mask, np.nan) if has_errors(found) else 0 * equity
+        exact = np.where(mask == 1, np.float32(0), np.float32(np.nan))
+        error = reading.as_values(column["error"], mask, np.nan) if has_errors(found) else exact
         kind, stage = (
             reading.as_indices(column[name], of) for name, of in (("kind", KINDS), ("stage", STAGES))
         )
