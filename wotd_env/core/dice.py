@@ -26,8 +26,11 @@ NUM_ROLLS = comb(FACES + DICE - 1, DICE)
 NUM_KEEPS = comb(FACES + DICE, DICE)
 NUM_HOLDS = 1 << DICE
 
+# The tables are computed from Python's integers: the types of NumPy's integers, and so their overflow, depend on its
+# version and on the platform.
 _SYMBOLS = (*range(FACES), UNROLLED, UNROLLED)
-INDEX_PARTS = np.array([[comb(symbol + i, i + 1) for symbol in _SYMBOLS] for i in range(DICE)], np.uint16)
+_INDEX_PARTS = [[comb(symbol + i, i + 1) for symbol in _SYMBOLS] for i in range(DICE)]
+INDEX_PARTS = np.array(_INDEX_PARTS, np.uint16)
 """uint16 (5, 8): the index of the keep with the ascending symbols s is the sum over i of INDEX_PARTS[i, s[i]].
 
 An unrolled die is -1 in the field `dice` of STATE. Index -1 selects the last column, so this column equals column 6.
@@ -36,7 +39,7 @@ An unrolled die is -1 in the field `dice` of STATE. Index -1 selects the last co
 
 def keep_index(symbols: list[int] | tuple[int, ...]) -> int:
     """Return the index of a keep, given its five symbols in ascending order."""
-    return int(sum(INDEX_PARTS[i, symbol] for i, symbol in enumerate(symbols)))
+    return sum(parts[symbol] for parts, symbol in zip(_INDEX_PARTS, symbols, strict=True))
 
 
 KEEPS = np.array(sorted(combinations_with_replacement(range(FACES + 1), DICE), key=keep_index), np.int8)
@@ -78,15 +81,15 @@ def _holds() -> tuple[NDArray[np.uint16], NDArray[np.uint64]]:
         for hold in range(NUM_HOLDS):
             kept = [face for die, face in enumerate(faces) if hold >> die & 1]
             left[roll, hold] = keep_index(kept + [UNROLLED] * (DICE - len(kept)))
-        _, lowest = np.unique(left[roll], return_index=True)
-        legal[roll] = (1 << lowest).sum()
+        keeps = left[roll].tolist()
+        legal[roll] = sum(1 << keeps.index(keep) for keep in set(keeps))
     return left, legal
 
 
 HOLD_KEEP, LEGAL_HOLDS = _holds()
 
 
-THROW_SIZE = np.uint32(FACES) ** UNROLLED_DICE
+THROW_SIZE = np.array([FACES**unrolled for unrolled in UNROLLED_DICE.tolist()], np.uint32)
 """uint32 (462,): the number of equally probable throws of the unrolled dice of each keep."""
 THROW_START = np.cumsum(THROW_SIZE, dtype=np.uint32) - THROW_SIZE
 """uint32 (462,): the index in THROW_ROLL of the first throw of each keep."""

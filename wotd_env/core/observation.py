@@ -12,7 +12,7 @@ from wotd_env.core import engine
 from wotd_env.core.actions import Action, Bits
 from wotd_env.core.compilation import inlined, kernel
 from wotd_env.core.config import Config
-from wotd_env.core.dice import COUNTS, FACES, KEEPS, NUM_KEEPS, UNROLLED, Keep
+from wotd_env.core.dice import COUNTS, FACES, KEEPS, UNROLLED, Keep
 from wotd_env.core.engine import BIT, has_dead_pieces, powers_of
 from wotd_env.core.lanes import DEFAULT_SPACES, PIECES_AT, copy_16, put_bits, put_pieces, word_at
 from wotd_env.core.rules import DICE, MAX_PLAYERS, NUMBERED, PATHS, REROLLS, Phase, Rules
@@ -27,8 +27,9 @@ DEADLINE = 127  # the entry `deadline` counts the last 127 turns before truncati
 PHASES = len(Phase)
 DICE_BLOCK = FACES * (DICE + 1)
 
-ONE_HOT_DICE = (COUNTS[:, :, None] == np.arange(DICE + 1)).reshape(NUM_KEEPS, DICE_BLOCK) @ (
-    np.uint64(1) << np.arange(DICE_BLOCK, dtype=np.uint64)
+ONE_HOT_DICE = np.array(
+    [sum(1 << face * (DICE + 1) + count for face, count in enumerate(counts)) for counts in COUNTS.tolist()],
+    np.uint64,
 )
 """uint64 (462,): the one-hot block `dice` of every keep. Bit 6 * face + count is 1 if `count` dice show the face."""
 

@@ -34,14 +34,16 @@ from wotd_env.core.state import Record, Records, States
 WEIGHT = np.array([0.17, 0.21, 0.24, 0.31, 0.42])
 NUMBER = 1.25
 TEMPO = 1.4
-BLOCKED = np.array([0.1, 0.35, 0.6, 0.35, 0.15])
+BLOCKED = 0.1, 0.35, 0.6, 0.35, 0.15
 POWER = np.array([0.3, 2.0, 0.8, 1.5, 1.6])
 ANY_POWER = 4.0
 CLOSING = np.array([1.5, 2.6, 0.8, -1.2])
 
 NEXT_FIVE = np.uint64((1 << DICE) - 1)
 # the sum of BLOCKED over the occupied spaces; index: bit mask of these spaces
-BLOCKED_BY = (np.arange(1 << DICE)[:, None] >> np.arange(DICE) & 1) @ BLOCKED
+BLOCKED_BY = np.array(
+    [sum(BLOCKED[space] for space in range(DICE) if mask >> space & 1) for mask in range(1 << DICE)]
+)
 
 
 @runtime_checkable
