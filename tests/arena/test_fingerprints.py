@@ -14,6 +14,7 @@ from tests.helpers.tournaments import OWN, QUICK
 from wotd_env import Policy, Rules
 from wotd_env.arena import Tournament, run
 from wotd_env.arena.fingerprints import policy_digest
+from wotd_env.arena.store import Store
 from wotd_env.planning import learned
 from wotd_env.policies.opened import opened_by, watch
 
@@ -60,6 +61,40 @@ def test_digest_of_a_built_in_policy_covers_its_file(tmp_path):
         policy_digest(OWN),
     }
     assert len(names) == 6
+
+
+@pytest.mark.parametrize("library", ["numpy", "numba", "llvmlite"])
+def test_digests_cover_the_versions_of_the_libraries_that_compute_games(
+    library: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    tournament = Tournament(("greedy", "first"), QUICK, games=20)
+
+    def identities() -> tuple[str, ...]:
+        with Store(tournament, tmp_path / "games.sqlite") as store:
+            return policy_digest("greedy"), policy_digest(OWN), store._description
+
+    before = identities()
+    monkeypatch.setattr(f"{library}.__version__", "0")
+    assert all(old != new for old, new in zip(before, identities(), strict=True))
+
+
+def test_digest_of_a_policy_in_an_installed_package_covers_its_package_only(tmp_path, monkeypatch):
+    installed = tmp_path / "site-packages"
+    for name, text in {
+        "mine/__init__.py": "",
+        "mine/play.py": "from mine import tools\nimport other\n",
+    }.items():
+        (installed / name).parent.mkdir(parents=True, exist_ok=True)
+        (installed / name).write_text(text)
+    tools, other = installed / "mine" / "tools.py", installed / "other.py"
+    digests = []
+    monkeypatch.syspath_prepend(installed)
+    for version in ("1", "2"):
+        tools.write_text(f"VERSION = {version}\n")
+        for other_version in ("1", "2"):
+            other.write_text(f"VERSION = {other_version}\n")
+            digests.append(policy_digest("mine.play:Player"))
+    assert digests[0] == digests[1] != digests[2] == digests[3]
 
 
 WEIGHTS = """

@@ -15,7 +15,7 @@ import wotd_env
 
 ROLLS = sorted(combinations_with_replacement(range(6), 5), key=lambda roll: roll[::-1])
 KEEPS = sorted(combinations_with_replacement(range(7), 5), key=lambda keep: keep[::-1])
-INDEX = {keep: index for index, keep in enumerate(KEEPS)}
+INDEX: dict[tuple[int, ...], int] = {keep: index for index, keep in enumerate(KEEPS)}
 COUNTS = [[keep.count(face) for face in range(6)] for keep in KEEPS]
 THROWN = [keep.count(6) for keep in KEEPS]
 THROWS = [

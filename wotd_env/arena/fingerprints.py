@@ -1,29 +1,23 @@
 """Digests of policies: a tournament reuses stored games only if the digests of the policies are unchanged.
 
-The digest of a policy covers its source files and its data files. A policy from a module outside this package can
-describe its state with a method `fingerprint`, see `wotd_env.policy.Fingerprinted`. Without this method, the digest
-also covers the pickled policy and the files that were opened while the policy was made. A policy that cannot be pickled
-gets a new digest in each run, so its games are played again.
+The digest of a policy covers its source files, its data files and the versions of NumPy and numba. A policy from a
+module outside this package can describe its state with a method `fingerprint`, see `wotd_env.policy.Fingerprinted`.
+Without this method, the digest also covers the pickled policy and the files that were opened while the policy was made.
+A policy that cannot be pickled gets a new digest in each run, so its games are played again.
 """
 
 from __future__ import annotations
 
 import hashlib
-import importlib.util
 import logging
 import pickle
-import sys
-import sysconfig
 import uuid
 from collections.abc import Container, Iterable, Mapping
-from importlib.machinery import ModuleSpec, PathFinder
-from itertools import accumulate
 from pathlib import Path
 
 import wotd_env
-from wotd_env import models, policies
+from wotd_env import models, sources
 from wotd_env.arena.tournament import Tournament
-from wotd_env.core.compilation import imports, source_digest
 from wotd_env.policies import POLICIES, Policy, full_name, make_policy
 from wotd_env.policies.opened import opened_by
 from wotd_env.policy import Fingerprinted
@@ -50,7 +44,7 @@ def policy_digest(name: str, policy: Policy | None = None, given: bool = False) 
     digest = hashlib.sha256()
     if kind in POLICIES and not given:
         module = POLICIES[kind].maker.partition(":")[0]
-        digest.update(source_digest(Path(policies.__file__).with_name(f"{module}.py")).encode())
+        digest.update(sources.digest(sources.reached(f"wotd_env.policies.{module}")).encode())
         if kind == "deep":
             from wotd_env.policies.deep import Deep, base_name
 
@@ -64,12 +58,8 @@ def policy_digest(name: str, policy: Policy | None = None, given: bool = False) 
             _add_files(digest, models.FOLDER.glob(f"{kind}-*"))
     else:
         module = type(policy).__module__ if given else kind
-        sources: dict[str, Path] = {}
-        _reach(module, sources)
         package = Path(wotd_env.__file__).parent
-        sources |= {str(file.relative_to(package)): file for file in package.rglob("*.py")}
-        for source_name, source in sorted(sources.items()):
-            digest.update(f"{source_name}\0".encode() + hashlib.sha256(source.read_bytes()).digest())
+        digest.update(sources.digest(sources.reached(module).union(package.rglob("*.py"))).encode())
         if policy is not None:
             digest.update(f"given {given}\0{_state(name, policy)}".encode())
             if not isinstance(policy, Fingerprinted):
@@ -82,7 +72,7 @@ def _state(name: str, policy: Policy) -> str:
     if isinstance(policy, Fingerprinted):
         return policy.fingerprint()
     try:
-        if type(policy).__module__ == "__main__" and not _main_file():
+        if type(policy).__module__ == "__main__" and not sources.main_file():
             raise ValueError("its source is not in a file")
         return hashlib.sha256(pickle.dumps(policy)).hexdigest()
     except Exception as error:  # pickling a user's class can raise any exception
@@ -97,49 +87,3 @@ def _add_files(digest: hashlib._Hash, files: Iterable[Path]) -> None:
     for path in sorted({path for path in files if path.is_file()}):
         with path.open("rb") as file:
             digest.update(hashlib.file_digest(file, "sha256").digest())
-
-
-def _main_file() -> Path | None:
-    """Return the file of the running program, or None if the program has no file, as in a notebook."""
-    file = getattr(sys.modules["__main__"], "__file__", None)
-    return Path(file) if file else None
-
-
-def _reach(module: str, found: dict[str, Path]) -> None:
-    """Add the source files of a module and of its imports to `found`."""
-    if module in found or module.partition(".")[0] == "wotd_env":
-        return
-    spec = _spec(module)
-    source = _main_file() if module == "__main__" else None
-    if source is None and spec is not None and spec.origin and spec.has_location:
-        source = Path(spec.origin)
-    if (
-        source is None
-        or source.is_relative_to(sysconfig.get_path("stdlib"))
-        or {"site-packages", "dist-packages"} & set(source.parts)
-        or not source.is_file()
-    ):
-        return
-    found[module] = source
-    package = module if spec and spec.submodule_search_locations is not None else module.rpartition(".")[0]
-    try:
-        names = list(imports(source.read_bytes(), package))
-    except (SyntaxError, ValueError):  # the file is a compiled module or has a syntax error
-        return
-    for name in names:
-        for package_or_module in accumulate(name.split("."), "{}.{}".format):
-            _reach(package_or_module, found)
-
-
-def _spec(module: str) -> ModuleSpec | None:
-    """Return the spec of a module without importing its parent packages."""
-    package, _, _ = module.rpartition(".")
-    if not package:
-        try:
-            return importlib.util.find_spec(module)
-        except ValueError:  # __main__ may have no spec
-            return None
-    parent = _spec(package)
-    if parent is None or parent.submodule_search_locations is None:
-        return None
-    return PathFinder.find_spec(module, parent.submodule_search_locations)

@@ -24,6 +24,7 @@ from pathlib import Path
 import numpy as np
 
 import wotd_env
+from wotd_env import sources
 from wotd_env.arena.tournament import (
     BLOCK,
     Block,
@@ -36,7 +37,6 @@ from wotd_env.arena.tournament import (
     results_dtype,
     seatings,
 )
-from wotd_env.core.compilation import source_digest
 
 _APPLICATION = 0x776F7464  # "wotd" in ASCII, marks tournament files
 _VERSION = 2
@@ -84,7 +84,7 @@ class Store(AbstractContextManager["Store"]):
             "seed": tournament.seed,
             "luck": [tournament.luck, self._digests.get(tournament.luck)] if tournament.luck else None,
             "version": wotd_env.__version__,
-            "engine": source_digest(Path(__file__).with_name("tournament.py")),
+            "engine": sources.digest(sources.reached("wotd_env.arena.tournament")),
         }
         self._description = json.dumps(description)
         if file is not None and not Path(file).parent.is_dir():

@@ -17,12 +17,11 @@ from numpy.typing import NDArray
 from pyarrow import parquet
 
 import wotd_env
-from wotd_env import files
+from wotd_env import files, sources
 from wotd_env.analysis.equity import Analysis, analyze, regret_of
 from wotd_env.arena.asking import Blamed
 from wotd_env.arena.fingerprints import policy_digest
 from wotd_env.core.arguments import check_integer
-from wotd_env.core.compilation import source_digest
 from wotd_env.core.game import Game, final_rewards
 from wotd_env.core.rules import Rules
 from wotd_env.core.state import States, take
@@ -103,7 +102,7 @@ def record(
         "policies": [player.name for player in players],
     }
     depends_on = about | {
-        "code": source_digest(Path(__file__)),
+        "code": sources.digest(sources.reached(__name__)),
         # A policy object has no digest; a random value prevents the reuse of its blocks.
         "digests": [policy_digest(each) if isinstance(each, str) else uuid.uuid4().hex for each in policies],
         "table": table.header["sha256"] if table else None,
