@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import signal
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -92,3 +93,25 @@ def test_errors_name_the_file_not_the_temporary_file(tmp_path: Path):
     with pytest.raises(FileNotFoundError) as other, files.replacing(tmp_path / "a"):
         (tmp_path / "input").read_bytes()
     assert other.value.filename == str(tmp_path / "input")
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="needs the user database of POSIX")
+@pytest.mark.parametrize(
+    "call",
+    [
+        "from wotd_env import solver; solver.solve(0, solver.cache_file(0))",
+        "import sys; sys.argv = ['wotd', 'serve', '--export', 'x.parquet']; from wotd_env.cli import main; main()",
+    ],
+    ids=["table", "games of the server"],
+)
+def test_a_missing_home_is_named_and_makes_no_folder(tmp_path: Path, call: str):
+    script = (
+        "import os, pwd\n"
+        "def getpwuid(number): raise KeyError(number)\n"
+        "pwd.getpwuid = getpwuid\n"
+        "for name in ('HOME', 'XDG_CACHE_HOME', 'XDG_DATA_HOME'): os.environ.pop(name, None)\n"
+    )
+    done = subprocess.run([sys.executable, "-c", script + call], cwd=tmp_path, capture_output=True, text=True)
+    assert done.returncode
+    assert "could not determine the home directory" in done.stderr
+    assert not list(tmp_path.iterdir())
