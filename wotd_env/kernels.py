@@ -84,6 +84,7 @@ def _environments() -> None:
     env.reset(seed=0)
     final_rewards(env.game, env.game.reset(1))
     env.step(env.action_masks().argmax())
+    WayOfTheDragonEnv(encoding="compact").reset(seed=0)
     raw = wotd_env.way_of_the_dragon_v0.raw_env()
     raw.reset(seed=0)
     raw.step(raw.action_masks().argmax())

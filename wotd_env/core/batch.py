@@ -11,8 +11,9 @@ import numpy as np
 
 from wotd_env.core import engine, stream
 from wotd_env.core.checks import approves, faults
-from wotd_env.core.compilation import kernel
+from wotd_env.core.compilation import inlined, kernel
 from wotd_env.core.config import Config, Configs
+from wotd_env.core.dice import Keep
 from wotd_env.core.observation import ONE_HOT, encode_integers, encode_one_hot, write_mask
 from wotd_env.core.rules import Phase
 from wotd_env.core.state import Record, Records
@@ -238,23 +239,36 @@ def legal_one(states: Records, config: Configs) -> Any:
 def view_one(
     states: Records, config: Configs, observer: Any, ended: Any, observation: Any, mask: Any
 ) -> None:
-    """Call `view` for the first game."""
-    view(states[0], config[0], observer, ended, observation, mask)
+    """Write the mask of the first game, like `view`, and the observation if the encoding is one-hot.
+
+    Other encodings are left to `observe_integers`, because most programs never need its compilation.
+    """
+    s, rules = states[0], config[0]
+    keep = engine.shown(s)
+    if rules.encoding == ONE_HOT:
+        encode_one_hot(s, rules, np.int64(observer), keep, observation)
+    write_mask_of(s, rules, observer, ended, keep, mask)
 
 
 @kernel
 def view(s: Record, rules: Config, observer: Any, ended: Any, observation: Any, mask: Any) -> None:
-    """Write the observation, int8 (D,), and action mask, int8 (A,), of seat `observer`. Skip an empty `observation`.
-
-    If the game is over or has ended for this seat (`ended`), the mask is all ones. Otherwise the mask is all zeros
-    unless this seat is to act.
-    """
+    """Write the observation, int8 (D,), and action mask, int8 (A,), of seat `observer`. Skip an empty `observation`."""
     keep = engine.shown(s)
     if observation.size:
         if rules.encoding == ONE_HOT:
             encode_one_hot(s, rules, np.int64(observer), keep, observation)
         else:
             encode_integers(s, rules, np.int64(observer), keep, observation)
+    write_mask_of(s, rules, observer, ended, keep, mask)
+
+
+@inlined
+def write_mask_of(s: Record, rules: Config, observer: Any, ended: Any, keep: Keep, mask: Any) -> None:
+    """Write the action mask of seat `observer`, int8 (A,).
+
+    If the game is over or has ended for this seat (`ended`), the mask is all ones. Otherwise the mask is all zeros
+    unless this seat is to act.
+    """
     actions, swaps = np.uint64(0), np.uint64(0)
     if ended:
         actions, swaps = engine.ALL_ACTIONS, engine.ALL_SWAPS

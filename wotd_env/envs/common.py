@@ -106,7 +106,10 @@ class OneGame:
         """Return a seat's observation and action mask as new arrays."""
         observation = np.empty(self.game.observation_size, np.int8)
         mask = np.empty(self.game.num_actions, np.int8)
-        batch.view_one(self._started("observe"), self.game.config, seat, ended, observation, mask)
+        state = self._started("observe")
+        batch.view_one(state, self.game.config, seat, ended, observation, mask)
+        if self.game.encoding != "one_hot":
+            batch.observe_integers(state, self.game.config, np.array([seat]), observation[None])
         return observation, mask
 
     def render(self) -> Any:
