@@ -53,7 +53,7 @@ def measure(game: Game, policy: Policy, opponent: Policy, games: int, seed: int)
     """Play games between a policy on one seat and an opponent on all other seats; return the results.
 
     The policy plays on every seat equally often. A game is won if the policy is the only winner. It is tied if the
-    policy shares the win or the game is truncated. `games` is rounded up to a multiple of the number of players.
+    policy shares the win or the turn limit ends the game. `games` is rounded up to a multiple of the number of players.
     """
     n = game.rules.players
     each = -(-games // n)

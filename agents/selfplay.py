@@ -20,9 +20,8 @@ from wotd_env.policy import Policy, ask
 class SelfPlayVecEnv(SharedVecEnv):
     """Self-play in N games.
 
-    Observations are int8 (N, D), rewards float32 (N,), masks int8 (N, A). A truncated game (R16) counts as finished,
-    with the reward 0. The observations show the turns left before the truncation, so a learner must not bootstrap at
-    the end of a truncated game.
+    Observations are int8 (N, D), rewards float32 (N,), masks int8 (N, A). The turn limit (R16) ends a game with
+    the reward 0.
 
     Args:
         game: the engine with the rules.

@@ -53,7 +53,7 @@ class State:
     color: tuple[int, ...] = ELEMENTS
     used: int = 0
     perfection: int = 0
-    truncated: int = 0
+    expired: int = 0
 
 
 # ---------------------------------------------------------------------------------------------- the board
@@ -319,10 +319,10 @@ def move_pieces(rules: Rules, state: State, action: int) -> State:
 
 
 def finish_turn(rules: Rules, state: State, same_seat: bool) -> State:
-    """Start the next turn or truncate the game (R16). Extra turns count as turns."""
+    """Start the next turn or end the game (R16). Extra turns count as turns."""
     state = replace(state, turn=state.turn + 1)
     if state.turn == rules.max_turns:
-        return replace(state, phase=OVER, truncated=1)
+        return replace(state, phase=OVER, expired=1)
     player = state.player if same_seat else (state.player + 1) % rules.players
     return replace(state, player=player, phase=CHANCE, rolls_left=2, dice=(-1,) * 5, perfection=0)
 
@@ -366,9 +366,9 @@ def last_placed(rules: Rules, state: State) -> list[int]:
 
 
 def rewards(rules: Rules, state: State) -> list[Fraction]:
-    """Return zeros for running and truncated games; otherwise the winners share what the others lose (R10)."""
+    """Return zeros for running games and at the turn limit; otherwise the winners share what the others lose (R10)."""
     n = rules.players
-    if not is_over(state) or state.truncated:
+    if not is_over(state) or state.expired:
         return [Fraction(0)] * n
     won = winners(rules, state)
     gain = (Fraction(n, len(won)) - 1) / (n - 1)

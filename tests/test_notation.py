@@ -85,7 +85,7 @@ def test_rarely_set_fields_survive_the_round_trip():
         "max_turns=65535 stream=0000000000000001"
     )
     over = state.copy()
-    over["phase"], over["truncated"], over["turn"], over["perfection"] = Phase.OVER, 1, 65535, 0
+    over["phase"], over["expired"], over["turn"], over["perfection"] = Phase.OVER, 1, 65535, 0
     wall = "##########|....."
     full = board(Rules(players=2, spaces=10), water=wall, fire=wall, metal=wall)
     for which, one in ((rules, state), (rules, over), (Rules(spaces=10), full)):
@@ -128,7 +128,7 @@ def test_rarely_set_fields_survive_the_round_trip():
         ("wwfmd", "wwfm?", "position: dice must be five faces"),
         ("wwfmd", "wwfmd used=BA", "used must be the seats that have used their power, as in used=AC"),
         ("wwfmd", "wwfmd used=C", "position: used must be from 0 to 3"),
-        ("wwfmd", "wwfmd truncated", "position: truncated must be 0"),
+        ("wwfmd", "wwfmd expired", "position: expired must be 0"),
         ("wwfmd", "wwfmd stream=12", "stream must be 16 hexadecimal digits"),
         ("wwfmd", "wwfmd powers=all", "position: powers must be one of 'none', 'own', 'any', got 'all'"),
         ("wwfmd", "wwfmd players=3", "words after the dice must be used=SEATS, .* got 'players=3'"),
@@ -333,7 +333,7 @@ def test_examples_in_the_notation_page_are_valid():
         notation.parse_position(line)
 
 
-def test_truncated_and_unfinished_games_have_distinct_results():
+def test_expired_and_unfinished_games_have_distinct_results():
     rules = Rules(players=3, max_turns=2)
     assert '[Result "1/3-1/3-1/3"]\n[Points "0-0-0"]' in str(random_game(rules, 1))
     assert '[Result "*"]' in str(random_game(Rules(), 1, limit=3))

@@ -34,7 +34,7 @@ def state() -> str:
         "color": "color of each seat; then the unused colors, whose animals are the dead pieces",
         "used": "bit k set: seat k has used its power",
         "perfection": "1: this turn has earned the extra turn of R8",
-        "truncated": "1: ended by R16",
+        "expired": "1: ended by R16",
     }
     rows = []
     for name in STATE.names or ():
@@ -54,7 +54,7 @@ MEANING = {
     "phase": ", ".join(f"{phase.value} {phase.name}" for phase in Phase),
     "player": "seat to act",
     "perfection": "1 if this turn has earned the extra turn of R8",
-    "deadline": "127 minus the turns left before truncation, at least 0",
+    "deadline": "127 minus the turns left before the turn limit, at least 0",
     "powers": "1 if the seat still has a power",
 }
 """Meaning of those parts of an observation that several encodings share."""

@@ -36,7 +36,7 @@ def own_datasets(tmp_path, monkeypatch):
             "features",
         ),
     ],
-    ids=["2 players", "3 players, truncated"],
+    ids=["2 players", "3 players, turn limit"],
 )
 def test_episodes_equal_games_in_the_gymnasium_environment(tmp_path, rules, encoding):
     names = ["greedy", "first", "greedy"][: rules.players]  # deterministic policies
@@ -67,7 +67,7 @@ def test_episodes_equal_games_in_the_gymnasium_environment(tmp_path, rules, enco
                 episode.terminations[i],
                 episode.truncations[i],
             )
-        assert terminated or truncated
+        assert terminated
         assert np.array_equal(observation, episode.observations[-1])
         assert np.array_equal(info["action_mask"], episode.infos["action_mask"][-1])
         steps += len(episode.actions)

@@ -102,7 +102,7 @@ def test_the_learner_receives_rewards_for_wins_and_losses(players: int):
     assert len(results) > 400
     assert wins > len(results) / 10
     assert losses > len(results) / 10
-    assert wins + losses > 0.9 * len(results)  # the rest are ties and truncated games
+    assert wins + losses > 0.9 * len(results)  # the rest are ties and games that the turn limit ended
 
 
 def test_the_learner_plays_every_seat_equally_often():
@@ -214,6 +214,6 @@ def test_evaluation_plays_all_seats_and_counts_every_game(players: int):
     assert measure(game, RANDOM, GREEDY, 100, seed=0).losses > 0.9 * counts.games / (players - 1) / 2
 
 
-def test_truncated_games_are_ties():
+def test_games_ended_by_the_turn_limit_are_ties():
     counts = measure(Game(Rules(max_turns=2)), RANDOM, RANDOM, 10, seed=0)
     assert counts == Counts(games=10, wins=0, ties=10, losses=0)

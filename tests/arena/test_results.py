@@ -18,12 +18,12 @@ from wotd_env.arena.tournament import make_equity, seatings
 def test_results_follow_the_rules():
     tournament = Tournament(("greedy", "random"), Rules(players=3, spaces=1, max_turns=25), games=3000)
     for games in run(tournament).games.values():
-        truncated = games["truncated"] == 1
-        assert 0 < truncated.sum() < len(games)
-        assert (games["turns"][truncated] == 25).all()
-        assert games["share"][truncated] == pytest.approx(np.full((truncated.sum(), 3), 1 / 3))
+        expired = games["expired"] == 1
+        assert 0 < expired.sum() < len(games)
+        assert (games["turns"][expired] == 25).all()
+        assert games["share"][expired] == pytest.approx(np.full((expired.sum(), 3), 1 / 3))
         assert games["rank"].sum(1) == pytest.approx(np.full(len(games), 6))
-        ended = games[~truncated]
+        ended = games[~expired]
         winners = ended["share"] > 0
         assert (ended["rank"][winners] < 2.5).all()
         assert (ended["points"].max(1, keepdims=True) == ended["points"])[winners].all()

@@ -44,7 +44,7 @@ VARIANTS = {
     "3 players, own powers": "players=3,spaces=1,powers=own,immunity=True",
     "4 players, all chance nodes": "players=4,spaces=2,powers=any,dead_pieces=3,colors=random",
     "5 players": "players=5,spaces=0,powers=own,colors=wood-fire-water-metal-earth,start=3",
-    "truncated": "players=2,spaces=1,max_turns=4",
+    "expired": "players=2,spaces=1,max_turns=4",
 }
 
 

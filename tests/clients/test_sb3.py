@@ -54,7 +54,7 @@ def test_a_model_accepts_the_environment_id():
         {"players": 3, "spaces": 0, "powers": "any", "opponents": "random", "mask_in": "obs"},
         {"players": 2, "spaces": 1, "max_turns": 5, "observation_dtype": "float32"},
     ],
-    ids=["two", "dicts", "truncated"],
+    ids=["two", "dicts", "expired"],
 )
 def test_sb3_vec_env_equals_dummy_vec_env(options):
     ours = SB3VecEnv(5, **options)

@@ -93,7 +93,7 @@ def transcript(rules: Rules, seed: int) -> Iterator[str]:
         game.step(state, np.array([action]))
         ply += 1
     yield ""
-    yield f"over after {record['turn']} finished turns{' (truncated)' if record['truncated'] else ''}"
+    yield f"over after {record['turn']} finished turns{' (turn limit)' if record['expired'] else ''}"
     yield from board_in_words(rules, record)
     for seat, (score, reward) in enumerate(zip(game.scores(state)[0], game.rewards(state)[0], strict=True)):
         yield f"  {seat_in_words(record, seat)}: {score} points, reward {reward:+.3f}"

@@ -91,7 +91,7 @@ WRONG = [
     ({"color": [-128, 1, 2, 3, 4]}, "color must be"),
     ({"used": 8}, "used must be from 0 to 7, a bit for each seat, got 8"),
     ({"perfection": 2}, "perfection must be 0 or 1"),
-    ({"truncated": 1}, "truncated must be 0 or, in a game that is over, 1"),
+    ({"expired": 1}, "expired must be 0 or, in a game that is over, 1"),
     ({"_reserved": [0, 1, 0]}, "_reserved must be 0"),
 ]
 

@@ -24,7 +24,7 @@ GAMES = 32
 
 EVERYTHING = set(KINDS.values()) | {
     "tiger", "swap", "swap of two others", "wood perfection",
-    "game won", "game won by a swap", "game shared", "game truncated",
+    "game won", "game won by a swap", "game shared", "game expired",
 }  # fmt: skip
 
 
@@ -42,7 +42,7 @@ def kinds(before: ref.State, action: int, after: ref.State, rules: ref.Rules) ->
         yield "wood perfection"
     if ref.is_over(after):
         won = "game shared" if len(ref.winners(rules, after)) > 1 else "game won"
-        yield "game truncated" if after.truncated else won
+        yield "game expired" if after.expired else won
         if action >= ref.FIRST_SWAP:
             yield "game won by a swap"
 
@@ -136,7 +136,7 @@ def walk(rules: Rules, steps: int, seed: int) -> Counter[str]:
 
 
 def results(game: Game, plain: ref.Rules, ours: np.ndarray, theirs: list[ref.State]) -> None:
-    """Compare rewards and scores, also of running games, because truncation ends a game with its current scores."""
+    """Compare rewards and scores, also of running games, because the turn limit ends a game with its current scores."""
     assert game.scores(ours).tolist() == [ref.scores(plain, state) for state in theirs]
     expected = np.array([ref.rewards(plain, state) for state in theirs], np.float32)
     np.testing.assert_allclose(game.rewards(ours), expected, rtol=1e-6)

@@ -144,13 +144,13 @@ def test_longest_turn_has_max_decisions_per_turn():
         assert taken == most
 
 
-def test_is_over_includes_truncated_games():
+def test_is_over_includes_games_ended_by_the_turn_limit():
     game = Game(Rules(max_turns=1))
     state = game.new(3)
     assert not game.is_over(state).any()
     while not game.is_over(state).all():
         game.step(state, game.legal_actions(state).argmax(1))
-    assert state["truncated"].all()
+    assert state["expired"].all()
 
 
 @pytest.mark.parametrize(

@@ -62,7 +62,7 @@ def test_scores_and_rewards_stay_in_their_bounds(rules: Rules, seed: int) -> Non
         assert (np.abs(rewards) <= 1).all()
         np.testing.assert_allclose(rewards.sum(1), 0, atol=1e-6)
         assert (rewards[after["phase"] != Phase.OVER] == 0).all()
-        assert (rewards[after["truncated"] == 1] == 0).all()
+        assert (rewards[after["expired"] == 1] == 0).all()
 
 
 @given(any_rules(), seeds)
@@ -99,8 +99,8 @@ def test_turns_phases_and_dice_stay_valid(rules: Rules, seed: int) -> None:
         over = state["phase"] == Phase.OVER
         assert (after[over] == state[over]).all(), "finished games do not change"
         assert (state["turn"] <= rules.max_turns).all()
-        assert (state["truncated"] == 1)[over].sum() == (over & (state["turn"] == rules.max_turns)).sum()
-        assert (state["truncated"] == 0)[~over].all()
+        assert (state["expired"] == 1)[over].sum() == (over & (state["turn"] == rules.max_turns)).sum()
+        assert (state["expired"] == 0)[~over].all()
         assert (state["player"] < rules.players).all()
         rolling = after[after["phase"] == Phase.CHANCE]
         for dice in rolling["dice"]:
@@ -139,5 +139,5 @@ def test_random_games_end(players: int) -> None:
         game.step(state, (rng.random(mask.shape) * mask).argmax(1))
     assert (state["phase"] == Phase.OVER).all()
     decided = np.any((state["pieces"] > rules.spaces).all(2), axis=1)
-    assert (decided != (state["truncated"] == 1)).all()
+    assert (decided != (state["expired"] == 1)).all()
     assert decided.any()

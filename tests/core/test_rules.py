@@ -140,16 +140,16 @@ def test_R01_the_loser_starts_the_next_game() -> None:
     rules = Rules(players=3, start="loser")
     game = Game(rules)
 
-    def next_starters(*seats: str, truncated: int = 0) -> set[int]:
+    def next_starters(*seats: str, expired: int = 0) -> set[int]:
         ended = np.repeat(numbers(rules, *seats), 200)
         ended["rng"] = np.arange(200)
-        ended["phase"], ended["truncated"] = Phase.OVER, truncated
+        ended["phase"], ended["expired"] = Phase.OVER, expired
         return set(game.reset(ended, where=np.ones(200, bool))["player"].tolist())
 
     assert next_starters("1 1 1 1 1", "2 2 2 0 0", "3 3 0 0 0") == {0}
     assert next_starters("1 1 1 1 1", "5 0 0 0 0", "3 2 0 0 0") == {1}
     assert next_starters("1 1 1 1 1", "5 0 0 0 0", "0 5 0 0 0") == {1, 2}
-    assert next_starters("2 2 2 2 2", "5 0 0 0 0", "1 0 0 3 0", truncated=1) == {2}
+    assert next_starters("2 2 2 2 2", "5 0 0 0 0", "1 0 0 3 0", expired=1) == {2}
     assert set(game.reset(500, seed=3)["player"].tolist()) == {0, 1, 2}
 
 
@@ -367,7 +367,7 @@ def test_R09_the_fifth_numbered_piece_ends_the_game() -> None:
     state = decided(game, state, ref.MOVE_ON + WATER)
     assert state["phase"][0] == Phase.OVER
     assert state["player"][0] == 0
-    assert state["truncated"][0] == 0
+    assert state["expired"][0] == 0
     assert state["turn"][0] == 40
     assert game.legal_actions(state).all()
     assert game.scores(state)[0].tolist() == [5, 10]
@@ -398,7 +398,7 @@ def one_from_the_end(rules: Rules, seat: int, on_water: int) -> np.ndarray:
 
 
 def assert_over(game: Game, state: np.ndarray, seat: int, points: int) -> None:
-    assert (state["phase"][0], state["player"][0], state["truncated"][0]) == (Phase.OVER, seat, 0)
+    assert (state["phase"][0], state["player"][0], state["expired"][0]) == (Phase.OVER, seat, 0)
     assert game.scores(state)[0, seat] == points
     assert game.rewards(state)[0, seat] == 1
     assert game.legal_actions(state).all()
@@ -487,7 +487,7 @@ def test_R10_two_players_never_tie() -> None:
         mask = game.legal_actions(state)
         game.step(state, (rng.random(mask.shape) * mask).argmax(1))
     points = game.scores(state)
-    assert not state["truncated"].any()
+    assert not state["expired"].any()
     assert (points[:, 0] == points[:, 1]).sum() > 20, "ties in points occur; more numbered pieces break them"
     assert set(game.rewards(state).ravel().tolist()) == {1, -1}
 

@@ -349,19 +349,19 @@ def test_R15_dead_pieces_block_like_any_piece() -> None:
 
 
 @pytest.mark.parametrize("action", [ref.END_TURN, ref.PERFECTION_TURN])
-def test_R16_a_long_game_is_truncated(action: int) -> None:
+def test_R16_the_turn_limit_ends_a_game(action: int) -> None:
     rules = Rules(max_turns=10)
     game = game_of(rules)
     state = board(rules, water=".......|a....", turn=9, dice="wood wood wood wood wood")
     state = decided(game, state, ref.MOVE_ON + WOOD, action)
     assert state["phase"][0] == Phase.OVER
-    assert (state["truncated"][0], state["turn"][0], state["player"][0]) == (1, 10, 0)
+    assert (state["expired"][0], state["turn"][0], state["player"][0]) == (1, 10, 0)
     assert game.rewards(state)[0].tolist() == [0, 0]
     assert game.scores(state)[0].tolist() == [1 + 0, 0]
     assert game.legal_actions(state).all()
 
 
-def test_R16_an_earlier_turn_does_not_truncate() -> None:
+def test_R16_an_earlier_turn_does_not_end_a_game() -> None:
     rules = Rules(max_turns=10)
     game = game_of(rules)
     state = decided(game, board(rules, turn=8, dice="wood wood fire fire water"), ref.MOVE_ON + WOOD)
@@ -376,7 +376,7 @@ def test_R16_a_game_won_on_the_last_turn_counts() -> None:
     state["pieces"][0, 0, WATER] = 7
     state["dice"] = faces("water fire fire metal metal")
     state = decided(game, state, ref.MOVE_ON + WATER)
-    assert (state["phase"][0], state["truncated"][0]) == (Phase.OVER, 0)
+    assert (state["phase"][0], state["expired"][0]) == (Phase.OVER, 0)
     assert game.rewards(state)[0].tolist() == [1, -1]
 
 

@@ -152,7 +152,7 @@ def test_games_equal_those_of_the_batch_interface(make, rules):
                 assert env.observation_space(other).contains(seen)
                 np.testing.assert_array_equal(seen["observation"], game.observe(state, seat)[0])
             assert (terminated or truncated) == (state["phase"][0] == Phase.OVER)
-            assert truncated == bool(state["truncated"][0])
+            assert not truncated
             if action is not None:
                 assert agent == f"player_{state['player'][0]}"
                 np.testing.assert_array_equal(observation["action_mask"], game.legal_actions(state)[0])
@@ -211,16 +211,16 @@ def test_all_seats_get_their_reward_once_and_end_together(rules):
             received == given == dict(zip(received, Game(Rules(**rules)).rewards(env.record)[0], strict=True))
         )
         assert sum(received.values()) == pytest.approx(0, abs=1e-6)
-        assert any(received.values()) == (not env.record["truncated"][0])
+        assert any(received.values()) == (not env.record["expired"][0])
 
 
 @makers
-def test_a_game_is_truncated_after_max_turns(make):
+def test_the_turn_limit_terminates_a_game(make):
     """R16."""
     env = make(players=3, max_turns=7)
     env.reset(seed=0)
     *_, (_, _, reward, terminated, truncated, _) = play(env, np.random.default_rng(0))
-    assert (reward, terminated, truncated) == (0, False, True)
+    assert (reward, terminated, truncated) == (0, True, False)
     assert env.record["turn"] == 7
 
 
@@ -388,7 +388,8 @@ def test_forced_moves_can_end_a_game_during_reset(make):
     env = make(max_turns=1)
     env.reset(options={"state": state})
     assert env.record["phase"] == Phase.OVER
-    assert [truncated for *_, truncated, _ in play(env, np.random.default_rng(0))] == [True, True]
+    ends = [(terminated, truncated) for *_, terminated, truncated, _ in play(env, np.random.default_rng(0))]
+    assert ends == [(True, False)] * 2
 
 
 # ------------------------------------------------------------------------------------------------ invalid input
@@ -527,7 +528,7 @@ def changed(**fields):
         (None, {"state": changed(color=0)}, "color must be"),
         (None, {"state": changed(used=4)}, "used must be"),
         (None, {"state": changed(perfection=2)}, "perfection must be"),
-        (None, {"state": changed(truncated=1)}, "truncated must be"),
+        (None, {"state": changed(expired=1)}, "expired must be"),
         (None, {"state": changed(turn=1000)}, "turn must be below max_turns = 1000"),
     ],
     ids=str,
@@ -580,7 +581,7 @@ def test_rewards_sum_to_zero_in_double_precision(players):
         while not env.terminations[env.agent_selection] and not env.truncations[env.agent_selection]:
             env.step(rng.choice(np.flatnonzero(env.action_masks())))
         assert abs(sum(env.rewards.values())) < 1e-15
-        if env.terminations[env.agent_selection]:
+        if not env.record["expired"][0]:
             assert min(env.rewards.values()) == env.game.spec.min_reward
 
 

@@ -136,10 +136,7 @@ def test_games_equal_those_of_the_batch_interface(arguments):
             np.testing.assert_array_equal(env.action_masks(), info["action_mask"])
             assert info["action_mask"].dtype == np.int8
             assert reward == game.rewards(state)[0, env.seat]
-            assert (terminated, truncated) == (
-                over and not state["truncated"][0],
-                bool(state["truncated"][0]),
-            )
+            assert (terminated, truncated) == (over, False)
             if over:
                 break
             action = rng.choice(np.flatnonzero(info["action_mask"]))
@@ -237,13 +234,13 @@ def test_the_dice_do_not_depend_on_the_seat():
     assert starts == {0, 1}
 
 
-def test_a_game_is_truncated_after_max_turns():
+def test_the_turn_limit_terminates_a_game():
     """R16."""
     env = WayOfTheDragonEnv(max_turns=6)
     for seed in range(5):
         env.reset(seed=seed)
         _, reward, terminated, truncated, info = play(env, np.random.default_rng(seed))[-1]
-        assert (reward, terminated, truncated) == (0, False, True)
+        assert (reward, terminated, truncated) == (0, True, False)
         assert info["action_mask"].all()
 
 
@@ -253,7 +250,7 @@ def test_a_game_over_after_reset_ends_in_the_first_step():
     assert info["action_mask"].all()
     assert env.record["phase"] == Phase.OVER
     _, reward, terminated, truncated, _ = env.step(0)
-    assert (reward, terminated, truncated) == (0, False, True)
+    assert (reward, terminated, truncated) == (0, True, False)
     with pytest.raises(ResetNeeded):
         env.step(0)
 

@@ -77,13 +77,13 @@ CASES: dict[str, dict[str, Any]] = {
     },
     "over before the first decision": {"players": 4, "spaces": 0, "seat": 3, "start": 0, "dead_pieces": 0},
     "the loser starts": {"players": 3, "spaces": 1, "start": "loser", "opponents": ["random", "greedy"]},
-    "the loser starts, truncated": {"spaces": 1, "start": "loser", "max_episode_steps": 6},
+    "the loser starts, truncated by steps": {"spaces": 1, "start": "loser", "max_episode_steps": 6},
     "floats": {"spaces": 1, "observation_dtype": "float32"},
     "boolean masks": {"spaces": 1, "mask_dtype": "bool"},
     "boolean masks in observations": {"spaces": 1, "mask_dtype": "bool", "mask_in": "obs"},
-    "truncated by turns": {"spaces": 7, "max_turns": 5, "immunity": True},
+    "ended by the turn limit": {"spaces": 7, "max_turns": 5, "immunity": True},
     "truncated by steps": {"spaces": 3, "max_episode_steps": 9},
-    "Python policy, truncated": {"opponents": Last(), "max_turns": 3, "start": 1, "seat": 0},
+    "Python policy, turn limit": {"opponents": Last(), "max_turns": 3, "start": 1, "seat": 0},
 }
 
 

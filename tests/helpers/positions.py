@@ -111,7 +111,7 @@ FIELDS = (
     "color",
     "used",
     "perfection",
-    "truncated",
+    "expired",
 )
 """The fields with the same form in both; `dead` differs, and only the engine has `rng`."""
 

@@ -37,7 +37,7 @@ GAMES = 1024
 
 EVERYTHING = {
     *KINDS.values(), "tiger", "swap", "swap of two others", "wood perfection", "forced",
-    "game won", "game won by a swap", "game shared", "game truncated",
+    "game won", "game won by a swap", "game shared", "game expired",
 }  # fmt: skip
 
 
@@ -76,8 +76,8 @@ def count_kinds(before: np.ndarray, actions: np.ndarray, after: np.ndarray, game
     earned = (after["perfection"] > before["perfection"]) & (before["dice"] == 5).any(1)
     seen["wood perfection"] += int(earned.sum())
     over = after["phase"] == Phase.OVER
-    won = over & (after["truncated"] == 0)
-    seen["game truncated"] += int((over & (after["truncated"] != 0)).sum())
+    won = over & (after["expired"] == 0)
+    seen["game expired"] += int((over & (after["expired"] != 0)).sum())
     seen["game won"] += int(won.sum())
     seen["game won by a swap"] += int((won & (actions >= Action.FIRST_SWAP)).sum())
     seen["game shared"] += int(((game.rewards(after) > 0).sum(1)[won] > 1).sum())

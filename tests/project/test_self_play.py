@@ -31,9 +31,9 @@ def test_the_reward_table_matches_the_game(players):
             over["pieces"][0, path, path] = game.rules.spaces + 3
         expected = [stated[winners - 1]] * winners + [other] * (players - winners)
         np.testing.assert_allclose(game.rewards(over)[0], expected, atol=5e-5)
-    truncated = np.array(over)
-    truncated["truncated"] = 1
-    assert not game.rewards(truncated).any()
+    expired = np.array(over)
+    expired["expired"] = 1
+    assert not game.rewards(expired).any()
 
 
 @pytest.mark.parametrize("players", [2, 3, 4, 5])

@@ -43,7 +43,7 @@ def unusual() -> list[np.ndarray]:
         tie,
         unrolled,
         board(rules, water="..a.b..|.c...", dice=roll, phase=Phase.EXTRA, perfection=1, turn=65533),
-        board(rules, water="..a.b..|.c...", dice=roll, phase=Phase.OVER, truncated=1, turn=65535),
+        board(rules, water="..a.b..|.c...", dice=roll, phase=Phase.OVER, expired=1, turn=65535),
         board(rules, fire="...edcb|.....", dice=roll, phase=Phase.KEEP, player=2, rolls_left=0, used=0b11011),
     ]
 

@@ -84,7 +84,7 @@ def test_seat_names_are_short_and_escaped():
         ({"phase": Phase.MOVE}, "Turn 1: player_0 (A) moves"),
         ({"phase": Phase.EXTRA, "perfection": 1}, "Turn 1: player_0 (A) may take an extra turn (perfection)"),
         (
-            {"phase": Phase.OVER, "truncated": 1, "turn": 1000},
+            {"phase": Phase.OVER, "expired": 1, "turn": 1000},
             "The game is over after 1000 turns: the turn limit is reached, nobody wins.",
         ),
         (

@@ -112,15 +112,14 @@ def episodes(decisions: Decisions, policy: str, encoding: str = "one_hot") -> It
     for part in np.split(order, starts[1:]) if len(order) else []:
         over = final[np.searchsorted(last, part[:1])]
         steps = len(part)
-        truncated = bool(over["truncated"][0])
         ends = np.arange(steps) == steps - 1
         yield EpisodeBuffer(
             seed=int(decisions.seed[part[0]]),
             observations=np.concatenate([observation[part], game.observe(over, seat=int(seat[part[0]]))]),
             actions=decisions.action[part],
             rewards=np.where(ends, decisions.reward[part], 0.0),
-            terminations=ends & (not truncated),
-            truncations=ends & truncated,
+            terminations=ends,
+            truncations=np.zeros(steps, np.bool_),
             infos={
                 "action_mask": np.concatenate([decisions.mask[part], np.ones_like(decisions.mask[:1])]),
                 "seat": np.full(steps + 1, seat[part[0]]),

@@ -186,7 +186,7 @@ class WayOfTheDragonState(pyspiel.State):  # type: ignore[misc]  # pyspiel is un
         return self._player
 
     def is_terminal(self) -> bool:
-        """Return whether the game has ended (R9) or was truncated (R16)."""
+        """Return whether the game has ended (R9, R16)."""
         return self._player == TERMINAL
 
     def returns(self) -> list[float]:

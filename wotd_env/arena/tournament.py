@@ -184,7 +184,7 @@ def results_dtype(players: int) -> np.dtype[np.void]:
         [
             ("duplicate", "i8"),
             ("turns", "u2"),
-            ("truncated", "u1"),
+            ("expired", "u1"),
             ("forfeit", "i1"),  # the seat that forfeited, or -1
             ("place", "i1", (players,)),  # [seat], the seat's policy, as its index in the matchup
             ("points", "i1", (players,)),
@@ -251,7 +251,7 @@ def play_block(
 
     results = np.zeros(len(state), results_dtype(n))
     results["duplicate"], results["place"] = duplicates, places
-    results["turns"], results["truncated"] = state["turn"], state["truncated"]
+    results["turns"], results["expired"] = state["turn"], state["expired"]
     results["points"] = game.scores(state)
     results["forfeit"] = -1
     results["forfeit"][list(failures)] = state["player"][list(failures)]
@@ -279,11 +279,11 @@ def play_block(
 
 
 def _settle(game: Game, state: States, results: GameResults) -> None:
-    """Write ranks and shares of the win (R10) to `results`; in a truncated game all seats are tied (R16)."""
+    """Write ranks and shares of the win (R10) to `results`; at the turn limit all seats are tied (R16)."""
     n = game.rules.players
     standing = np.empty((len(state), n), np.int64)
     _standings(state, game.config, standing)
-    standing[state["truncated"] == 1] = 0
+    standing[state["expired"] == 1] = 0
     share = (1 + game.rewards(state) * (n - 1)) / n
     forfeited = np.flatnonzero(results["forfeit"] >= 0)
     standing[forfeited] = np.arange(n) != results["forfeit"][forfeited, None]

@@ -45,7 +45,7 @@ _RULES: dict[str, tuple[Any, str]] = {
         str,
         "Starting player: dragons (who rolls most dragons), loser (of the previous game), or a seat.",
     ),
-    "max_turns": (int, "Turns until a game is truncated; then nobody wins."),
+    "max_turns": (int, "Turns until a game ends; then nobody wins."),
 }
 
 

@@ -16,7 +16,7 @@ from wotd_env.core.dice import DICE_WORDS, LEGAL_HOLDS, NUM_ROLLS, Roll
 from wotd_env.core.engine import BIT
 from wotd_env.core.lanes import COLOR_AT, DICE_AT, EACH, FIVE, HIGH, MOST, PIECES_AT, above, word_at
 from wotd_env.core.rules import DICE, DRAGON, MAX_PLAYERS, NUMBERED, PATHS, REROLLS, Phase, Power, Rules
-from wotd_env.core.state import STATE, Record, Records, States
+from wotd_env.core.state import STATE, Record, Records, States, as_state
 
 CHECKS = (
     ("phase", "from 0 to 4"),
@@ -31,12 +31,12 @@ CHECKS = (
     ("color", "the five colors in some order"),
     ("used", "from 0 to {all_seats}, a bit for each seat"),
     ("perfection", "0 or 1"),
-    ("truncated", "0 or, in a game that is over, 1"),
+    ("expired", "0 or, in a game that is over, 1"),
     ("_reserved", "0"),
 )
 """Checks as pairs: a field of STATE, and the condition on this field as text for the error message."""
 (
-    PHASE, PLAYER, TURN, FACES, ROLLS_LEFT, TIGER, RANGE, DEAD, ALONE, COLOR, USED, PERFECTION, TRUNCATED, RESERVED,
+    PHASE, PLAYER, TURN, FACES, ROLLS_LEFT, TIGER, RANGE, DEAD, ALONE, COLOR, USED, PERFECTION, EXPIRED, RESERVED,
 ) = range(len(CHECKS))  # fmt: skip
 
 
@@ -46,6 +46,8 @@ def contiguous(state: States) -> States:
     Raise ValueError if `state` is not a one-dimensional array of STATE.
     """
     # Compare with `!=`, not `is not`: the dtype of a batch from a file equals STATE but is another object.
+    if isinstance(state, np.ndarray):
+        state = as_state(state)
     if not isinstance(state, np.ndarray) or state.dtype != STATE or state.ndim != 1:
         raise ValueError(f"state must be a one-dimensional array of wotd_env.STATE, got {kind_of(state)}")
     return state if state.flags.carray else np.array(state, STATE)
@@ -66,7 +68,7 @@ def check_states(rules: Rules, states: States) -> None:
 
 def describe_fault(rules: Rules, states: NDArray[np.void], game: int) -> ValueError:
     """Return the error for the invalid record `states[game]`."""
-    one = states[game : game + 1].copy()
+    one = as_state(states[game : game + 1]).copy()
     failed = int(faults(one[0], config(rules, True)[0]))
     field, words = CHECKS[(failed & -failed).bit_length() - 1]
     words = words.format(
@@ -141,7 +143,7 @@ def faults(s: Record, rules: Config) -> Any:
     failed |= np.int64(colors != (1 << MAX_PLAYERS) - 1) << COLOR
     failed |= np.int64(s.used >> n != 0) << USED
     failed |= np.int64(s.perfection > 1) << PERFECTION
-    failed |= np.int64(s.truncated > over) << TRUNCATED
+    failed |= np.int64(s.expired > over) << EXPIRED
     failed |= np.int64(s._reserved[0] | s._reserved[1] | s._reserved[2] != 0) << RESERVED
     return failed
 

@@ -21,7 +21,7 @@ The rulings, with the functions that implement them (docs/reference/rulings.md h
     R13  the power of the dragon: dragons count as one element, also for R7 and R8              power_moves, move
     R14  immunity: a piece on the path of its own color cannot be swapped                       legal_swaps
     R15  dead pieces block plain spaces, never five in a row                                    place_dead_pieces
-    R16  a game is truncated after max_turns turns                                              end_turn, rewards
+    R16  a game ends after max_turns turns, with no winner                                       end_turn, rewards
 
 Functions change the record `s` in place. They trust that records are valid and actions are legal;
 `wotd_env.core.game` checks records and actions that come from outside.
@@ -294,7 +294,7 @@ def loss(rules: Config) -> Any:
 def rewards(s: Record, rules: Config, out: Any) -> None:
     """Write the reward of every seat (R10, R16)."""
     n = rules.players
-    if s.phase != Phase.OVER or s.truncated:
+    if s.phase != Phase.OVER or s.expired:
         for seat in range(n):
             out[seat] = 0
         return
@@ -333,7 +333,7 @@ def new_game(s: Record, rules: Config, starter: Any) -> None:
 
     s.turn = 0
     s.used = 0
-    s.truncated = 0
+    s.expired = 0
     s._reserved[:] = 0
     for seat in range(MAX_PLAYERS):
         s.color[seat] = rules.colors[seat]
@@ -557,11 +557,11 @@ def advance_all(s: Record, rules: Config, jumps: Any) -> None:
 
 @inlined
 def end_turn(s: Record, rules: Config, again: Any) -> None:
-    """Truncate the game (R16) or begin the next turn, with the same seat if `again` is true (R8, R12)."""
+    """End the game (R16) or begin the next turn, with the same seat if `again` is true (R8, R12)."""
     s.turn += np.uint16(1)
     if s.turn >= rules.max_turns:
         s.phase = Phase.OVER
-        s.truncated = 1
+        s.expired = 1
     else:
         begin_turn(s, s.player if again else (s.player + 1) % rules.players)
 

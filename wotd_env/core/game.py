@@ -16,7 +16,7 @@ from wotd_env.core.config import DRAGONS, LOSER, config
 from wotd_env.core.observation import ENCODINGS, layout
 from wotd_env.core.position import position
 from wotd_env.core.rules import DICE, REROLLS, Phase, Rules, rules_for
-from wotd_env.core.state import STATE, States
+from wotd_env.core.state import STATE, States, as_state
 from wotd_env.core.words import describe_action, describe_decision, show_dice
 
 _INT8, _INT64, _FLOAT32 = np.dtype(np.int8), np.dtype(np.int64), np.dtype(np.float32)
@@ -190,7 +190,7 @@ class Game:
     # ------------------------------------------------------------------------------------------------ questions
 
     def is_over(self, state: States) -> NDArray[np.bool_]:
-        """Return whether each game has ended (R9) or was truncated (R16), bool (N,)."""
+        """Return whether each game has ended (R9, R16), bool (N,)."""
         over: NDArray[np.bool_] = state["phase"] == Phase.OVER
         return over
 
@@ -256,7 +256,7 @@ class Game:
         """Return every seat's reward, float32 (N, n), from -1 to 1; the rewards of a game sum to 0 (R10, R16).
 
         With w winners among n players, each winner gets (n / w - 1) / (n - 1), and each loser gets -1 / (n - 1). All
-        rewards are 0 in a game that has not ended, and in a truncated game.
+        rewards are 0 in a game that has not ended, and in a game that the turn limit has ended.
         """
         return self._fill(batch.rewards, state, out, self.rules.players, _FLOAT32, validate)
 
@@ -377,7 +377,7 @@ class Game:
 
     def error_in(self, state: States, game: int, actions: ArrayLike | None) -> Exception:
         """Return the error for the game with index `game`, which has an invalid record or an illegal action."""
-        one = state[game : game + 1]
+        one = as_state(state[game : game + 1])
         if actions is None or checks.first_fault(one, self.config) >= 0:
             return checks.describe_fault(self.rules, state, game)
         action = int(_as_array(actions)[game])

@@ -22,7 +22,7 @@ ENCODINGS = ("one_hot", "compact", "tokens", "features")
 """Names of the encodings; docs/reference/observation.md describes their parts."""
 ONE_HOT, COMPACT, TOKENS, _ = range(len(ENCODINGS))
 
-DEADLINE = 127  # the entry `deadline` counts the last 127 turns before truncation
+DEADLINE = 127  # the entry `deadline` counts the last 127 turns before the turn limit
 
 PHASES = len(Phase)
 DICE_BLOCK = FACES * (DICE + 1)

@@ -10,7 +10,7 @@ import numpy as np
 from wotd_env.core.arguments import check_choice
 from wotd_env.core.checks import check_one, check_states
 from wotd_env.core.rules import DICE, ELEMENTS, MAX_PLAYERS, MAX_SPACES, NUMBERED, PATHS, Phase, Rules
-from wotd_env.core.state import STATE, States
+from wotd_env.core.state import STATE, States, as_state
 
 SEATS = "ABCDE"  # the letters of the seats and of their pieces
 FACES = "wfmeod"
@@ -31,7 +31,7 @@ def position(rules: Rules, state: States, stream: bool = False) -> str:
     """
     check_states(rules, state)
     check_one(state)
-    record = state[0]
+    record = as_state(state)[0]
     colors = letters(record["color"])
     playing, unused = colors[: rules.players], colors[rules.players :]
     words = [
@@ -45,7 +45,7 @@ def position(rules: Rules, state: States, stream: bool = False) -> str:
     ]
     if used := "".join(letter for seat, letter in enumerate(SEATS) if record["used"] >> seat & 1):
         words.append(f"used={used}")
-    words += [name for name in ("perfection", "truncated") if record[name]]
+    words += [name for name in ("perfection", "expired") if record[name]]
     for field in fields(Rules):
         value = getattr(rules, field.name)
         usual = count_dead(record) if field.name == "dead_pieces" else field.default
@@ -168,8 +168,10 @@ def _read_rest(record: np.void, words: list[str], given: dict[str, Any]) -> None
         if name in seen:
             raise ValueError(f"position: {name} must be given once, got it twice")
         seen.add(name)
-        if word in ("perfection", "truncated"):
+        if word in ("perfection", "expired"):
             record[word] = 1
+        elif word == "truncated":  # the former name of `expired`
+            record["expired"] = 1
         elif word == "immunity":
             given[word] = True
         elif name == "used":
@@ -185,7 +187,7 @@ def _read_rest(record: np.void, words: list[str], given: dict[str, Any]) -> None
         elif name in ("powers", "start", "colors") and value:
             given[name] = tuple(value.split(",")) if name == "colors" and value != "random" else value
         else:
-            expected = "used=SEATS, perfection, truncated, a rule such as powers=own, or stream=DIGITS"
+            expected = "used=SEATS, perfection, expired, a rule such as powers=own, or stream=DIGITS"
             raise wrong("position: words after the dice", expected, word)
 
 

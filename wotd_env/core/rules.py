@@ -47,7 +47,7 @@ class Phase(IntEnum):
     KEEP = 1  #: choose the dice to keep
     MOVE = 2  #: choose a move, a swap, or neither
     EXTRA = 3  #: choose whether to take an extra turn
-    OVER = 4  #: no event, because the game has ended or was truncated
+    OVER = 4  #: no event, because the game has ended
 
 
 @dataclass(frozen=True)
@@ -64,7 +64,7 @@ class Rules:
         colors: colors of the seats: None for the order of `ELEMENTS`, `"random"` for a new draw in each game, or one
             element name for each seat.
         start: the starting player (R1): `"dragons"`, `"loser"`, or a seat.
-        max_turns: turns after which a game is truncated, 1 to 65535 (R16).
+        max_turns: turns after which a game ends without a winner, 1 to 65535 (R16).
     """
 
     players: int = 2

@@ -23,11 +23,14 @@ STATE = np.dtype(
         ("color", "i1", (MAX_PLAYERS,)),  # first the colors of the seats, then the unused colors
         ("used", "u1"),  # bit k is 1 if seat k has used its power
         ("perfection", "u1"),  # 1 if this turn has earned the extra turn of R8
-        ("truncated", "u1"),  # 1 if the game was truncated (R16)
+        ("expired", "u1"),  # 1 if the turn limit ended the game (R16)
         ("_reserved", "u1", (3,)),  # fills the cache line; always 0
     ]
 )
 """The dtype of a record; docs/reference/state.md describes the fields."""
+
+OLD_STATE = np.dtype([("truncated" if name == "expired" else name, *rest) for name, *rest in STATE.descr])
+"""The dtype of records that were saved before the field `expired` got its name. The bytes are the same."""
 
 States = NDArray[np.void]  # a batch of games: STATE (N,)
 
@@ -46,7 +49,7 @@ class Record(Protocol):
     color: Any
     used: Any
     perfection: Any
-    truncated: Any
+    expired: Any
     _reserved: Any
 
 
@@ -60,6 +63,11 @@ def take(states: States, games: NDArray[np.integer]) -> States:
     """Return `states[games]`. NumPy's own indexing of records is slower."""
     taken: States = states.view(ROW)[games].view(STATE)
     return taken
+
+
+def as_state(records: NDArray[Any]) -> NDArray[Any]:
+    """Return a view of old records as STATE. Arrays of other dtypes are returned unchanged."""
+    return records.view(STATE) if records.dtype == OLD_STATE else records
 
 
 class _Scratch(threading.local):

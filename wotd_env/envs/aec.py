@@ -36,7 +36,7 @@ class raw_env(OneGame, AECEnv[str, Any, int]):  # type: ignore[misc]  # PettingZ
     taken automatically.
 
     The game ends for all agents in the same step. The rewards of this step sum to 0 (R10); all earlier rewards are 0.
-    If the game is truncated after `max_turns` (R16), all rewards are 0. Copies made with `copy.deepcopy` or `pickle`
+    If the turn limit ends the game (R16), all rewards are 0. Copies made with `copy.deepcopy` or `pickle`
     continue the running game with the same dice.
 
     Args:
@@ -169,10 +169,8 @@ class raw_env(OneGame, AECEnv[str, Any, int]):  # type: ignore[misc]  # PettingZ
                 self.infos[self.agent_selection] = {"action_mask": self.action_masks()}
         else:
             state = self._started("step")
-            truncated = bool(state["truncated"][0])
-            self.truncations = dict.fromkeys(self.agents, truncated)
             (rewards,) = final_rewards(self.game, state).tolist()
-            self._end(dict.fromkeys(self.agents, not truncated), dict(zip(self.agents, rewards, strict=True)))
+            self._end(dict.fromkeys(self.agents, True), dict(zip(self.agents, rewards, strict=True)))
         self._render_for_human()
 
     def _end(self, terminations: dict[str, bool], rewards: dict[str, float]) -> None:

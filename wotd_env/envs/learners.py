@@ -90,8 +90,7 @@ def advance(
             elif s.phase == Phase.OVER:
                 engine.rewards(s, rules, rewards)
                 step.reward[i] = rewards[learner.seat]
-                step.terminated[i] = not s.truncated
-                step.truncated[i] = s.truncated
+                step.terminated[i] = True
             if learner.steps == settings.step_limit:
                 step.truncated[i] = True
             learner.ended = step.terminated[i] or step.truncated[i]

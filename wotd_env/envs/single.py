@@ -29,7 +29,7 @@ class WayOfTheDragonEnv(OneGame, gymnasium.Env[Any, Any]):
 
     A step is one decision of the learner, followed by the decisions of the other seats until the learner decides again
     or the game ends. The reward of the last step is the result of the learner's seat (R10); all earlier rewards are 0.
-    A game that reaches `max_turns` is truncated (R16). Copies made with `copy.deepcopy` or `pickle` continue the
+    A game that reaches the turn limit `max_turns` also terminates, with the reward 0 (R16). Copies made with `copy.deepcopy` or `pickle` continue the
     running game with the same dice.
 
     Observations are int8 (D,), and `info["action_mask"]` is int8 (A,) at every reset and step. With `mask_in="obs"`
@@ -139,7 +139,7 @@ class WayOfTheDragonEnv(OneGame, gymnasium.Env[Any, Any]):
             raise ResetNeeded("no game is running: call reset() before step()")
         state = self._started("step")
         player = take_action(self.game, state, action)
-        reward, terminated, truncated = 0.0, False, False
+        reward, terminated = 0.0, False
         if player < 0:
             if self.illegal == "raise":
                 self.game.check(state, [as_integer(action)])  # raises IllegalActionError
@@ -152,14 +152,13 @@ class WayOfTheDragonEnv(OneGame, gymnasium.Env[Any, Any]):
             self._let_others_play(state)
             if state["phase"][0] == _OVER:
                 reward = float(final_rewards(self.game, state)[0, self._seat])
-                truncated = bool(state["truncated"][0])
-                terminated = not truncated
-        self._ended = terminated or truncated
+                terminated = True
+        self._ended = terminated
         observation, info = self._look()
         if self._lost:
             info["illegal_action"] = as_integer(action)
         self._render_for_human()
-        return observation, reward, terminated, truncated, info
+        return observation, reward, terminated, False, info
 
     def _let_others_play(self, state: States) -> None:
         try:

@@ -17,7 +17,7 @@ from wotd_env.core.compilation import kernel
 from wotd_env.core.config import LOSER, Config, Configs
 from wotd_env.core.game import Game, check_seed
 from wotd_env.core.rules import Phase, Rules
-from wotd_env.core.state import ROW, STATE, Record, Records, States
+from wotd_env.core.state import ROW, STATE, Record, Records, States, as_state
 from wotd_env.core.stream import mix
 
 ANY_SEAT = -1  # a value of the setting `seat`: draw the learner's seat for every game
@@ -84,6 +84,8 @@ def read_options(rules: Rules, options: Mapping[str, Any] | None, *more: str) ->
         return starter, None
     if starter is not None:
         raise ValueError("options must not have both 'state' and 'starting_player': a state decides who acts")
+    if isinstance(given, np.ndarray | np.void):
+        given = as_state(given)
     if not isinstance(given, np.ndarray | np.void) or given.dtype != STATE or given.size != 1:
         raise ValueError(f"options['state'] must be one record of wotd_env.STATE, got {given!r}")
     state = np.array(given, STATE).reshape(1)

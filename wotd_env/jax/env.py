@@ -15,7 +15,7 @@ from wotd_env.core.actions import num_actions
 from wotd_env.core.game import Game, check_seed
 from wotd_env.core.observation import layout
 from wotd_env.core.rules import Phase, Rules, rules_for
-from wotd_env.core.state import STATE, States
+from wotd_env.core.state import STATE, States, as_state
 from wotd_env.jax import rules as play
 from wotd_env.jax.rules import COLORS, Moves, State
 
@@ -109,10 +109,10 @@ class WayOfTheDragon:
         """
         game = Game(self.rules)
         game.check(records)
+        records = as_state(records)
         n, player = self.num_players, records["player"].astype(np.int32)
         seats = (player[:, None] + np.arange(n)) % n
         order = (records["color"][:, None] == COLORS).all(2).argmax(1)
-        truncated = records["truncated"] != 0
         faces = records["dice"] & 7
         integers = {
             **{f"_{name}": records[name] for name in INTEGERS},
@@ -125,9 +125,10 @@ class WayOfTheDragon:
         state = State(
             **{name: jnp.asarray(value, jnp.int32) for name, value in integers.items()},
             rewards=jnp.asarray(game.rewards(records)),
-            terminated=jnp.asarray((records["phase"] == Phase.OVER) & ~truncated),
-            truncated=jnp.asarray(truncated),
+            terminated=jnp.asarray(records["phase"] == Phase.OVER),
+            truncated=jnp.zeros(len(records), bool),
             _perfection=jnp.asarray(records["perfection"] != 0),
+            _expired=jnp.asarray(records["expired"] != 0),
             observation=jnp.zeros(len(records)),  # `_completed` sets this and the next two fields
             legal_action_mask=jnp.zeros(len(records)),
             _legal=jnp.zeros(len(records)),
@@ -151,14 +152,13 @@ class WayOfTheDragon:
         records["player"] = every.current_player
         records["color"] = COLORS[every._colors]
         records["dice"] = dice.KEEP_DICE[every._keep]
-        records["truncated"] = every.truncated
-        for name in (*INTEGERS, "perfection"):
+        for name in (*INTEGERS, "perfection", "expired"):
             records[name] = getattr(every, f"_{name}")
         return records
 
     def _after(self, state: State, action: Array, new: State, moves: Moves) -> State:
         """Return the state after a step: handle illegal actions and ended games, and set the rewards."""
-        over = state.terminated | state.truncated
+        over = state.terminated
         illegal = ~over & ~play.is_legal(self.rules, state._legal, action)
         refused = over | illegal
         new = jax.tree.map(lambda old, new: jnp.where(refused, old, new), state, new)
@@ -188,16 +188,16 @@ def auto_reset(
 ) -> Callable[[State, Array, Array], State]:
     """Return a step function that starts a new game when a game ends, like pgx's `auto_reset`.
 
-    The last step of a game returns the first state of the new game. Only `rewards`, `terminated` and `truncated` are
-    from the finished game.
+    The last step of a game returns the first state of the new game. Only `rewards` and `terminated` are from
+    the finished game.
     """
 
     def stepped(state: State, action: Array, key: Array) -> State:
         no = jnp.zeros((), bool)
-        state = step(state.replace(terminated=no, truncated=no), action, key)
-        over = state.terminated | state.truncated
+        state = step(state.replace(terminated=no), action, key)
+        over = state.terminated
         new = init(jax.random.fold_in(key, 1))
-        new = new.replace(rewards=state.rewards, terminated=state.terminated, truncated=state.truncated)
+        new = new.replace(rewards=state.rewards, terminated=over)
         chosen: State = jax.tree.map(lambda old, new: jnp.where(over, new, old), state, new)
         return chosen
 

@@ -40,8 +40,8 @@ class State:
     current_player: Array  #: seat to act, int32
     observation: Array  #: observation of the seat to act, int8 (D,), in the encoding "one_hot"
     rewards: Array  #: rewards of the last step, by seat, float32 (n,)
-    terminated: Array  #: whether the game has ended by R9 or by an illegal action
-    truncated: Array  #: whether the game has ended by R16
+    terminated: Array  #: whether the game has ended
+    truncated: Array  #: always false, because the turn limit is a rule and ends the game (R16)
     legal_action_mask: Array  #: whether each action is legal, bool (A,); all true after the end
     _step_count: Array
     _pieces: Array  # int32 (n, 5): [relative seat, path] -> space
@@ -52,6 +52,7 @@ class State:
     _rolls_left: Array
     _phase: Array
     _perfection: Array  # bool
+    _expired: Array  # bool: whether the turn limit has ended the game
     _turn: Array
     _legal: Array  # uint32 (W,): the result of `legal_actions`; stored so that XLA computes it only once
 
@@ -177,7 +178,7 @@ def legal_actions(rules: Rules, s: State, moves: Moves) -> Array:
         words[word] |= swaps << place
         if place + pairs(rules.players) > 32:
             words[word + 1] |= swaps >> 32 - place
-    return jnp.where(s.terminated | s.truncated, np.uint32(2**32 - 1), jnp.stack(words))
+    return jnp.where(s.terminated, np.uint32(2**32 - 1), jnp.stack(words))
 
 
 def mask_of(rules: Rules, legal: Array) -> Array:
@@ -194,14 +195,14 @@ def is_legal(rules: Rules, legal: Array, action: Array) -> Array:
 
 
 def rewards(rules: Rules, s: State) -> Array:
-    """Return the reward of each seat (R10), float32 (n,), in a game that has ended by R9."""
+    """Return the reward of each seat in a game that has ended (R10, R16), float32 (n,)."""
     n = rules.players
     points = jnp.maximum(s._pieces - rules.spaces, 0).sum(1)
     standing = points * (PATHS + 1) + (s._pieces > rules.spaces).sum(1)
     won = standing == standing.max()
     shares = np.array([0.0] + [(n / winners - 1) / (n - 1) for winners in range(1, n + 1)], np.float32)
     relative = jnp.where(won, jnp.asarray(shares)[won.sum()], np.float32(-1 / (n - 1)))
-    return relative[(np.arange(n) - s.current_player) % n]
+    return jnp.where(s._expired, 0.0, relative[(np.arange(n) - s.current_player) % n])
 
 
 def observe(rules: Rules, s: State, seat: Array | int | None = None) -> Array:
@@ -270,6 +271,7 @@ def new_game(rules: Rules, key: Array) -> State:
         _rolls_left=zero + REROLLS,
         _phase=zero + Phase.KEEP,
         _perfection=no,
+        _expired=no,
         _turn=zero,
         _legal=jnp.zeros(0, jnp.uint32),
     )
@@ -389,7 +391,8 @@ def end_turn(rules: Rules, s: State, ended: Array, again: Array) -> State:
     following = begins & ~again
     return s.replace(
         current_player=jnp.where(following, (s.current_player + 1) % rules.players, s.current_player),
-        truncated=s.truncated | over,
+        terminated=s.terminated | over,
+        _expired=s._expired | over,
         _turn=turn,
         _pieces=jnp.where(following, jnp.roll(s._pieces, -1, 0), s._pieces),
         _keep=jnp.where(begins, NOTHING_KEPT, s._keep),

@@ -171,7 +171,7 @@ def outcome(game: Game, state: States) -> dict[str, str]:
     if not game.is_over(state)[0]:
         return {"Result": "*", "Points": points}
     rewards = game.rewards(state)[0]
-    won = rewards == rewards.max()  # all True in a truncated game
+    won = rewards == rewards.max()  # all True at the turn limit (R16)
     return {"Result": "-".join(str(Fraction(int(one), int(won.sum()))) for one in won), "Points": points}
 
 

@@ -189,7 +189,7 @@ def _status(
         Phase.EXTRA: "takes an extra turn?",
         Phase.OVER: "wins",
     }[phase]
-    if record["truncated"]:
+    if record["expired"]:
         turn, what = f"turn {finished}", "turn limit reached"
     elif len(focus) > 1:
         name, what = "a tie", "victory shared"

@@ -100,7 +100,7 @@ def _news(game: Game, state: States, names: Sequence[str], paint: _Paint) -> lis
     lettered = [f"{name} ({letter})" for name, letter in zip(names, SEATS, strict=False)]
     actor = lettered[record["player"]]
     if record["phase"] == Phase.OVER:
-        when = f"after {record['turn']} turns" if record["truncated"] else f"in turn {record['turn'] + 1}"
+        when = f"after {record['turn']} turns" if record["expired"] else f"in turn {record['turn'] + 1}"
         return [f"The game is over {when}: {describe_result(game, state, lettered)}."]
     perfection = " (perfection)" if record["perfection"] else ""
     dice = "  ".join(
@@ -110,10 +110,10 @@ def _news(game: Game, state: States, names: Sequence[str], paint: _Paint) -> lis
 
 
 def winners(game: Game, state: States) -> list[int]:
-    """Return the winning seats of a finished game, or an empty list if the game is truncated."""
+    """Return the winning seats of a finished game, or an empty list if the turn limit has ended it."""
     rewards = game.rewards(state)[0]
     won: list[int] = np.flatnonzero(rewards == rewards.max()).tolist()
-    return [] if state["truncated"][0] else won
+    return [] if state["expired"][0] else won
 
 
 def describe_result(game: Game, state: States, names: Sequence[str]) -> str:

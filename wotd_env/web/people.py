@@ -49,7 +49,7 @@ class Outcome(NamedTuple):
     person: str  # digest of the key in the person's browser
     seat: int
     resigned: bool
-    share: float  # the person's share of the win: 0 if resigned, 1 / players if truncated
+    share: float  # the person's share of the win: 0 if resigned, 1 / players at the turn limit
     luck: float  # change of the expected share that all rolls together cause; has expected value 0
     source: str  # name of the method that computed the equities behind `luck`
     exact: bool

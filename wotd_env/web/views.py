@@ -52,7 +52,7 @@ def result(game: Game, state: States, resigned: int | None = None) -> Json | Non
     else:
         return None
     return {
-        "truncated": bool(state["truncated"][0]),
+        "expired": bool(state["expired"][0]),
         "winners": won,
         "scores": game.scores(state)[0].tolist(),
         "rewards": [round(reward, 6) for reward in rewards],

@@ -101,8 +101,8 @@ test("seats show their state and name", () => {
   assert.equal(state({ taken: false }), "free");
   assert.equal(state({ kind: "agent", mine: false }), "thinking …");
   assert.equal(state({ connected: false, seat: 1 }), "away");
-  assert.equal(state({}, { status: "over", result: { winners: [0], truncated: false } }), "won");
-  assert.equal(state({}, { status: "over", result: { winners: [], truncated: true } }), "");
+  assert.equal(state({}, { status: "over", result: { winners: [0], expired: false } }), "won");
+  assert.equal(state({}, { status: "over", result: { winners: [], expired: true } }), "");
 });
 
 test("random colors are unknown while a table waits", () => {

@@ -61,7 +61,7 @@ export function resultOf({ phase, pieces }) {
   if (phase !== "over") return null;
   const rewards = rules.rewards(pieces);
   const winners = [0, 1].filter((seat) => rewards[seat] >= 0);
-  return { truncated: false, winners, scores: pieces.map(rules.score), rewards, resigned: null, words: "" };
+  return { expired: false, winners, scores: pieces.map(rules.score), rewards, resigned: null, words: "" };
 }
 
 /** Return the visible parts of a position. @param {Position} position @returns {State} */

@@ -53,7 +53,7 @@ function seatItem(seat, view, chance) {
   const color = view.color[seat.seat];
   const animal = open ? t("color to be drawn") : ANIMALS[color];
   const power = powerOf(seat.seat, view);
-  const won = view.result && !view.result.truncated && view.result.winners.includes(seat.seat);
+  const won = view.result && !view.result.expired && view.result.winners.includes(seat.seat);
   const look = `seat${acts ? " acts" : ""}${won ? " won" : ""}`;
   return h(
     "li",

@@ -14,7 +14,7 @@
  *   position: string}} State
  * @typedef {{players: number, spaces: number, powers: string, immunity: boolean, dead_pieces: number,
  *   colors: string|number[]|null, start: string|number}} Rules
- * @typedef {{truncated: boolean, winners: number[], scores: number[], rewards: number[], resigned: number|null,
+ * @typedef {{expired: boolean, winners: number[], scores: number[], rewards: number[], resigned: number|null,
  *   words: string}} Result `resigned` is the seat that has resigned, if any
  * @typedef {(number[]|null)[][]} RollOff rounds of five faces for each seat; null for a seat that does not roll
  * @typedef {State & {table: string, game: number, ply: number, status: string, host: boolean, mine: number[],

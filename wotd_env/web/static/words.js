@@ -179,7 +179,7 @@ export function newsOf({ log, status, player, seats }) {
 /** Return the state of a seat in words. @param {Seat} seat @param {View} view */
 export function stateOf(seat, { status, player, result, pace }) {
   if (!seat.taken) return t("free");
-  if (result && !result.truncated && result.winners.includes(seat.seat)) return t("won");
+  if (result && !result.expired && result.winners.includes(seat.seat)) return t("won");
   if (status === "playing" && seat.seat === player) {
     if (seat.kind === "agent") return pace === null ? t("paused") : t("thinking …");
     return seat.mine ? t("you play") : t("plays");
@@ -241,15 +241,15 @@ const FIXED = {
 
 /**
  * Return a result in words.
- * @param {{truncated: boolean, winners: number[], scores: number[], resigned: number|null}} result @param {string[]} names
+ * @param {{expired: boolean, winners: number[], scores: number[], resigned: number|null}} result @param {string[]} names
  */
-export function resultWords({ truncated, winners, scores, resigned }, names) {
+export function resultWords({ expired, winners, scores, resigned }, names) {
   const won = winners.map((seat) => capital(names[seat]));
   if (resigned !== null) {
     const values = { loser: capital(names[resigned]), winner: names[winners[0]] };
     return t("{loser} resigns, {winner} wins.", values);
   }
-  if (truncated) return t("The turn limit is reached, nobody wins.");
+  if (expired) return t("The turn limit is reached, nobody wins.");
   if (won.length > 1) return t("{winners} share the victory.", { winners: lists.format(won) });
   const points = plural(scores[winners[0]], "{count} point", "{count} points");
   return t("{winner} wins with {points}.", { winner: won[0], points });
