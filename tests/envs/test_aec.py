@@ -45,7 +45,7 @@ def play(env, rng, decisions=2**63):
         observation, reward, terminated, truncated, info = env.last()
         action = None
         if not (terminated or truncated):
-            mask = info["action_mask"] if info else observation["action_mask"]
+            mask = info["action_mask"] if "action_mask" in info else observation["action_mask"]
             action = int(rng.choice(np.flatnonzero(mask)))
         yield agent, observation, reward, terminated, truncated, action
         env.step(action)

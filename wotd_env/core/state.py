@@ -67,7 +67,8 @@ def take(states: States, games: NDArray[np.integer]) -> States:
 
 def as_state(records: NDArray[Any]) -> NDArray[Any]:
     """Return a view of old records as STATE. Arrays of other dtypes are returned unchanged."""
-    return records.view(STATE) if records.dtype == OLD_STATE else records
+    # The comparison of identities comes first, because comparing fields takes much longer.
+    return records if records.dtype is STATE or records.dtype != OLD_STATE else records.view(STATE)
 
 
 class _Scratch(threading.local):

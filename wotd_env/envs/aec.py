@@ -15,6 +15,7 @@ from wotd_env.core.game import Game, IllegalActionError, final_rewards
 from wotd_env.core.rules import Phase, rules_for
 from wotd_env.core.state import States
 from wotd_env.envs.common import Format, OneGame, as_integer, take_action
+from wotd_env.envs.results import NOT_LOST, no_result, result_of
 from wotd_env.rendering import FPS, RENDER_MODES, Viewer
 
 
@@ -39,10 +40,13 @@ class raw_env(OneGame, AECEnv[str, Any, int]):  # type: ignore[misc]  # PettingZ
     If the turn limit ends the game (R16), all rewards are 0. Copies made with `copy.deepcopy` or `pickle`
     continue the running game with the same dice.
 
+    Every `infos[agent]` contains `"scores"` and `"places"`, int8 (n,), and `"winners"`, bool (n,). They are zeros until
+    the game ends; then they contain the points of every seat, its place from 1, and whether it has won.
+
     Args:
         mask_in: the place of the action mask. With `mask_in="obs"`, observations are `{"observation": int8 (D,),
-            "action_mask": int8 (A,)}`. With `mask_in="info"`, observations are int8 (D,), and `infos[agent]` contains
-            the mask.
+            "action_mask": int8 (A,)}`. With `mask_in="info"`, observations are int8 (D,), and `infos[agent]` also
+            contains the mask.
         observation_dtype: `int8` or `float32`, as a NumPy dtype or its name; also the dtype of `state()`.
         mask_dtype: `int8` (needed by `Discrete.sample`) or `bool`, as a NumPy dtype or its name.
         encoding: `"one_hot"`, `"compact"`, `"tokens"` or `"features"`, see docs/reference/observation.md.
@@ -166,7 +170,7 @@ class raw_env(OneGame, AECEnv[str, Any, int]):  # type: ignore[misc]  # PettingZ
         if player < len(self.possible_agents):
             self.agent_selection = self.possible_agents[player]
             if self._format.mask_in == "info":
-                self.infos[self.agent_selection] = {"action_mask": self.action_masks()}
+                self.infos[self.agent_selection]["action_mask"] = self.action_masks()
         else:
             state = self._started("step")
             (rewards,) = final_rewards(self.game, state).tolist()
@@ -177,13 +181,16 @@ class raw_env(OneGame, AECEnv[str, Any, int]):  # type: ignore[misc]  # PettingZ
         self.terminations = terminations
         self.rewards = rewards
         self._accumulate_rewards()
-        self.infos = {agent: self._info(1) for agent in self.agents}
+        loser = NOT_LOST if self._loser is None else self._loser
+        state = self._started("step")
+        self.infos = {agent: self._info(1) | result_of(self.game, state, loser) for agent in self.agents}
         self.agent_selection = self.agents[0]
 
     def _info(self, legal: int) -> dict[str, Any]:
-        if self._format.mask_in == "obs":
-            return {}
-        return self._format.info(np.full(self.game.num_actions, legal, np.int8))
+        info: dict[str, Any] = no_result(self.game.rules.players)
+        if self._format.mask_in == "info":
+            info |= self._format.info(np.full(self.game.num_actions, legal, np.int8))
+        return info
 
     def observe(self, agent: str) -> Any:
         """Return an agent's observation at any time after the first reset, even if another agent is to act.

@@ -18,6 +18,7 @@ from wotd_env.core.config import Configs
 from wotd_env.core.rules import MAX_PLAYERS, Phase
 from wotd_env.core.state import Records
 from wotd_env.envs.opponents import play_scripts
+from wotd_env.envs.results import NOT_LOST, write_result
 from wotd_env.envs.starts import restart
 
 
@@ -43,6 +44,7 @@ class Step(NamedTuple):
     truncated: NDArray[np.bool_]  # (N,)
     final_observation: NDArray[np.int8]  # (N, D), or (N, 0) without `same_step`
     final_mask: NDArray[np.int8]  # (N, A), or (N, 0) without `same_step`
+    result: NDArray[np.int8]  # (N, 3 n + 1): zeros, or the result of an ended game and its learner's seat
 
 
 @kernel
@@ -63,15 +65,20 @@ def find_illegal(states: Records, learners: Any, mask: Any, actions: Any, illega
 @kernel
 def advance(
     states: Records, config: Configs, learners: Any, step: Step, settings: Settings, scratch: Records
-) -> None:
-    """Take the learners' actions if `step.acting` is true. Then play every waiting game."""
+) -> Any:
+    """Take the learners' actions if `step.acting` is true. Then play every waiting game.
+
+    Return whether any game has started or ended for its learner.
+    """
     rules = config[0]
+    changed = False
     rewards = np.empty(MAX_PLAYERS)
     for i in range(states.shape[0]):
         s, learner = states[i], learners[i]
         if step.acting:
             if learner.ended:
                 restart(s, rules, learner, rules.start, settings.seat)
+                changed = True
             else:
                 learner.steps += 1
                 learner.waiting = True
@@ -93,10 +100,16 @@ def advance(
                 step.terminated[i] = True
             if learner.steps == settings.step_limit:
                 step.truncated[i] = True
+            if step.terminated[i]:
+                loser = np.int64(learner.seat) if learner.lost else NOT_LOST
+                write_result(s, rules, loser, step.result[i])
             learner.ended = step.terminated[i] or step.truncated[i]
+            changed |= learner.ended
             if learner.ended and settings.same_step:
                 seat = np.int64(learner.seat)
+                step.result[i, 3 * rules.players] = seat
                 view(s, rules, seat, learner.lost, step.final_observation[i], step.final_mask[i])
                 restart(s, rules, learner, rules.start, settings.seat)
         if not learner.waiting:
             view(s, rules, np.int64(learner.seat), learner.lost, step.observation[i], step.mask[i])
+    return changed

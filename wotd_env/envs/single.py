@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 import gymnasium
+import numpy as np
 from gymnasium.error import ResetNeeded
 from gymnasium.spaces import Discrete
 from numpy.typing import DTypeLike, NDArray
@@ -16,6 +17,7 @@ from wotd_env.core.rules import Phase, rules_for
 from wotd_env.core.state import States
 from wotd_env.envs.common import Format, OneGame, as_integer, take_action, warn_of_illegal
 from wotd_env.envs.opponents import Opponents
+from wotd_env.envs.results import NO_ACTION, NOT_LOST, no_result, result_of
 from wotd_env.envs.starts import fixed_seat
 from wotd_env.policy import Policy
 from wotd_env.rendering import FPS, RENDER_MODES, Viewer
@@ -35,6 +37,11 @@ class WayOfTheDragonEnv(OneGame, gymnasium.Env[Any, Any]):
     Observations are int8 (D,), and `info["action_mask"]` is int8 (A,) at every reset and step. With `mask_in="obs"`
     observations are `{"observation": int8 (D,), "action_mask": int8 (A,)}`. The mask is all ones after the end.
 
+    Every info also contains `"seat"`, int8, the learner's seat; and `"illegal_action"`, int64, which is -1 unless the
+    learner lost by an illegal action. The entries `"scores"` and `"places"`, int8 (n,), and `"winners"`, bool (n,), are
+    zeros until the step that terminates the game; then they contain the points of every seat, its place from 1, and
+    whether it has won.
+
     A game may end before the learner's first decision. In this case `reset` returns the final position. The next step
     ignores its action and returns the reward.
 
@@ -48,7 +55,7 @@ class WayOfTheDragonEnv(OneGame, gymnasium.Env[Any, Any]):
         mask_dtype: `int8` (needed by `Discrete.sample`) or `bool`, as a NumPy dtype or its name.
         encoding: `"one_hot"`, `"compact"`, `"tokens"` or `"features"`, see docs/reference/observation.md.
         illegal: the effect of an illegal action. `"lose"`: the game ends with the reward of a loss,
-            `info["illegal_action"]` contains the action, and a warning explains the first illegal action.
+            `info["illegal_action"]` is the action, and a warning explains the first illegal action.
             `"raise"`: `IllegalActionError` is raised, and the game does not change.
         render_mode: one of `wotd_env.rendering.RENDER_MODES`, or None. `"human"` shows every reset and step in a
             window.
@@ -156,7 +163,9 @@ class WayOfTheDragonEnv(OneGame, gymnasium.Env[Any, Any]):
         self._ended = terminated
         observation, info = self._look()
         if self._lost:
-            info["illegal_action"] = as_integer(action)
+            (info["illegal_action"],) = self.game.as_actions(state, [as_integer(action)])
+        if terminated:
+            info |= result_of(self.game, state, self._seat if self._lost else NOT_LOST)
         self._render_for_human()
         return observation, reward, terminated, False, info
 
@@ -170,7 +179,9 @@ class WayOfTheDragonEnv(OneGame, gymnasium.Env[Any, Any]):
     def _look(self) -> tuple[Any, dict[str, Any]]:
         """Return the learner's observation and the info."""
         observation, mask = self._view(self._seat, self._lost)
-        return self._format.show(observation, mask), self._format.info(mask)
+        info: dict[str, Any] = self._format.info(mask)
+        info["seat"], info["illegal_action"] = np.int8(self._seat), NO_ACTION
+        return self._format.show(observation, mask), info | no_result(self.game.rules.players)
 
     def action_masks(self) -> NDArray[Any]:
         """Return the learner's action mask, `mask_dtype` (A,)."""

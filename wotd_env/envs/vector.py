@@ -19,6 +19,7 @@ from wotd_env.core.state import ROW, STATE, States, scratch, take
 from wotd_env.envs.common import Format, warn_of_illegal
 from wotd_env.envs.learners import Settings, Step, advance, find_illegal
 from wotd_env.envs.opponents import Opponents
+from wotd_env.envs.results import NO_ACTION, entries, frozen
 from wotd_env.envs.starts import LEARNER, Seeds, fixed_seat, next_games, read_options, read_seeds
 from wotd_env.policy import Policy
 from wotd_env.rendering import FPS, RENDER_MODES, Viewer
@@ -34,8 +35,9 @@ class WayOfTheDragonVectorEnv(VectorEnv[Any, ArrayLike, NDArray[Any]]):
 
     Actions are integers (N,). Observations are int8 (N, D), and `infos["action_mask"]` is int8 (N, A). With
     `mask_in="obs"` observations are `{"observation": int8 (N, D), "action_mask": int8 (N, A)}`. The mask of an ended
-    game is all ones. Rewards are float64 (N,); `terminated` and `truncated` are bool (N,). Every call returns new
-    arrays. Copies made with `copy.deepcopy` or `pickle` continue the running games.
+    game is all ones. Rewards are float64 (N,); `terminated` and `truncated` are bool (N,). The other infos are those of the
+    single environment, with a row for each game. Every call returns new arrays, except for infos that have not changed:
+    these are shared and read-only. Copies made with `copy.deepcopy` or `pickle` continue the running games.
 
     The arguments `opponents`, `seat`, `mask_in`, `observation_dtype`, `mask_dtype`, `encoding` and `illegal` are those
     of `WayOfTheDragonEnv`.
@@ -104,6 +106,17 @@ class WayOfTheDragonVectorEnv(VectorEnv[Any, ArrayLike, NDArray[Any]]):
         self._state = np.zeros(num_envs, STATE)
         self._learners = np.zeros(num_envs, LEARNER)
         self._mask = np.empty((0, 0), np.int8)  # (N, A)
+        self._nothing = np.empty((num_envs, 0), np.int8)
+        self._all = frozen(np.ones(num_envs, np.bool_))
+        self._illegal = np.zeros(num_envs, np.bool_)
+        # all infos of a step in which no game starts or ends, except the action masks
+        self._running: dict[str, Any] = {
+            "seat": self.seat,
+            "illegal_action": frozen(np.full(num_envs, NO_ACTION)),
+            **entries(frozen(self._no_result()), self.game.rules.players),
+        }
+        names = [*self._format.info(self._mask), *self._running]
+        self._running |= {f"_{name}": self._all for name in names}
         self._warned = False
         self.closed = False
 
@@ -147,9 +160,10 @@ class WayOfTheDragonVectorEnv(VectorEnv[Any, ArrayLike, NDArray[Any]]):
         super().reset(seed=int(seeds.number[seeds.given][0]) if seeds.given.any() else None)
         self._started = True
         self._learners["waiting"] = True  # even after a reset of only some games, all masks are returned
+        self._result = self._no_result()
         step = self._new_step()
         self._play(step)
-        return self._show(step)
+        return self._show(step, True)
 
     def step(
         self, actions: ArrayLike
@@ -175,14 +189,16 @@ class WayOfTheDragonVectorEnv(VectorEnv[Any, ArrayLike, NDArray[Any]]):
             actions = actions.ravel()
         chosen = self.game.as_actions(self._state, actions)
         step = self._new_step(chosen)
-        info: dict[str, Any] = {}
-        if find_illegal(self._state, self._learners, self._mask, chosen, step.illegal):
-            info = self._answer_illegal(actions, step)
-        self._play(step)
-        if self._settings.same_step:
-            info = self._final_info(step, info)
-        observation, masks = self._show(step)
-        return observation, step.reward, step.terminated, step.truncated, masks | info
+        lost = find_illegal(self._state, self._learners, self._mask, chosen, step.illegal)
+        if lost:
+            self._answer_illegal(actions, step)
+        changed = self._play(step)
+        observation, info = self._show(step, changed)
+        if changed and self._settings.same_step:
+            info |= self._final_info(step)
+        elif lost:
+            info["illegal_action"] = np.where(step.illegal, step.actions, NO_ACTION)
+        return observation, step.reward, step.terminated, step.truncated, info
 
     def action_masks(self) -> NDArray[Any]:
         """Return the learners' action masks, `mask_dtype` (N, A)."""
@@ -215,15 +231,14 @@ class WayOfTheDragonVectorEnv(VectorEnv[Any, ArrayLike, NDArray[Any]]):
             raise ResetNeeded("call reset() without a reset_mask first: some environments have no game yet")
         return np.flatnonzero(where)
 
-    def _answer_illegal(self, given: ArrayLike, step: Step) -> dict[str, Any]:
-        """Return the infos about illegal actions. With `illegal="raise"`, raise an error."""
+    def _answer_illegal(self, given: ArrayLike, step: Step) -> None:
+        """Warn of the first illegal action. With `illegal="raise"`, raise an error."""
         if self.illegal == "raise" or not self._warned:
             error = self.game.error_in(self._state, int(step.illegal.argmax()), given)
             if self.illegal == "raise":
                 raise error
             warn_of_illegal(error)
             self._warned = True
-        return {"illegal_action": np.where(step.illegal, step.actions, 0), "_illegal_action": step.illegal}
 
     def _new_step(self, actions: NDArray[np.int64] | None = None) -> Step:
         """Return new arrays for a step, or for a reset if `actions` is None."""
@@ -232,26 +247,34 @@ class WayOfTheDragonVectorEnv(VectorEnv[Any, ArrayLike, NDArray[Any]]):
         return Step(
             acting=actions is not None,
             actions=np.zeros(n, np.int64) if actions is None else actions,
-            illegal=np.zeros(n, np.bool_),
+            illegal=self._illegal,
             observation=np.empty((n, size), np.int8),
             mask=np.empty((n, num_actions), np.int8),
             reward=np.zeros(n),
             terminated=np.zeros(n, np.bool_),
             truncated=np.zeros(n, np.bool_),
-            final_observation=np.empty((n, size * same_step), np.int8),
-            final_mask=np.zeros((n, num_actions * same_step), np.int8),
+            final_observation=np.empty((n, size), np.int8) if same_step else self._nothing,
+            final_mask=np.zeros((n, num_actions), np.int8) if same_step else self._nothing,
+            result=self._result,
         )
 
-    def _play(self, step: Step) -> None:
-        """Play every game until its learner is to decide or the game has ended."""
+    def _no_result(self) -> NDArray[np.int8]:
+        return np.zeros((self.num_envs, 3 * self.game.rules.players + 1), np.int8)
+
+    def _play(self, step: Step) -> bool:
+        """Play every game until its learner is to decide or the game has ended.
+
+        Return whether any game has started or ended for its learner.
+        """
+        changed = False
         while True:
             arguments = (self._learners, step, self._settings, scratch)
-            self.game.apply(advance, self._state, *arguments, validate=False)
+            changed |= any(self.game.apply(advance, self._state, *arguments, validate=False))
             if not self.opponents.outside:
-                return
+                return changed
             waiting = np.flatnonzero(self._learners["waiting"])
             if not waiting.size:
-                return
+                return changed
             try:
                 self.opponents.decide(self._state, self._learners["seat"], waiting, self.np_random)
             except BaseException:  # an error or Ctrl-C has interrupted some turns: require a reset
@@ -259,20 +282,24 @@ class WayOfTheDragonVectorEnv(VectorEnv[Any, ArrayLike, NDArray[Any]]):
                 raise
             step = step._replace(acting=False)
 
-    def _show(self, step: Step) -> tuple[Any, dict[str, Any]]:
-        """Return the learners' observations and the infos with masks."""
+    def _show(self, step: Step, changed: bool) -> tuple[Any, dict[str, Any]]:
+        """Return the learners' observations and the infos. `changed` is the result of `_play`."""
         self._mask = step.mask.copy()
         if self.render_mode == "human":
             self.render()
-        info = self._mask_info(step.mask, np.ones(self.num_envs, np.bool_))
+        if changed:
+            self._running["seat"] = frozen(self.seat)
+        info = self._format.info(step.mask) | self._running
+        if changed and not self._settings.same_step:
+            info |= entries(self._take_result(), self.game.rules.players)
         return self._format.show(step.observation, step.mask), info
 
-    def _mask_info(self, mask: NDArray[np.int8], where: NDArray[np.bool_]) -> dict[str, Any]:
-        """Return infos that contain the masks of the games in `where`. If `mask_in` is "obs", the infos are empty."""
-        info: dict[str, Any] = self._format.info(mask)
-        return info | {f"_{name}": where for name in info}
+    def _take_result(self) -> NDArray[np.int8]:
+        """Return the results of the games that have ended in this step. Replace their array by zeros."""
+        result, self._result = self._result, self._no_result()
+        return result
 
-    def _final_info(self, step: Step, info: dict[str, Any]) -> dict[str, Any]:
+    def _final_info(self, step: Step) -> dict[str, Any]:
         """Return the infos about the games that ended in this step."""
         ended = step.terminated | step.truncated
         games = np.flatnonzero(ended)
@@ -283,9 +310,18 @@ class WayOfTheDragonVectorEnv(VectorEnv[Any, ArrayLike, NDArray[Any]]):
             shown = [dict(zip(shown, row, strict=True)) for row in zip(*shown.values(), strict=True)]
         final = np.empty(self.num_envs, object)  # games that have not ended keep None
         final[games] = np.fromiter(shown, object, len(games))
+        result, where = self._take_result(), ended.copy()
+        illegal_action = ended.astype(np.int64) * NO_ACTION  # 0 in games that have not ended, as in `SyncVectorEnv`
+        np.copyto(illegal_action, step.actions, where=step.illegal)
+        info = {
+            **self._format.info(step.final_mask),
+            "seat": result[:, -1],
+            "illegal_action": illegal_action,
+            **entries(result, self.game.rules.players),
+        }
         return {
             "final_obs": final,
             "_final_obs": ended,
-            "final_info": self._mask_info(step.final_mask, ended.copy()) | info,
+            "final_info": info | {f"_{name}": where for name in info},
             "_final_info": ended.copy(),
         }
