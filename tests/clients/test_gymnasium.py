@@ -231,7 +231,8 @@ def test_vector_wrappers_do_not_change_the_games(name):
 
 def test_dict_info_to_list_returns_one_info_per_game():
     _, infos = vector.DictInfoToList(gymnasium.make_vec(ID, num_envs=3)).reset(seed=0)
-    assert [sorted(info) for info in infos] == [["action_mask"]] * 3
+    names = ["action_mask", "illegal_action", "places", "scores", "seat", "winners"]
+    assert [sorted(info) for info in infos] == [names] * 3
 
 
 def test_observation_wrappers_reject_the_same_step_mode():

@@ -17,7 +17,7 @@ from wotd_env.core.arguments import check_choice
 from wotd_env.core.game import Game, check_seed
 from wotd_env.core.observation import parts
 from wotd_env.core.state import States
-from wotd_env.envs.starts import LEARNER, next_games, read_options, read_seeds
+from wotd_env.envs.starts import LEARNER, Draws, next_games, read_options, read_seeds
 from wotd_env.rendering import Viewer
 
 
@@ -89,18 +89,18 @@ class OneGame:
         return self._state
 
     def _next_game(
-        self, seed: int | None, options: Mapping[str, Any] | None, learner: int, seat: int, lost: bool
-    ) -> tuple[States, int]:
-        """Return the next game, STATE (1,), at its first decision. Also return the learner's seat in this game.
+        self, seed: int | None, options: Mapping[str, Any] | None, seat: int, lost: bool, draws: Draws
+    ) -> tuple[States, int, int]:
+        """Return the next game, STATE (1,), at its first decision; the learner's seat; and the choice of opponents.
 
-        `learner` is the learner's seat in the last game. `seat` is the result of `fixed_seat`.
+        `seat` is the learner's seat in the last game, and `lost` is whether it lost by an illegal action.
         """
         learners = np.zeros(1, LEARNER)
-        learners["seat"], learners["lost"] = learner, lost
+        learners["seat"], learners["lost"] = seat, lost
         seeds = read_seeds(None if seed is None else check_seed(seed), 1)
         chosen = read_options(self.game.rules, options)
-        state = next_games(self.game, self._state, learners, seat, seeds, chosen)
-        return state, int(learners["seat"][0])
+        state = next_games(self.game, self._state, learners, draws, seeds, chosen)
+        return state, int(learners["seat"][0]), int(learners["opponent"][0])
 
     def _view(self, seat: int, ended: bool) -> tuple[NDArray[np.int8], NDArray[np.int8]]:
         """Return a seat's observation and action mask as new arrays."""

@@ -19,14 +19,14 @@ from wotd_env.core.rules import MAX_PLAYERS, Phase
 from wotd_env.core.state import Records
 from wotd_env.envs.opponents import play_scripts
 from wotd_env.envs.results import NOT_LOST, write_result
-from wotd_env.envs.starts import restart
+from wotd_env.envs.starts import Draws, restart
 
 
 class Settings(NamedTuple):
     """Settings that all games of a vector environment share."""
 
-    scripts: int  # `Opponents.scripts`
-    seat: int  # the learner's seat in every game, or ANY_SEAT
+    scripts: NDArray[np.int64]  # `Opponents.scripts`
+    draws: Draws
     step_limit: int  # maximum number of the learner's actions in a game; 0: no limit
     same_step: bool  # True if the step that ends a game also starts the next game
 
@@ -44,7 +44,7 @@ class Step(NamedTuple):
     truncated: NDArray[np.bool_]  # (N,)
     final_observation: NDArray[np.int8]  # (N, D), or (N, 0) without `same_step`
     final_mask: NDArray[np.int8]  # (N, A), or (N, 0) without `same_step`
-    result: NDArray[np.int8]  # (N, 3 n + 1): zeros, or the result of an ended game and its learner's seat
+    result: NDArray[np.int8]  # (N, 3 n): zeros, or the result of an ended game
 
 
 @kernel
@@ -77,7 +77,7 @@ def advance(
         s, learner = states[i], learners[i]
         if step.acting:
             if learner.ended:
-                restart(s, rules, learner, rules.start, settings.seat)
+                restart(s, rules, learner, rules.start, settings.draws)
                 changed = True
             else:
                 learner.steps += 1
@@ -87,7 +87,9 @@ def advance(
                     engine.step(s, rules, step.actions[i])
         if not learner.waiting:
             continue
-        while learner.waiting and play_scripts(s, rules, learner.seat, settings.scripts, scratch[0]):
+        while learner.waiting and play_scripts(
+            s, rules, learner.seat, settings.scripts[learner.opponent], scratch[0]
+        ):
             learner.waiting = False
             if learner.steps == 0:
                 break  # the game ended before the learner's first decision; the next step returns its result
@@ -107,9 +109,8 @@ def advance(
             changed |= learner.ended
             if learner.ended and settings.same_step:
                 seat = np.int64(learner.seat)
-                step.result[i, 3 * rules.players] = seat
                 view(s, rules, seat, learner.lost, step.final_observation[i], step.final_mask[i])
-                restart(s, rules, learner, rules.start, settings.seat)
+                restart(s, rules, learner, rules.start, settings.draws)
         if not learner.waiting:
             view(s, rules, np.int64(learner.seat), learner.lost, step.observation[i], step.mask[i])
     return changed

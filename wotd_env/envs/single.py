@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any
 
 import gymnasium
@@ -16,10 +15,9 @@ from wotd_env.core.game import Game, final_rewards
 from wotd_env.core.rules import Phase, rules_for
 from wotd_env.core.state import States
 from wotd_env.envs.common import Format, OneGame, as_integer, take_action, warn_of_illegal
-from wotd_env.envs.opponents import Opponents
+from wotd_env.envs.opponents import Given, Opponents
 from wotd_env.envs.results import NO_ACTION, NOT_LOST, no_result, result_of
-from wotd_env.envs.starts import fixed_seat
-from wotd_env.policy import Policy
+from wotd_env.envs.starts import Draws, fixed_seat
 from wotd_env.rendering import FPS, RENDER_MODES, Viewer
 
 # an int, because comparisons with the enumeration member are slow
@@ -31,8 +29,8 @@ class WayOfTheDragonEnv(OneGame, gymnasium.Env[Any, Any]):
 
     A step is one decision of the learner, followed by the decisions of the other seats until the learner decides again
     or the game ends. The reward of the last step is the result of the learner's seat (R10); all earlier rewards are 0.
-    A game that reaches the turn limit `max_turns` also terminates, with the reward 0 (R16). Copies made with `copy.deepcopy` or `pickle` continue the
-    running game with the same dice.
+    The turn limit `max_turns` also terminates a game, with the reward 0 (R16). Copies made with `copy.deepcopy` or
+    `pickle` continue the running game with the same dice.
 
     Observations are int8 (D,), and `info["action_mask"]` is int8 (A,) at every reset and step. With `mask_in="obs"`
     observations are `{"observation": int8 (D,), "action_mask": int8 (A,)}`. The mask is all ones after the end.
@@ -47,8 +45,9 @@ class WayOfTheDragonEnv(OneGame, gymnasium.Env[Any, Any]):
 
     Args:
         opponents: one policy for all opponents, as an object or a name; or a list with one policy for each opponent, in
-            turn order after the learner. Policies other than `random` and `greedy` draw from `np_random`. No policy can
-            foresee the dice.
+            turn order after the learner; or a `wotd_env.envs.opponents.Pool`. With a pool, `info["opponent"]` is the
+            name of the policy in this game. Policies other than `random` and `greedy` draw from `np_random`. No policy
+            can foresee the dice.
         seat: the learner's seat, or `"random"` to draw it for every game.
         mask_in: the place of the action mask, `"info"` or `"obs"`.
         observation_dtype: `int8` or `float32`, as a NumPy dtype or its name.
@@ -74,7 +73,7 @@ class WayOfTheDragonEnv(OneGame, gymnasium.Env[Any, Any]):
     def __init__(
         self,
         *,
-        opponents: str | Policy | Sequence[str | Policy] = "greedy",
+        opponents: Given = "greedy",
         seat: int | str = "random",
         mask_in: str = "info",
         observation_dtype: DTypeLike = "int8",
@@ -85,7 +84,7 @@ class WayOfTheDragonEnv(OneGame, gymnasium.Env[Any, Any]):
         **rules: Any,
     ) -> None:
         self.game = Game(rules_for(type(self), rules), encoding=encoding)
-        self.opponents = Opponents(Game(self.game.rules), opponents)
+        self._opponents = Opponents(Game(self.game.rules), opponents)
         self.illegal = check_choice("illegal", illegal, ("lose", "raise"))
         self.render_mode = render_mode
         self._viewer = Viewer(self.game, render_mode)
@@ -93,11 +92,26 @@ class WayOfTheDragonEnv(OneGame, gymnasium.Env[Any, Any]):
         self.observation_space = self._format.space()
         self.action_space = Discrete(self.game.num_actions)
         self._fixed_seat = fixed_seat(self.game.rules, seat)
-        self._seat = 0
+        self._seat = self._choice = 0  # the learner's seat, and the choice of opponents in this game
         self._state: States | None = None
         self._ended = True
         self._lost = False  # whether the learner lost the game by an illegal action
         self._warned = False
+
+    @property
+    def opponents(self) -> Given:
+        """The opponents of the next games. An assigned value has no effect on the running game.
+
+        The argument `opponents` must have been a `Pool` if the assigned value is one, and vice versa, because the keys
+        of the infos do not change.
+        """
+        return self._opponents.given
+
+    @opponents.setter
+    def opponents(self, opponents: Given) -> None:
+        new = self._opponents.replaced(opponents)
+        self._choice = int(new.keep(self._opponents, np.array([self._choice]))[0])
+        self._opponents = new
 
     @property
     def seat(self) -> int:
@@ -123,7 +137,8 @@ class WayOfTheDragonEnv(OneGame, gymnasium.Env[Any, Any]):
         Raises:
             ValueError: for an invalid seed or option; the running game continues.
         """
-        state, self._seat = self._next_game(seed, options, self._seat, self._fixed_seat, self._lost)
+        draws = Draws(self._fixed_seat, self._opponents.cumulative)
+        state, self._seat, self._choice = self._next_game(seed, options, self._seat, self._lost, draws)
         super().reset(seed=None if seed is None else int(seed))  # Gymnasium rejects NumPy integers
         self._state, self._lost = state, False
         self._let_others_play(state)
@@ -171,7 +186,7 @@ class WayOfTheDragonEnv(OneGame, gymnasium.Env[Any, Any]):
 
     def _let_others_play(self, state: States) -> None:
         try:
-            self.opponents.play(state, self._seat, self.np_random)
+            self._opponents.play(state, self._seat, self._choice, self.np_random)
         except BaseException:  # an error or Ctrl-C has interrupted the opponents' turns: end the game
             self._ended = True
             raise
@@ -181,6 +196,8 @@ class WayOfTheDragonEnv(OneGame, gymnasium.Env[Any, Any]):
         observation, mask = self._view(self._seat, self._lost)
         info: dict[str, Any] = self._format.info(mask)
         info["seat"], info["illegal_action"] = np.int8(self._seat), NO_ACTION
+        if self._opponents.names is not None:
+            info["opponent"] = self._opponents.names[self._choice]
         return self._format.show(observation, mask), info | no_result(self.game.rules.players)
 
     def action_masks(self) -> NDArray[Any]:

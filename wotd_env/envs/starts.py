@@ -26,6 +26,7 @@ CONTINUE = -3  # a value of `starter` in `restart`: continue the game in the rec
 LEARNER = np.dtype(
     [
         ("seat", "i1"),
+        ("opponent", "i4"),  # index of the opponents in this game, see `Opponents`
         ("steps", "i4"),  # number of the learner's actions in this game
         ("waiting", "?"),  # during a reset or step: whether an opponent of the learner is to decide
         ("ended", "?"),  # whether the game has ended for the learner; the next step then starts another game
@@ -40,6 +41,16 @@ def fixed_seat(rules: Rules, seat: int | str) -> int:
     if isinstance(seat, str) and seat == "random":
         return ANY_SEAT
     return check_integer("seat", seat, 0, rules.players - 1, "or 'random'")
+
+
+class Draws(NamedTuple):
+    """The choices that are drawn for every game."""
+
+    seat: int  # the learner's seat, or ANY_SEAT
+    opponents: NDArray[np.float64]  # (P,): cumulative probabilities of the opponents; the last entry is 1
+
+
+ALWAYS = np.ones(1)  # cumulative probabilities of a single choice
 
 
 class Seeds(NamedTuple):
@@ -102,7 +113,7 @@ def next_games(
     game: Game,
     last: States | None,
     learners: NDArray[np.void],
-    seat: int,
+    draws: Draws,
     seeds: Seeds,
     options: tuple[Any, States | None],
 ) -> States:
@@ -112,7 +123,7 @@ def next_games(
         game: the rules.
         last: the last games, STATE (N,), not changed; None before the first games.
         learners: the learners of the last games, LEARNER (N,). They are replaced by the learners of the next games.
-        seat: a result of `fixed_seat`.
+        draws: what to draw for the learners.
         seeds: the seeds of the games. Without a seed, a game continues the random stream of the option `state` or of
             the last game.
         options: a result of `read_options`.
@@ -133,28 +144,34 @@ def next_games(
         state = last.view(ROW).copy().view(STATE)
         # For `engine.new_game`, a record of zeros means that there is no last game.
         state.view(ROW)[seeds.given] = np.zeros(1, STATE).view(ROW)
-    game.apply(_start, state, learners, starters, seeds, seat, validate=False)
+    game.apply(_start, state, learners, starters, seeds, lambda: draws, validate=False)
     return state
 
 
 @kernel
-def _start(states: Records, config: Configs, learners: Any, starters: Any, seeds: Seeds, seat: Any) -> None:
+def _start(
+    states: Records, config: Configs, learners: Any, starters: Any, seeds: Seeds, draws: Draws
+) -> None:
     for i in range(states.shape[0]):
         batch.seed(states[i : i + 1], seeds.given[i : i + 1], seeds.number[i])
         if seeds.given[i]:
             learners[i].lost = False  # a game with a seed does not depend on the last game
-        restart(states[i], config[0], learners[i], starters[i], seat)
+        restart(states[i], config[0], learners[i], starters[i], draws)
 
 
 @kernel
-def restart(s: Record, rules: Config, learner: Any, starter: Any, seat: Any) -> None:
+def restart(s: Record, rules: Config, learner: Any, starter: Any, draws: Draws) -> None:
     """Overwrite the record `s`, the previous game, with the learner's next game. Run it to its first decision.
 
     `starter` is a seat, DRAGONS, LOSER or CONTINUE. A learner that lost the last game by an illegal action counts as
     loser (R1).
     """
-    # A random seat is drawn without advancing the game's random stream.
-    chosen = np.int64(mix(~s.rng) % np.uint64(rules.players)) if seat == ANY_SEAT else np.int64(seat)
+    # Seat and opponents are drawn without advancing the game's random stream.
+    chosen = np.int64(draws.seat)
+    if chosen == ANY_SEAT:
+        chosen = np.int64(mix(~s.rng) % np.uint64(rules.players))
+    share = np.float64(mix(~s.rng ^ np.uint64(Phase.OVER)) >> np.uint64(11)) / 2**53  # from 0 to 1, without 1
+    learner.opponent = np.searchsorted(draws.opponents, share, "right")
     if starter != CONTINUE:
         if starter == LOSER and learner.lost:
             starter = chosen

@@ -18,10 +18,9 @@ from wotd_env.core.rules import rules_for
 from wotd_env.core.state import ROW, STATE, States, scratch, take
 from wotd_env.envs.common import Format, warn_of_illegal
 from wotd_env.envs.learners import Settings, Step, advance, find_illegal
-from wotd_env.envs.opponents import Opponents
+from wotd_env.envs.opponents import Given, Opponents
 from wotd_env.envs.results import NO_ACTION, entries, frozen
-from wotd_env.envs.starts import LEARNER, Seeds, fixed_seat, next_games, read_options, read_seeds
-from wotd_env.policy import Policy
+from wotd_env.envs.starts import LEARNER, Draws, Seeds, fixed_seat, next_games, read_options, read_seeds
 from wotd_env.rendering import FPS, RENDER_MODES, Viewer
 
 
@@ -35,9 +34,9 @@ class WayOfTheDragonVectorEnv(VectorEnv[Any, ArrayLike, NDArray[Any]]):
 
     Actions are integers (N,). Observations are int8 (N, D), and `infos["action_mask"]` is int8 (N, A). With
     `mask_in="obs"` observations are `{"observation": int8 (N, D), "action_mask": int8 (N, A)}`. The mask of an ended
-    game is all ones. Rewards are float64 (N,); `terminated` and `truncated` are bool (N,). The other infos are those of the
-    single environment, with a row for each game. Every call returns new arrays, except for infos that have not changed:
-    these are shared and read-only. Copies made with `copy.deepcopy` or `pickle` continue the running games.
+    game is all ones. Rewards are float64 (N,); `terminated` and `truncated` are bool (N,). The other infos are those of
+    the single environment, with a row for each game. Every call returns new arrays, except for infos that have not
+    changed: these are shared and read-only. Copies made with `copy.deepcopy` or `pickle` continue the running games.
 
     The arguments `opponents`, `seat`, `mask_in`, `observation_dtype`, `mask_dtype`, `encoding` and `illegal` are those
     of `WayOfTheDragonEnv`.
@@ -70,7 +69,7 @@ class WayOfTheDragonVectorEnv(VectorEnv[Any, ArrayLike, NDArray[Any]]):
         self,
         num_envs: int = 1,
         *,
-        opponents: str | Policy | Sequence[str | Policy] = "greedy",
+        opponents: Given = "greedy",
         seat: int | str = "random",
         mask_in: str = "info",
         observation_dtype: DTypeLike = "int8",
@@ -85,7 +84,7 @@ class WayOfTheDragonVectorEnv(VectorEnv[Any, ArrayLike, NDArray[Any]]):
     ) -> None:
         super().__init__()
         self.game = Game(rules_for(type(self), rules), num_threads=num_threads, encoding=encoding)
-        self.opponents = Opponents(Game(self.game.rules, num_threads=num_threads), opponents)
+        self._opponents = Opponents(Game(self.game.rules, num_threads=num_threads), opponents)
         self.illegal = check_choice("illegal", illegal, ("lose", "raise"))
         self.render_mode = render_mode
         self._viewer = Viewer(self.game, render_mode)
@@ -101,7 +100,8 @@ class WayOfTheDragonVectorEnv(VectorEnv[Any, ArrayLike, NDArray[Any]]):
         self.action_space = batch_space(self.single_action_space, num_envs)
         limit = 0 if max_episode_steps is None else check_integer("max_episode_steps", max_episode_steps, 1)
         seat, same_step = fixed_seat(self.game.rules, seat), mode == AutoresetMode.SAME_STEP
-        self._settings = Settings(self.opponents.scripts, seat, limit, same_step)
+        self._seat, self._limit, self._same_step = seat, limit, same_step
+        self._set_opponents(self._opponents)
         self._started = False
         self._state = np.zeros(num_envs, STATE)
         self._learners = np.zeros(num_envs, LEARNER)
@@ -115,10 +115,32 @@ class WayOfTheDragonVectorEnv(VectorEnv[Any, ArrayLike, NDArray[Any]]):
             "illegal_action": frozen(np.full(num_envs, NO_ACTION)),
             **entries(frozen(self._no_result()), self.game.rules.players),
         }
+        if self._opponents.names is not None:
+            self._running["opponent"] = self._opponents.names[self._learners["opponent"]]
         names = [*self._format.info(self._mask), *self._running]
         self._running |= {f"_{name}": self._all for name in names}
         self._warned = False
         self.closed = False
+
+    @property
+    def opponents(self) -> Given:
+        """The opponents of the next games. An assigned value has no effect on running games.
+
+        The argument `opponents` must have been a `Pool` if the assigned value is one, and vice versa, because the keys
+        of the infos do not change.
+        """
+        return self._opponents.given
+
+    @opponents.setter
+    def opponents(self, opponents: Given) -> None:
+        new = self._opponents.replaced(opponents)
+        self._learners["opponent"] = new.keep(self._opponents, self._learners["opponent"])
+        self._set_opponents(new)
+
+    def _set_opponents(self, opponents: Opponents) -> None:
+        self._opponents = opponents
+        draws = Draws(self._seat, opponents.cumulative)
+        self._settings = Settings(opponents.scripts, draws, self._limit, self._same_step)
 
     @property
     def seat(self) -> NDArray[np.int8]:
@@ -155,7 +177,7 @@ class WayOfTheDragonVectorEnv(VectorEnv[Any, ArrayLike, NDArray[Any]]):
         last = take(self._state, games) if self._started else None
         learners = self._learners[games]
         some = Seeds(seeds.number[games], seeds.given[games])
-        state = next_games(self.game, last, learners, self._settings.seat, some, chosen)
+        state = next_games(self.game, last, learners, self._settings.draws, some, chosen)
         self._state.view(ROW)[games], self._learners[games] = state.view(ROW), learners
         super().reset(seed=int(seeds.number[seeds.given][0]) if seeds.given.any() else None)
         self._started = True
@@ -193,10 +215,10 @@ class WayOfTheDragonVectorEnv(VectorEnv[Any, ArrayLike, NDArray[Any]]):
         if lost:
             self._answer_illegal(actions, step)
         changed = self._play(step)
+        final = self._final_info(step) if changed and self._same_step else {}
         observation, info = self._show(step, changed)
-        if changed and self._settings.same_step:
-            info |= self._final_info(step)
-        elif lost:
+        info |= final
+        if lost and not self._same_step:
             info["illegal_action"] = np.where(step.illegal, step.actions, NO_ACTION)
         return observation, step.reward, step.terminated, step.truncated, info
 
@@ -243,7 +265,7 @@ class WayOfTheDragonVectorEnv(VectorEnv[Any, ArrayLike, NDArray[Any]]):
     def _new_step(self, actions: NDArray[np.int64] | None = None) -> Step:
         """Return new arrays for a step, or for a reset if `actions` is None."""
         n, size, num_actions = self.num_envs, self.game.observation_size, self.game.num_actions
-        same_step = self._settings.same_step
+        same_step = self._same_step
         return Step(
             acting=actions is not None,
             actions=np.zeros(n, np.int64) if actions is None else actions,
@@ -259,7 +281,7 @@ class WayOfTheDragonVectorEnv(VectorEnv[Any, ArrayLike, NDArray[Any]]):
         )
 
     def _no_result(self) -> NDArray[np.int8]:
-        return np.zeros((self.num_envs, 3 * self.game.rules.players + 1), np.int8)
+        return np.zeros((self.num_envs, 3 * self.game.rules.players), np.int8)
 
     def _play(self, step: Step) -> bool:
         """Play every game until its learner is to decide or the game has ended.
@@ -268,15 +290,15 @@ class WayOfTheDragonVectorEnv(VectorEnv[Any, ArrayLike, NDArray[Any]]):
         """
         changed = False
         while True:
-            arguments = (self._learners, step, self._settings, scratch)
+            arguments = (self._learners, step, lambda: self._settings, scratch)
             changed |= any(self.game.apply(advance, self._state, *arguments, validate=False))
-            if not self.opponents.outside:
+            if not self._opponents.outside:
                 return changed
             waiting = np.flatnonzero(self._learners["waiting"])
             if not waiting.size:
                 return changed
             try:
-                self.opponents.decide(self._state, self._learners["seat"], waiting, self.np_random)
+                self._opponents.decide(self._state, self._learners, waiting, self.np_random)
             except BaseException:  # an error or Ctrl-C has interrupted some turns: require a reset
                 self._started = False
                 raise
@@ -289,8 +311,10 @@ class WayOfTheDragonVectorEnv(VectorEnv[Any, ArrayLike, NDArray[Any]]):
             self.render()
         if changed:
             self._running["seat"] = frozen(self.seat)
+            if self._opponents.names is not None:
+                self._running["opponent"] = frozen(self._opponents.names[self._learners["opponent"]])
         info = self._format.info(step.mask) | self._running
-        if changed and not self._settings.same_step:
+        if changed and not self._same_step:
             info |= entries(self._take_result(), self.game.rules.players)
         return self._format.show(step.observation, step.mask), info
 
@@ -311,14 +335,18 @@ class WayOfTheDragonVectorEnv(VectorEnv[Any, ArrayLike, NDArray[Any]]):
         final = np.empty(self.num_envs, object)  # games that have not ended keep None
         final[games] = np.fromiter(shown, object, len(games))
         result, where = self._take_result(), ended.copy()
-        illegal_action = ended.astype(np.int64) * NO_ACTION  # 0 in games that have not ended, as in `SyncVectorEnv`
+        illegal_action = (
+            ended.astype(np.int64) * NO_ACTION
+        )  # 0 in games that have not ended, as in `SyncVectorEnv`
         np.copyto(illegal_action, step.actions, where=step.illegal)
         info = {
             **self._format.info(step.final_mask),
-            "seat": result[:, -1],
+            "seat": self._running["seat"] * ended,  # of the games before this step
             "illegal_action": illegal_action,
             **entries(result, self.game.rules.players),
         }
+        if self._opponents.names is not None:
+            info["opponent"] = np.where(ended, self._running["opponent"], None)
         return {
             "final_obs": final,
             "_final_obs": ended,

@@ -201,7 +201,13 @@ def _cure(module: str, attribute: str, error: Exception) -> str:
 def check_policy(name: object, candidate: object) -> Policy:
     """Return `candidate` if it is a policy object. Otherwise raise ValueError with `name` in the message."""
     if not _acts(candidate):
-        raise ValueError(f"policy {name!r} must have a method act(game, state, rng), got {candidate!r}")
+        got, cure = repr(candidate), ""
+        if isinstance(candidate, type):
+            got, cure = f"the class {candidate.__name__}", f": create an object, {candidate.__name__}()"
+        elif callable(candidate):
+            cure = ". To use a function (observation, mask) -> action, write wotd_env.policies.function."
+            cure += "FunctionPolicy(function)"
+        raise ValueError(f"policy {name!r} must have a method act(game, state, rng), got {got}{cure}")
     return candidate
 
 
