@@ -90,7 +90,7 @@ def test_the_vector_environment(arguments, mode):
     first, ends = structure(infos), 0
     for _ in range(300):
         masks = env.action_masks()
-        _, _, terminated, truncated, infos = env.step(random_actions(masks, rng, illegal=0.02))
+        _, _, terminated, _, infos = env.step(random_actions(masks, rng, illegal=0.02))
         assert structure({name: infos[name] for name in infos if name not in finals}) == first
         assert (infos["seat"] == env.seat).all()
         assert all(infos[name].all() for name in infos if name[0] == "_" and name not in finals)

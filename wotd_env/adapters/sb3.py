@@ -27,6 +27,7 @@ from wotd_env.policies.random import Random
 from wotd_env.policies.sb3 import Trained
 
 with needed_for("SB3VecEnv", "train"):
+    from stable_baselines3.common.monitor import Monitor
     from stable_baselines3.common.vec_env import VecEnv
     from stable_baselines3.common.vec_env.base_vec_env import VecEnvIndices, VecEnvObs, VecEnvStepReturn
 
@@ -45,19 +46,32 @@ class SharedVecEnv(VecEnv):
         """Do nothing: there is no window."""
 
     def get_attr(self, attr_name: str, indices: VecEnvIndices = None) -> list[Any]:
-        """Return the value of an attribute of `env`, repeated for each environment."""
-        return [getattr(self.env, attr_name) for _ in self._get_indices(indices)]
+        """Return each environment's row of an attribute of `env`, or the value of an attribute without rows."""
+        return self._rows(getattr(self.env, attr_name), indices)
 
     def set_attr(self, attr_name: str, value: Any, indices: VecEnvIndices = None) -> None:
-        """Set an attribute of `env`."""
+        """Set an attribute of `env`, which all environments share, such as `opponents`.
+
+        Raises:
+            ValueError: if `indices` does not contain all environments.
+        """
+        if len(set(self._get_indices(indices))) < self.num_envs:
+            raise ValueError(
+                f"indices must contain all {self.num_envs} environments, because they share the attribute "
+                f"{attr_name!r}, got {indices!r}: leave out indices"
+            )
         setattr(self.env, attr_name, value)
 
     def env_method(
         self, method_name: str, *args: Any, indices: VecEnvIndices = None, **kwargs: Any
     ) -> list[Any]:
-        """Call a method of `env` that returns one row per environment, such as `action_masks`."""
-        rows = getattr(self.env, method_name)(*args, **kwargs)
-        return [rows[i] for i in self._get_indices(indices)]
+        """Call a method of `env` once. Return each environment's row of the result, or a result without rows."""
+        return self._rows(getattr(self.env, method_name)(*args, **kwargs), indices)
+
+    def _rows(self, value: Any, indices: VecEnvIndices) -> list[Any]:
+        many = isinstance(value, tuple) or (isinstance(value, np.ndarray) and value.ndim > 0)
+        rows = many and len(value) == self.num_envs
+        return [value[i] if rows else value for i in self._get_indices(indices)]
 
     def env_is_wrapped(self, wrapper_class: Any, indices: VecEnvIndices = None) -> list[bool]:
         """Return False for each environment."""
@@ -69,7 +83,8 @@ class SB3VecEnv(SharedVecEnv):
 
     When a game ends, its info contains the dict `"episode"`, in the format of SB3's `Monitor`: `"r"` is the return,
     `"l"` is the number of the learner's decisions, and `"t"` is the time in seconds since the environment was made. The
-    infos contain no masks, because MaskablePPO gets the masks from the method `action_masks`.
+    infos contain no masks, because MaskablePPO gets the masks from the method `action_masks`. The other infos are those
+    of `WayOfTheDragonEnv`. `set_attr("opponents", ...)` replaces the opponents of the next games.
 
     Args:
         num_envs: the number of games, N.
@@ -86,6 +101,8 @@ class SB3VecEnv(SharedVecEnv):
         super().__init__(self.env.num_envs, self.env.single_observation_space, self.env.single_action_space)
         self._made = time.perf_counter()
         self._lengths = np.zeros(self.num_envs, np.int64)
+        self._names: list[str] = []  # the keys of the infos of running games
+        self._running: list[dict[str, Any]] = []  # these infos of each game
 
     def reset(self) -> VecEnvObs:
         """Start new games with the stored seeds and options, see the methods `seed` and `set_options`.
@@ -96,9 +113,11 @@ class SB3VecEnv(SharedVecEnv):
         options = self._options[0]
         if any(other != options for other in self._options):
             raise ValueError("options must be the same for all environments")
-        observation, _ = self.env.reset(seed=self._seeds, options=options or None)
+        observation, info = self.env.reset(seed=self._seeds, options=options or None)
         self._lengths[:] = 0
-        self.reset_infos = [{} for _ in range(self.num_envs)]
+        self._names = [name for name in info if not name.startswith("_") and name != "action_mask"]
+        self._running = [self._info(info, i) for i in range(self.num_envs)]
+        self.reset_infos = [info.copy() for info in self._running]
         self._reset_seeds()
         self._reset_options()
         return observation  # type: ignore[no-any-return]
@@ -110,16 +129,29 @@ class SB3VecEnv(SharedVecEnv):
     def step_wait(self) -> VecEnvStepReturn:
         """Step with the stored actions. Return observations, rewards float32 (N,), dones bool (N,) and infos."""
         observation, rewards, terminated, truncated, info = self.env.step(self._actions)
-        infos: list[dict[str, Any]] = [{"TimeLimit.truncated": bool(cut)} for cut in truncated & ~terminated]
+        cut = (truncated & ~terminated).tolist()
+        infos: list[dict[str, Any]] = [
+            {"TimeLimit.truncated": limit, **running}
+            for limit, running in zip(cut, self._running, strict=True)
+        ]
         done = terminated | truncated
         self._lengths += 1
         seconds = round(time.perf_counter() - self._made, 6)
         for i in np.flatnonzero(done):
+            infos[i] |= self._info(info["final_info"], i)
+            self._running[i] = self._info(info, i)
             infos[i]["terminal_observation"] = info["final_obs"][i]
             # Rewards before the end are 0, so the last reward is the return.
             infos[i]["episode"] = {"r": float(rewards[i]), "l": int(self._lengths[i]), "t": seconds}
         self._lengths[done] = 0
         return observation, rewards.astype(np.float32), done, infos
+
+    def _info(self, infos: dict[str, Any], i: int) -> dict[str, Any]:
+        return {name: infos[name][i] for name in self._names}
+
+    def env_is_wrapped(self, wrapper_class: Any, indices: VecEnvIndices = None) -> list[bool]:
+        """Return True for SB3's `Monitor`, because the infos contain its statistics."""
+        return [wrapper_class is Monitor for _ in self._get_indices(indices)]
 
     def action_masks(self) -> NDArray[np.int8]:
         """Return the legal actions, int8 (N, A)."""

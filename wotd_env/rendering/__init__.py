@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import partial
+from importlib.util import find_spec
 from typing import Any
 
 import gymnasium
@@ -52,8 +53,12 @@ RENDERERS: dict[str, Callable[[Game, States, States], tuple[Any, ...] | None]] =
 window.
 """
 
-RENDER_MODES = list(RENDERERS)
-"""All values of the argument `render_mode` except None."""
+_NEEDED = {
+    "human": ("pygame", "resvg_py", "PIL"),
+    "rgb_array": ("resvg_py", "PIL"),
+}  # modules of the extra `render`
+RENDER_MODES = [mode for mode in RENDERERS if all(map(find_spec, _NEEDED.get(mode, ())))]
+"""The values of the argument `render_mode` that work with the installed libraries."""
 
 
 class Viewer:
