@@ -145,7 +145,8 @@ def test_evaluation_uses_the_statistics_of_the_games():
     model = MaskablePPO("MlpPolicy", env, n_steps=8, batch_size=8, seed=0, device="cpu")
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        returns, lengths = evaluate_policy(model, env, 8, return_episode_rewards=True)
+        results: Any = evaluate_policy(model, env, 8, return_episode_rewards=True)
+        returns, lengths = results
     assert len(returns) == len(lengths) == 8
     assert set(returns) <= {-1.0, 1.0}
 

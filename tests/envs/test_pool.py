@@ -197,12 +197,14 @@ def test_an_invalid_pool_is_refused(arguments, words):
 
 
 def test_a_function_is_refused_with_the_class_that_wraps_it():
-    for opponents in (lambda observation, mask: 0, ["greedy", lambda observation, mask: 0]):
+    function: Any = lambda observation, mask: 0  # noqa: E731
+    name: Any = First
+    for opponents in (function, ["greedy", function]):
         with pytest.raises(ValueError, match=r"wotd_env\.policies\.function\.FunctionPolicy\("):
             WayOfTheDragonEnv(opponents=opponents, players=2 + isinstance(opponents, list))
     with pytest.raises(ValueError, match="FunctionPolicy"):
-        Pool([lambda observation, mask: 0])
+        Pool([function])
     with pytest.raises(ValueError, match="got the class") as caught:
-        WayOfTheDragonEnv(opponents=First)
+        WayOfTheDragonEnv(opponents=name)
     assert "First()" in str(caught.value)
     WayOfTheDragonEnv(opponents=FunctionPolicy(lambda observation, mask: mask.argmax()))

@@ -137,7 +137,7 @@ class SB3VecEnv(SharedVecEnv):
         done = terminated | truncated
         self._lengths += 1
         seconds = round(time.perf_counter() - self._made, 6)
-        for i in np.flatnonzero(done):
+        for i in np.flatnonzero(done).tolist():
             infos[i] |= self._info(info["final_info"], i)
             self._running[i] = self._info(info, i)
             infos[i]["terminal_observation"] = info["final_obs"][i]

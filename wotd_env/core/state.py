@@ -65,8 +65,8 @@ def take(states: States, games: NDArray[np.integer]) -> States:
     return taken
 
 
-def as_state(records: NDArray[Any]) -> NDArray[Any]:
-    """Return a view of old records as STATE. Arrays of other dtypes are returned unchanged."""
+def as_state(records: Any) -> Any:
+    """Return a view of old records, an array or a scalar, as STATE. Other dtypes are returned unchanged."""
     # The comparison of identities comes first, because comparing fields takes much longer.
     return records if records.dtype is STATE or records.dtype != OLD_STATE else records.view(STATE)
 

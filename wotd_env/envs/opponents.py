@@ -167,7 +167,8 @@ class Opponents:
         self._set([*self._choices, *(last._choices[choice] for choice in used)])
         if self.names is not None and last.names is not None:
             self.names = np.concatenate([self.names, last.names[used]])
-        return first + number
+        choices: NDArray[np.int64] = first + number
+        return choices
 
     def play(self, state: States, learner: int, choice: int, rng: np.random.Generator) -> None:
         """Play one game until the seat `learner` is to decide or the game is over.

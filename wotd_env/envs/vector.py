@@ -117,8 +117,8 @@ class WayOfTheDragonVectorEnv(VectorEnv[Any, ArrayLike, NDArray[Any]]):
         }
         if self._opponents.names is not None:
             self._running["opponent"] = self._opponents.names[self._learners["opponent"]]
-        names = [*self._format.info(self._mask), *self._running]
-        self._running |= {f"_{name}": self._all for name in names}
+        self._mask_names = [f"_{name}" for name in [*self._format.info(self._mask), *self._running]]
+        self._running |= dict.fromkeys(self._mask_names, self._all)
         self._warned = False
         self.closed = False
 
@@ -335,9 +335,8 @@ class WayOfTheDragonVectorEnv(VectorEnv[Any, ArrayLike, NDArray[Any]]):
         final = np.empty(self.num_envs, object)  # games that have not ended keep None
         final[games] = np.fromiter(shown, object, len(games))
         result, where = self._take_result(), ended.copy()
-        illegal_action = (
-            ended.astype(np.int64) * NO_ACTION
-        )  # 0 in games that have not ended, as in `SyncVectorEnv`
+        # 0 in games that have not ended, as in `SyncVectorEnv`
+        illegal_action = self._running["illegal_action"] * ended
         np.copyto(illegal_action, step.actions, where=step.illegal)
         info = {
             **self._format.info(step.final_mask),
@@ -350,6 +349,6 @@ class WayOfTheDragonVectorEnv(VectorEnv[Any, ArrayLike, NDArray[Any]]):
         return {
             "final_obs": final,
             "_final_obs": ended,
-            "final_info": info | {f"_{name}": where for name in info},
+            "final_info": info | dict.fromkeys(self._mask_names, where),
             "_final_info": ended.copy(),
         }
