@@ -34,6 +34,7 @@ def state() -> str:
         "color": "color of each seat; then the unused colors, whose animals are the dead pieces",
         "used": "bit k set: seat k has used its power",
         "perfection": "1: this turn has earned the extra turn of R8",
+        "players": "number of seats; 0 if unknown, as in records that are made by hand",
         "expired": "1: ended by R16",
     }
     rows = []

@@ -9,7 +9,8 @@ from typing import Any, Protocol, runtime_checkable
 import numpy as np
 from numpy.typing import NDArray
 
-from wotd_env.core.game import Game
+from wotd_env.core.arguments import kind_of
+from wotd_env.core.game import Game, IllegalActionError
 from wotd_env.core.rules import ELEMENTS, Phase, Rules
 from wotd_env.core.state import ROW, STATE, States, take
 
@@ -108,10 +109,12 @@ def ask(policy: Policy, game: Game, state: States, rng: np.random.Generator) -> 
     """
     shown = state.view(ROW).copy().view(STATE)
     shown["rng"] = rng.integers(0, 1 << 64, len(shown), dtype=np.uint64)
-    actions = np.asarray(policy.act(game, shown, rng))
-    if actions.shape != state.shape or actions.dtype.kind not in "iu":
-        raise ValueError(f"act must return integers {state.shape}, got {actions.dtype} {actions.shape}")
-    return actions.astype(np.int64)
+    actions = policy.act(game, shown, rng)
+    try:
+        return np.array(game.as_actions(state, actions))  # a copy, which the caller may change
+    except ValueError:
+        got = f"{kind_of(actions)} from {type(policy).__name__}"
+        raise ValueError(f"act must return integers {state.shape}, got {got}") from None
 
 
 def play_out(
@@ -156,7 +159,15 @@ def play_policies(
     policies: Sequence[Policy],
     rng: np.random.Generator,
 ) -> Iterator[NDArray[np.int64]]:
-    """Play games between policies. `seats` contains indices into `policies`."""
-    return play_out(
-        game, state, seats, lambda player, games: ask(policies[player], game, take(state, games), rng)
-    )
+    """Play games between policies. `seats` contains indices into `policies`. For the result and errors see `play_out`.
+
+    An IllegalActionError names the policy.
+    """
+    try:
+        yield from play_out(
+            game, state, seats, lambda player, games: ask(policies[player], game, take(state, games), rng)
+        )
+    except IllegalActionError as error:
+        policy = policies[seats[error.game, state["player"][error.game]]]
+        message = f"policy {policy!r} plays an illegal action: {error}"
+        raise IllegalActionError(error.game, error.action, error.legal, message) from None

@@ -92,7 +92,8 @@ WRONG = [
     ({"used": 8}, "used must be from 0 to 7, a bit for each seat, got 8"),
     ({"perfection": 2}, "perfection must be 0 or 1"),
     ({"expired": 1}, "expired must be 0 or, in a game that is over, 1"),
-    ({"_reserved": [0, 1, 0]}, "_reserved must be 0"),
+    ({"_reserved": [0, 1]}, "_reserved must be 0"),
+    ({"players": 2}, "players must be 3 as in the rules, or 0 if unknown, got 2"),
 ]
 
 

@@ -32,7 +32,7 @@ def board(rules: Rules, *, dice: str | None = None, phase: Phase | None = None, 
     """
     state = np.zeros(1, STATE)
     game = state[0]
-    game["rng"] = 1
+    game["rng"], game["players"] = 1, rules.players
     game["color"] = np.arange(5)
     for path, name in enumerate(NAMES):
         drawn = fields.pop(name, "").replace("|", "").replace(" ", "")

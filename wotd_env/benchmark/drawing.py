@@ -265,7 +265,7 @@ def _later_turns(
     ends["rng"] = np.tile(numbers(key + STEP * np.arange(ROUND, dtype=np.uint64), 0), len(actions))
     game.decide(ends, np.repeat(actions, ROUND))
     _finish_turn(game, ends, state["turn"][0], Planner(value))
-    ends["rng"] = 0
+    ends["rng"] = ends["players"] = 0  # the bundled positions were drawn without the number of players
     digest = np.broadcast_to(key, len(ends))
     for word in ends.view(np.uint64).reshape(len(ends), -1).T:
         digest = numbers(digest ^ word, 1)

@@ -72,8 +72,9 @@ class Positions(NamedTuple):
     def digest(self) -> str:
         """Return the SHA-256 of the rules, the split and all values. It does not depend on the version of pyarrow."""
         digest = hashlib.sha256(json.dumps([asdict(self.rules), self.split]).encode())
-        legal = self.mask == 1
-        values = [self.state, self.mask, self.equity[legal], self.kind, self.stage, self.game]
+        legal, state = self.mask == 1, self.state.copy()
+        state["players"] = 0  # as in the bundled files, which are older than this field
+        values = [state, self.mask, self.equity[legal], self.kind, self.stage, self.game]
         for each in [*values, self.error[legal]] if has_errors(self.rules) else values:
             digest.update(np.ascontiguousarray(each).tobytes())
         return digest.hexdigest()

@@ -32,11 +32,13 @@ CHECKS = (
     ("used", "from 0 to {all_seats}, a bit for each seat"),
     ("perfection", "0 or 1"),
     ("expired", "0 or, in a game that is over, 1"),
+    ("players", "{players} as in the rules, or 0 if unknown"),
     ("_reserved", "0"),
 )
 """Checks as pairs: a field of STATE, and the condition on this field as text for the error message."""
 (
-    PHASE, PLAYER, TURN, FACES, ROLLS_LEFT, TIGER, RANGE, DEAD, ALONE, COLOR, USED, PERFECTION, EXPIRED, RESERVED,
+    PHASE, PLAYER, TURN, FACES, ROLLS_LEFT, TIGER, RANGE, DEAD, ALONE, COLOR, USED, PERFECTION, EXPIRED, PLAYERS,
+    RESERVED,
 ) = range(len(CHECKS))  # fmt: skip
 
 
@@ -72,6 +74,7 @@ def describe_fault(rules: Rules, states: NDArray[np.void], game: int) -> ValueEr
     failed = int(faults(one[0], config(rules, True)[0]))
     field, words = CHECKS[(failed & -failed).bit_length() - 1]
     words = words.format(
+        players=rules.players,
         last_seat=rules.players - 1,
         max_turns=rules.max_turns,
         spaces=rules.spaces,
@@ -144,7 +147,8 @@ def faults(s: Record, rules: Config) -> Any:
     failed |= np.int64(s.used >> n != 0) << USED
     failed |= np.int64(s.perfection > 1) << PERFECTION
     failed |= np.int64(s.expired > over) << EXPIRED
-    failed |= np.int64(s._reserved[0] | s._reserved[1] | s._reserved[2] != 0) << RESERVED
+    failed |= np.int64((s.players != 0) & (s.players != n)) << PLAYERS
+    failed |= np.int64(s._reserved[0] | s._reserved[1] != 0) << RESERVED
     return failed
 
 
@@ -156,6 +160,7 @@ def approves(s: Record, rules: Config, roll: Roll, action: Any) -> Any:
     `engine.legal`, which take much longer.
     """
     wrong = word_at(s, DICE_AT) & FIVE ^ DICE_WORDS[roll]
+    wrong |= np.uint64(s.players) ^ np.uint64(rules.players)
     wrong |= (word_at(s, COLOR_AT) ^ word_at(rules, COLORS_AT)) & FIVE
     for seat in range(1, MAX_PLAYERS):
         if seat == rules.players:

@@ -89,4 +89,5 @@ def _limits(rules: Rules) -> NDArray[np.uint8]:
     limits["color"] = MAX_PLAYERS - 1
     limits["used"] = (1 << rules.players) - 1
     limits["perfection"] = 1
+    limits["players"] = rules.players
     return limits.view(np.uint8)

@@ -11,7 +11,15 @@ from numpy.typing import ArrayLike, NDArray
 
 from wotd_env.core import batch, checks, dice, parallel
 from wotd_env.core.actions import num_actions
-from wotd_env.core.arguments import check_choice, check_integer, check_integers, kind_of
+from wotd_env.core.arguments import (
+    as_integer,
+    as_integers,
+    check_bool,
+    check_choice,
+    check_integer,
+    check_integers,
+    kind_of,
+)
 from wotd_env.core.config import DRAGONS, LOSER, config
 from wotd_env.core.observation import ENCODINGS, layout
 from wotd_env.core.position import position
@@ -19,6 +27,7 @@ from wotd_env.core.rules import DICE, REROLLS, Phase, Rules, rules_for
 from wotd_env.core.state import STATE, States, as_state
 from wotd_env.core.words import describe_action, describe_decision, show_dice
 
+MOST_GAMES = np.iinfo(np.intp).max // STATE.itemsize  # a larger batch could not be addressed
 _INT8, _INT64, _FLOAT32 = np.dtype(np.int8), np.dtype(np.int64), np.dtype(np.float32)
 _NO_SEATS = np.empty(0, np.int64)
 _ILLEGAL = 1 << 62
@@ -93,7 +102,7 @@ class Game:
         **fields: Any,
     ) -> None:
         self.rules = rules = rules_for(Game, fields, rules)
-        self.skip_forced = bool(skip_forced)
+        self.skip_forced = check_bool("skip_forced", skip_forced)
         self.num_threads = check_integer("num_threads", num_threads, 1)
         self.num_actions = num_actions(rules.players)
         self.encoding: str = check_choice("encoding", encoding, ENCODINGS)
@@ -136,17 +145,18 @@ class Game:
             ValueError: for an invalid size, seed, seat or shape.
         """
         if fresh := not isinstance(state, np.ndarray):
-            state = np.zeros(check_integer("batch_size", state, 0), STATE)
+            state = np.zeros(check_integer("state", state, 0, MOST_GAMES, "or a batch to restart"), STATE)
         work = self._writable(state)
         starters = self.starters(starting_player, len(work))
         if fresh or seed is not None:  # a seed must give the same game after any previous game
             starters[starters == LOSER] = DRAGONS
+        roll = check_bool("roll", roll)
         chosen = np.ones(len(work), np.bool_) if where is None else np.array(where)
         if chosen.dtype != np.bool_ or chosen.shape != work.shape:
-            raise ValueError(f"where must be bool {work.shape}, got {kind_of(chosen)}")
+            raise ValueError(f"where must be bool {work.shape}, got {kind_of(where)}")
         if seed is not None or fresh:
             batch.seed(work, chosen, check_seed(0 if seed is None else seed))
-        self._run(batch.reset, work, starters, chosen, bool(roll))
+        self._run(batch.reset, work, starters, chosen, roll)
         if work is not state:
             state[...] = work
         return state
@@ -161,6 +171,7 @@ class Game:
         self, batch_size: int, seed: int = 0, *, starting_player: ArrayLike | None = None, roll: bool = True
     ) -> States:
         """Return N = `batch_size` new games, STATE (N,). The other arguments are those of `reset`."""
+        batch_size = check_integer("batch_size", batch_size, 0, MOST_GAMES)
         return self.reset(batch_size, seed, starting_player=starting_player, roll=roll)
 
     def roll_off(self, seed: int) -> NDArray[np.int8]:
@@ -191,6 +202,7 @@ class Game:
 
     def is_over(self, state: States) -> NDArray[np.bool_]:
         """Return whether each game has ended (R9, R16), bool (N,)."""
+        self.check(state)
         over: NDArray[np.bool_] = state["phase"] == Phase.OVER
         return over
 
@@ -199,22 +211,31 @@ class Game:
 
         Raises:
             IllegalActionError: if the action is illegal.
-            ValueError: if `state` is not one game of these rules.
+            ValueError: if `state` is not one game of these rules, or the action is not an integer.
         """
         checks.check_one(state)
+        if (number := as_integer(action)) is None:
+            raise ValueError(f"action must be an integer, got {kind_of(action)}")
         after = state.copy()
-        self.decide(after, [action])
-        return describe_decision(self.rules, state[0], after[0], action)
+        self.decide(after, [number])
+        return describe_decision(self.rules, state[0], after[0], number)
 
     def explain_illegal(self, state: States, action: int) -> str:
-        """Explain why an action is illegal, and list the legal actions. `state` is one game, STATE (1,)."""
-        record = state[0]
+        """Explain why an action is illegal, and list the legal actions. `state` is one game, STATE (1,).
+
+        Raises:
+            ValueError: if the action is legal or not an integer, or if `state` is not one game of these rules.
+        """
+        checks.check_one(state)
+        legal = np.flatnonzero(self.legal_actions(state)[0]).tolist()
+        record, number = state[0], as_integer(action)
+        if number is None or number in legal:
+            raise ValueError(f"action must be an illegal action, an integer, got {kind_of(action)}")
         if record["phase"] == Phase.CHANCE:
             return "a roll is due; call roll() first"
-        known = 0 <= action < self.num_actions
-        legal = np.flatnonzero(self.legal_actions(state)[0]).tolist()
+        known = 0 <= number < self.num_actions
         return (
-            f"action {action} ({describe_action(action, self.rules) if known else 'no such action'}) is illegal "
+            f"action {number} ({describe_action(number, self.rules) if known else 'no such action'}) is illegal "
             f"for seat {record['player']} in phase {Phase(record['phase']).name} "
             f"with dice {show_dice(record['dice'])}; "
             f"legal: {'; '.join(f'{a} ({describe_action(a, self.rules)})' for a in legal)}; "
@@ -380,7 +401,7 @@ class Game:
         one = as_state(state[game : game + 1])
         if actions is None or checks.first_fault(one, self.config) >= 0:
             return checks.describe_fault(self.rules, state, game)
-        action = int(_as_array(actions)[game])
+        action = int(as_integers("actions", actions, state.shape)[game])
         legal = np.flatnonzero(self.legal_actions(one)[0]).tolist()
         return IllegalActionError(game, action, legal, f"game {game}: {self.explain_illegal(one, action)}")
 
@@ -439,14 +460,10 @@ class Game:
 
         An integer that does not fit into int64 becomes an illegal action that fits.
         """
-        chosen = _as_array(actions)
-        if chosen.dtype is _INT64 and chosen.shape == state.shape and chosen.flags.carray:
-            return chosen
-        whole = chosen.dtype.kind in "iu" or all(
-            isinstance(action, int | np.integer) and not isinstance(action, bool) for action in chosen.flat
-        )
-        if chosen.shape != state.shape or not whole:
-            raise ValueError(f"actions must be an integer array {state.shape}, got {kind_of(chosen)}")
+        whole = isinstance(actions, np.ndarray) and actions.dtype is _INT64 and actions.shape == state.shape
+        if whole and actions.flags.carray:
+            return actions
+        chosen = as_integers("actions", actions, state.shape)
         if chosen.dtype.kind == "O" or chosen.dtype == np.uint64:
             chosen = np.array([min(max(-1, action), _ILLEGAL) for action in chosen.tolist()], np.int64)
         return np.array(chosen, np.int64)  # kernels are compiled for contiguous writable arrays
@@ -467,13 +484,6 @@ class Game:
         ascending = np.sort(np.where(due[:, None], given, 0), 1)
         rolls: NDArray[np.uint64] = dice.INDEX_PARTS[np.arange(DICE), ascending].sum(1, dtype=np.uint64)
         return rolls
-
-
-def _as_array(actions: ArrayLike) -> NDArray[Any]:
-    if isinstance(actions, np.ndarray):
-        return actions
-    given = np.asarray(actions)
-    return given if given.dtype.kind in "iu" else np.asarray(actions, object)  # keeps large integers exact
 
 
 def check_seed(seed: Any) -> np.uint64:

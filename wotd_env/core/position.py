@@ -78,6 +78,7 @@ def parse_position(text: str) -> tuple[Rules, States]:
     board, colors, turn, seat, phase, rolls_left, dice = words[: len(_FIELDS)]
     spaces = _read_board(record, board)
     players = _read_colors(record, colors)
+    record["players"] = players
     record["turn"] = _number("turn", turn, 1, 1 << 16) - 1
     record["player"] = SEATS.index(check_choice("seat", seat, [*SEATS[:players]]))
     record["phase"] = _PHASES.index(check_choice("phase", phase, _PHASES))

@@ -9,9 +9,7 @@ from dataclasses import dataclass, fields
 from enum import IntEnum
 from typing import Any
 
-import numpy as np
-
-from wotd_env.core.arguments import check_choice, check_integer
+from wotd_env.core.arguments import check_bool, check_choice, check_integer
 
 ELEMENTS = ("water", "fire", "metal", "earth", "wood")
 """Names of the elements; path e, color e and face e belong to element e."""
@@ -81,9 +79,7 @@ class Rules:
         set_field(self, "players", check_integer("players", self.players, 2, MAX_PLAYERS))
         set_field(self, "spaces", check_integer("spaces", self.spaces, 0, MAX_SPACES))
         check_choice("powers", self.powers, POWER_MODES)
-        if not isinstance(self.immunity, bool | int | np.bool_) or self.immunity not in (True, False):
-            raise ValueError(f"immunity must be True or False, got {self.immunity!r}")
-        set_field(self, "immunity", bool(self.immunity))
+        set_field(self, "immunity", check_bool("immunity", self.immunity))
         room = PATHS * self.spaces
         most = min(PATHS * (MAX_PLAYERS - self.players), room)
         why = f"for {self.players} players on {room} plain spaces"

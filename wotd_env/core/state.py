@@ -24,7 +24,8 @@ STATE = np.dtype(
         ("used", "u1"),  # bit k is 1 if seat k has used its power
         ("perfection", "u1"),  # 1 if this turn has earned the extra turn of R8
         ("expired", "u1"),  # 1 if the turn limit ended the game (R16)
-        ("_reserved", "u1", (3,)),  # fills the cache line; always 0
+        ("players", "u1"),  # number of seats of the game; 0 if unknown, as in records made by hand
+        ("_reserved", "u1", (2,)),  # fills the cache line; always 0
     ]
 )
 """The dtype of a record; docs/reference/state.md describes the fields."""
@@ -50,6 +51,7 @@ class Record(Protocol):
     used: Any
     perfection: Any
     expired: Any
+    players: Any
     _reserved: Any
 
 

@@ -28,14 +28,14 @@ _SEATS = ("me", "the next seat", "the 2nd next seat", "the 3rd next seat", "the 
 def describe_action(action: int, rules: Rules | None = None) -> str:
     """Return an action in words; raise ValueError for an unknown action.
 
-    Without `rules`, the action belongs to a game of two players.
+    Dice are counted from 0, like the bits of a hold. Without `rules`, the action belongs to a game of two players.
     """
     players = 2 if rules is None else rules.players
     action = check_integer("action", action, 0, num_actions(players) - 1, f"for {players} players")
     if action in _FIXED:
         return _FIXED[action]
     if action < Action.STOP_ROLLING:
-        kept = [str(die + 1) for die in range(DICE) if action >> die & 1]
+        kept = [str(die) for die in range(DICE) if action >> die & 1]
         if not kept:
             return "re-roll all dice"
         return f"keep {'dice' if len(kept) > 1 else 'die'} {', '.join(kept)} and re-roll the rest"

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import operator
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -12,7 +11,7 @@ from gymnasium.error import ResetNeeded
 from gymnasium.spaces import Box, Dict
 from numpy.typing import DTypeLike, NDArray
 
-from wotd_env.core import batch
+from wotd_env.core import arguments, batch
 from wotd_env.core.arguments import check_choice
 from wotd_env.core.game import Game, check_seed
 from wotd_env.core.observation import parts
@@ -136,14 +135,10 @@ def take_action(game: Game, state: States, action: Any) -> int:
 
 
 def as_integer(action: Any) -> int:
-    """Return `action`, an integer or an array with one integer, as an int. Other types raise TypeError."""
-    one = action.item() if isinstance(action, np.ndarray) and action.size == 1 else action
-    try:
-        if not isinstance(one, bool):
-            return operator.index(one)
-    except TypeError:
-        pass
-    raise TypeError(f"action must be an integer, got {action!r}")
+    """Return `action`, an integer or an array or tensor with one integer, as an int. Other types raise TypeError."""
+    if (one := arguments.as_integer(action)) is None:
+        raise TypeError(f"action must be an integer, got {arguments.kind_of(action)}")
+    return one
 
 
 def warn_of_illegal(explanation: object) -> None:

@@ -207,8 +207,6 @@ class WayOfTheDragonVectorEnv(VectorEnv[Any, ArrayLike, NDArray[Any]]):
                 f"environments {np.flatnonzero(ended).tolist()} have ended and autoreset is disabled: reset them "
                 "with options={'reset_mask': terminated | truncated} before step()"
             )
-        if isinstance(actions, np.ndarray) and actions.shape == (self.num_envs, 1):
-            actions = actions.ravel()
         chosen = self.game.as_actions(self._state, actions)
         step = self._new_step(chosen)
         lost = find_illegal(self._state, self._learners, self._mask, chosen, step.illegal)

@@ -149,6 +149,7 @@ class WayOfTheDragon:
         batch.seed(records, np.ones(games, bool), check_seed(seed))
         seats = (np.arange(n) - every.current_player[:, None]) % n
         records["pieces"][:, :n] = np.take_along_axis(every._pieces, seats[:, :, None], 1)
+        records["players"] = n
         records["player"] = every.current_player
         records["color"] = COLORS[every._colors]
         records["dice"] = dice.KEEP_DICE[every._keep]

@@ -321,6 +321,7 @@ def _first_wrong(decisions: Decisions, first_seed: int) -> tuple[int, str, str] 
     expected.view(ROW)[1:] = after.view(ROW)[:-1]
     for start in starts:
         expected[start] = game.reset(1, seed=int(decisions.seed[start]))[0]
+    expected["players"] *= decisions.state["players"] > 0  # 0 in recordings that are older than this field
     over = np.ones(rows, np.bool_)
     over[ends] = game.is_over(after[ends])
     seat, each = decisions.state["player"], np.searchsorted(ends, np.arange(rows))  # `each[i]`: row i's game
