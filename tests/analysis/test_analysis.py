@@ -165,7 +165,7 @@ def test_the_text_of_a_blunder_names_the_target_spaces(game, visited):
     state = moves[game.legal_actions(moves)[:, 32] == 1][:1]
     dice = (state["dice"][0] == 0).sum()
     text = str(analysis.Blunder(0.5, state, 32, 32, game.rules, game_seed=0, moves=()))
-    assert text.startswith("regret 0.500 with dice water, ")
+    assert text.startswith("regret 500 thousandths with dice water, ")
     assert f": move on water, to number {dice}; best: move on water, to number {dice}; position: " in text
 
 
@@ -387,8 +387,8 @@ def test_analyze_prints_the_board_of_the_table(table):
     arguments = ["analyze", "first", "--table", str(table.file), "--games", "5", "--blunders", "0", "--quiet"]
     result = CliRunner().invoke(app, arguments)
     assert result.exit_code == 0
-    assert "first: 5 games against itself on 0 plain spaces" in result.stdout
-    assert "regret 0." not in result.stdout
+    assert "first: 5 games in self-play on 0 plain spaces" in result.stdout
+    assert "thousandths with" not in result.stdout
 
 
 def test_analyze_passes_trust_to_make_policy(table, monkeypatch):

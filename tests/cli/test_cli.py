@@ -260,7 +260,11 @@ def test_analyze_grades_policies(table):
     assert Path("a.svg").exists()
     assert "first hold" in result.stdout
     words = " ".join(result.stdout.split())
-    assert "greedy: 200 games against itself on 0 plain spaces mean result of the starting player: " in words
+    assert "greedy: 200 games in self-play on 0 plain spaces mean result of the starting player: " in words
+    assert "regret in thousandths of equity: of a decision, and of a game, one seat, in self-play" in words
+    total = grades["greedy"]["kinds"][-1]
+    assert f"{1000 * total['regret']:.2f} ±{1000 * total['regret_error']:.2f}" in words
+    assert f"{1000 * total['per_game']:.1f} ±{1000 * total['per_game_error']:.1f}" in words
     assert analysis.define_errors(2) in words
 
 

@@ -180,7 +180,7 @@ def _solution(game: Game) -> Source:
     file = cache_file(game.rules)
     if not file.exists():
         raise FileNotFoundError(describe_missing(game.rules, file))
-    return _from_table(game, load(file))
+    return _from_table(game, load(file, game.rules))
 
 
 def _from_table(game: Game, table: Table) -> Source:

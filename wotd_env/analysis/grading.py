@@ -73,7 +73,7 @@ class Blunder(NamedTuple):
         action, best = (game.describe_action(self.state, action) for action in (self.action, self.best))
         dice = show_dice(self.state["dice"][0])
         return (
-            f"regret {self.regret:.3f} with dice {dice}: {action}; best: {best}; "
+            f"regret {1000 * self.regret:.0f} thousandths with dice {dice}: {action}; best: {best}; "
             f'position: "{position(self.rules, self.state)}"'
         )
 

@@ -22,8 +22,9 @@ from wotd_env.policies import POLICIES
 
 @explained()
 @rules_options(
-    "spaces", "powers", "immunity", "colors",
-    spaces="those of --table, or else 7", powers="those of --table", immunity="that of --table",
+    "players", "spaces", "powers", "immunity", "colors",
+    players="2, the only number with exact equities", spaces="those of --table, or else 7",
+    powers="those of --table", immunity="that of --table",
 )  # fmt: skip
 def command(
     context: typer.Context,
@@ -64,17 +65,24 @@ def command(
             typer.echo(line)
         return
 
+    if (players := rules.pop("players", 2)) != 2:
+        raise ValueError(
+            f"--players must be 2, got {players}: only games of two players have exact equities. To grade decisions of "
+            "games of 3 to 5 players, use: wotd benchmark AGENT --players N"
+        )
     check_integer("--blunders", blunders, 0, analysis.WORST)
     check_writable(out, ".json")
     check_writable(plot, *PICTURES)
     names = [*what, against] if against else what
-    ready_policies(names, trust)  # a wrong name is reported before a missing table
     if table:
+        ready_policies(names, trust)  # a wrong name is reported before a missing table
         solution = solver.load(table)
         solution.check_rules(replace(solution.rules, **rules))
+        ready = ready_policies(names, trust, solution.rules)
     else:
-        solution = Oracle().table(Game(Rules(**rules)))
-    ready = ready_policies(names, trust, solution.rules)
+        board = Rules(**rules)
+        ready = ready_policies(names, trust, board)  # before the table, which can take minutes
+        solution = Oracle().table(Game(board))
     players = {name: Blamed(name, policy) for name, policy in ready.items()}
     opponent = players[against] if against else None
     grades = {}
@@ -85,16 +93,20 @@ def command(
             )
     console = Console(markup=False)
     for name, graded in grades.items():
-        played = f"{graded.games:,} games against {against or 'itself'} on {graded.spaces} plain spaces"
+        where = f"against {against}" if against else "in self-play"
         result = f"{graded.result:+.4f} ±{graded.result_error:.4f}"
-        title = f"{name}: {played}\nmean result of {name if against else 'the starting player'}: {result}"
-        columns = ["decision", "decisions", "regret", "regret per game", "errors", "blunders"]
+        title = (
+            f"{name}: {graded.games:,} games {where} on {graded.spaces} plain spaces\n"
+            f"mean result of {name if against else 'the starting player'}: {result}\n"
+            f"mean regret in thousandths of equity: of a decision, and of a game, one seat, {where}"
+        )
+        columns = ["decision", "decisions", "regret", "regret of a game", "errors", "blunders"]
         rows = [
             [
                 grade.kind,
                 f"{grade.decisions:,}",
-                f"{grade.regret:.6f} ±{grade.regret_error:.6f}",
-                f"{grade.per_game:.4f} ±{grade.per_game_error:.4f}",
+                f"{1000 * grade.regret:.2f} ±{1000 * grade.regret_error:.2f}",
+                f"{1000 * grade.per_game:.1f} ±{1000 * grade.per_game_error:.1f}",
                 f"{grade.errors:.1%}",
                 f"{grade.blunders:.1%}",
             ]

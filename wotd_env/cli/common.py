@@ -86,14 +86,15 @@ def ready_policies(names: list[str], trust: bool, rules: Rules | None = None) ->
             if rules is not None:
                 failed = "cannot check its rules"
                 check_plays(policy, rules)
-                if isinstance(policy, Oracle):
-                    policy.table(Game(rules))
         except ValueError as error:
             raise error if name in str(error) else ValueError(f"policy {name!r}: {error}") from error
         except (OSError, ImportError):
             raise
         except Exception as error:  # a user's class can raise any exception
             raise ValueError(f"policy {name!r} {failed}: {type(error).__name__}: {error}") from error
+    for policy in made.values():  # last, because it can take minutes to solve a game
+        if isinstance(policy, Oracle) and rules is not None:
+            policy.table(Game(rules))
     return made
 
 

@@ -161,7 +161,7 @@ def _from_module(name: str) -> Policy:
         cure = f": write '{kind}:{name}' for the policy in this file" if kind else ""
         if ".py" in name:
             cure = _NO_FOLDER
-        if similar := difflib.get_close_matches(name, POLICIES, 1):
+        if similar := difflib.get_close_matches(name.lower(), POLICIES, 1):
             cure = f": did you mean {similar[0]}?"
         raise ValueError(
             f"policy must be one of {', '.join(POLICIES)}, a run folder or 'module:object', got {name[:80]!r}{cure}"
@@ -190,6 +190,8 @@ def _from_module(name: str) -> Policy:
 
 def _cure(module: str, attribute: str, error: Exception) -> str:
     """Return the end of the error message after a failed import of `module:attribute`."""
+    if module.lower() in POLICIES:
+        return f": did you mean {module.lower()}:{attribute}?"
     missing = isinstance(error, ModuleNotFoundError) and f"{module}.".startswith(f"{error.name}.")
     if missing or os.sep in module:
         return _NO_FOLDER

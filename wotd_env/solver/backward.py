@@ -62,7 +62,7 @@ def solve(
         with storage.alone(file):
             if not file.exists():  # another process may have made the file during the wait
                 _make(rules, file, threads, progress)
-    table = load(file)
+    table = load(file, rules)
     if (given := table.header["rules"]) != storage.facts_of(rules):
         raise TableError(f"{file} is a table for {in_words(given)} and is not changed; choose another name")
     return table
@@ -122,7 +122,7 @@ def _new_header(rules: Rules) -> dict[str, Any]:
 
 
 def _read_part(part: Path, rules: Rules) -> dict[str, Any]:
-    header = storage.read_header(part)
+    header = storage.read_header(part, rules)
     if header["rules"] != storage.facts_of(rules):
         raise TableError(
             f"{part} is an unfinished table for {in_words(header['rules'])} and is not changed; remove it or "

@@ -130,8 +130,8 @@ def is_compact(header: dict[str, Any]) -> bool:
     return header["compact_error"] is not None
 
 
-def read_header(file: Path) -> dict[str, Any]:
-    """Return the header of a file.
+def read_header(file: Path, expected: Rules | None = None) -> dict[str, Any]:
+    """Return the header of a file. If the header is unreadable, the error names the command for the rules `expected`.
 
     Raises:
         TableError: if the header is damaged, has another format or other rulings, or its rules cannot be solved.
@@ -141,9 +141,9 @@ def read_header(file: Path) -> dict[str, Any]:
     if not text.startswith(FORMAT):
         raise TableError(f"{file} is not a table made by `wotd solve`")
     if not text.startswith(MAGIC):
-        raise TableError(f"{file} has the format of another version of wotd-env: {cure(file)}")
+        raise TableError(f"{file} has the format of another version of wotd-env: {cure(file, expected)}")
     if len(text) < HEADER or text[-DIGEST:].decode("ascii", "replace") != digest(text[:-DIGEST]) + "\n":
-        raise TableError(f"the header of {file} is damaged: {cure(file)}")
+        raise TableError(f"the header of {file} is damaged: {cure(file, expected)}")
     try:
         header: dict[str, Any] = json.loads(text[len(MAGIC) : -DIGEST])
         rulings, rules = header["rulings"], rules_in(header)
@@ -156,7 +156,7 @@ def read_header(file: Path) -> dict[str, Any]:
             if not isinstance(header.get(name), float):
                 raise ValueError(f"{name} must be a float, got {header.get(name)!r}")
     except (ValueError, KeyError, TypeError, RecursionError) as error:
-        raise TableError(f"the header of {file} cannot be read ({error}): {cure(file)}") from error
+        raise TableError(f"the header of {file} cannot be read ({error}): {cure(file, expected)}") from error
     if not known:
         raise TableError(f"{file} is for rules that cannot be solved, {header['rules']}")
     if rulings != RULINGS:

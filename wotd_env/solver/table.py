@@ -51,8 +51,8 @@ class Table:
         unit: the factor that converts `values` to expected rewards.
     """
 
-    def __init__(self, file: Path) -> None:
-        self.file, self.header = file, storage.read_header(file)
+    def __init__(self, file: Path, expected: Rules | None = None) -> None:
+        self.file, self.header = file, storage.read_header(file, expected)
         compact, self.rules = storage.is_compact(self.header), storage.rules_in(self.header)
         self.unit = np.float32(1 / storage.UNITS if compact else 1)
         self.board, groups = storage.board_for(self.rules), storage.sections_of(self.rules)
@@ -139,7 +139,8 @@ class Table:
             cuts = self.layout.cuts[within : within + 2]
             if storage.checksums(self._values[section], cuts) != self._checksums[block]:
                 raise TableError(
-                    f"values in {self.file} do not match their checksum; it is damaged: {storage.cure(self.file)}"
+                    f"values in {self.file} do not match their checksum; it is damaged: "
+                    f"{storage.cure(self.file, self.rules)}"
                 )
             self._checked[block] = True
 
@@ -292,8 +293,12 @@ def look_up(table: Lookup, sections: NDArray[np.int64], states: Records, out: An
             blocks[i, k] = section * table.blocks + block
 
 
-def load(file: str | Path) -> Table:
+def load(file: str | Path, expected: Rules | None = None) -> Table:
     """Open a table file.
+
+    Args:
+        file: the file.
+        expected: the rules of the table, if known. Error messages use them to name the command that makes the table.
 
     Raises:
         FileNotFoundError: if there is no such file.
@@ -305,8 +310,8 @@ def load(file: str | Path) -> Table:
             f"there is no table {file}: it is a folder; name a table in it, such as {file / 'table.wotd'}"
         )
     if not file.is_file():
-        raise FileNotFoundError(f"there is no table {file}; make one with: {storage.command(file)}")
-    return Table(file)
+        raise FileNotFoundError(f"there is no table {file}; make one with: {storage.command(file, expected)}")
+    return Table(file, expected)
 
 
 def compact(file: str | Path, out: str | Path, progress: Progress = lambda done, total: None) -> Table:
