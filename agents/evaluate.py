@@ -11,6 +11,7 @@ import numpy as np
 from rich.table import Table
 
 from wotd_env import Game, Rules
+from wotd_env.evaluation import match
 from wotd_env.intervals import proportion_confint
 from wotd_env.policy import Policy, play_policies
 from wotd_env.rendering import Replay
@@ -50,23 +51,8 @@ class Measurement(NamedTuple):
 
 
 def measure(game: Game, policy: Policy, opponent: Policy, games: int, seed: int) -> Counts:
-    """Play games between a policy on one seat and an opponent on all other seats; return the results.
-
-    The policy plays on every seat equally often. A game is won if the policy is the only winner. It is tied if the
-    policy shares the win or the turn limit ends the game. `games` is rounded up to a multiple of the number of players.
-    """
-    n = game.rules.players
-    each = -(-games // n)
-    rng = np.random.default_rng(seed)
-    state = game.reset(each * n, seed=seed)
-    seat = np.arange(each * n) % n
-    seats = (np.arange(n) != seat[:, None]).astype(np.int64)
-    for _ in play_policies(game, state, seats, (policy, opponent), rng):
-        pass
-    rewards = game.rewards(state)[np.arange(len(state)), seat]
-    wins = int((rewards == 1).sum())
-    losses = int((rewards < 0).sum())
-    return Counts(len(state), wins, len(state) - wins - losses, losses)
+    """Return the results of `wotd_env.evaluate`, from games with the rules and threads of `game`."""
+    return Counts(*match(game, policy, opponent, games, seed)[:4])
 
 
 def replay(game: Game, policy: Policy, seed: int = FINAL) -> Replay:

@@ -16,6 +16,7 @@ from wotd_env.core.words import describe_action
 if TYPE_CHECKING:
     from wotd_env import notation, symmetry, way_of_the_dragon_v0
     from wotd_env.core.game import Game, GameSpec, IllegalActionError
+    from wotd_env.evaluation import evaluate
     from wotd_env.kernels import compile_kernels
     from wotd_env.policies import make_policy
     from wotd_env.policy import Policy
@@ -24,7 +25,7 @@ __version__ = "0.1.0"
 
 __all__ = [
     "STATE", "Action", "Game", "GameSpec", "IllegalActionError", "Phase", "Policy", "Power", "Rules",
-    "compile_kernels", "describe_action", "make_policy", "notation", "symmetry", "way_of_the_dragon_v0",
+    "compile_kernels", "describe_action", "evaluate", "make_policy", "notation", "symmetry", "way_of_the_dragon_v0",
 ]  # fmt: skip
 
 # The entry points are strings, so that `import wotd_env` does not import the environments and stays fast.
@@ -43,6 +44,7 @@ _LAZY = {
     **dict.fromkeys(("Game", "GameSpec", "IllegalActionError"), "wotd_env.core.game"),
     "Policy": "wotd_env.policy",
     "compile_kernels": "wotd_env.kernels",
+    "evaluate": "wotd_env.evaluation",
     "make_policy": "wotd_env.policies",
 }
 

@@ -87,7 +87,9 @@ def test_a_vector_environment_and_a_policy_refuse_the_same(actions, got):
     state = game.reset(GAMES, seed=0)
     policy = FunctionPolicy(lambda observation, mask: actions, batched=True)
     for choose in (lambda: policy.act(game, state, rng), lambda: ask(policy, game, state, rng)):
-        with pytest.raises(ValueError, match=rf"^act must return integers \(4,\), got {got.partition(":")[0]}"):
+        with pytest.raises(
+            ValueError, match=rf"^act must return integers \(4,\), got {got.partition(':')[0]}"
+        ):
             choose()
 
 
