@@ -123,10 +123,10 @@ def measure(name: str, budget: int | None = None, seed: int | None = None) -> No
     module, track = importlib.import_module(f"entries.{name}.run"), TRACKS[entry.track]
     for budget, seed, path in chosen:
         path.parent.mkdir(exist_ok=True)
-        started = sum(os.times()[:4])
-        if hasattr(module, "train"):
-            module.train(budget, seed)
-        minutes = (sum(os.times()[:4]) - started) / 60
+        with measuring.without_compilation(lambda: sum(os.times()[:4])) as seconds:
+            if hasattr(module, "train"):
+                module.train(budget, seed)
+            minutes = seconds() / 60
         agent = module.load(budget, seed)
         with progress_bar(f"games of {path.name}") as progress:
             result = benchmark.measure(

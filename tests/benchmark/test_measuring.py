@@ -8,6 +8,7 @@ import math
 import re
 from typing import Any
 
+import numba
 import numpy as np
 import pytest
 from typer.testing import CliRunner
@@ -19,7 +20,8 @@ from wotd_env import Game, Rules, analysis, benchmark, solver
 from wotd_env.arena.results import Estimate
 from wotd_env.arena.show import Shown
 from wotd_env.benchmark import STAGES, Result, drawing, measuring
-from wotd_env.cli import FAILED, FORFEITS, WRONG_USE, app
+from wotd_env.cli import FAILED, FORFEITS, INTERRUPTED, WRONG_USE, app
+from wotd_env.policies.function import FunctionPolicy
 
 SMALL = Rules(spaces=0)
 OWN = Rules(players=3, powers="own", colors="random")
@@ -403,3 +405,130 @@ def test_the_results_page_has_every_bundled_board_and_policy(measured):
     rows += [(page._named(rules.players, rules), name) for rules, name in page.wanted(True)]
     for game, name in rows:
         assert f"| {game} | `{name}` | " in published, "run `python -m tools.benchmark`"
+
+
+# --------------------------------------------------------------------------------------- parts that are left out
+
+
+def fails_above_two(observation, mask):
+    if len(observation) != Game().observation_size:
+        raise RuntimeError(f"two players only, got {len(observation)}")
+    return mask.argmax()
+
+
+@pytest.fixture
+def no_table(monkeypatch):
+    def missing(self, game):
+        raise FileNotFoundError("there is no table; make it once with: wotd solve --spaces 7")
+
+    monkeypatch.setattr("wotd_env.policies.oracle.Oracle.table", missing)
+
+
+def test_an_agent_plays_only_the_games_it_is_made_for(no_table):
+    agent = FunctionPolicy(lambda observation, mask: mask.argmax(1), batched=True, rules=Rules())
+    found: list[Result] = []
+    result = benchmark.measure(agent, games=4, size=2, finished=found.append)
+    assert list(result.win_shares) == [2]
+    assert result.left_out == {
+        "perfect play": "there is no table; make it once with: wotd solve --spaces 7",
+        **{
+            f"{n} players": f"the function is made for players=2, not for players={n}: choose players=2"
+            for n in (3, 4, 5)
+        },
+    }
+    assert found[-1] == result
+    pending = [part for part, why in found[0].left_out.items() if why == "not measured yet"]
+    assert pending == ["greedy, 2 players", "planner, 2 players", "td, 2 players"]
+    assert [len(each.win_shares.get(2, {})) for each in found] == [0, 1, 2, 3]
+
+
+def test_the_default_board_has_the_players_and_powers_of_the_agent():
+    for rules in (Rules(players=4), Rules(spaces=3, powers="any")):
+        agent = FunctionPolicy(lambda observation, mask: mask.argmax(1), batched=True, rules=rules)
+        assert benchmark.measure(agent, games=4, size=2).rules == rules
+
+
+def test_the_chosen_number_of_players_is_obeyed(measured):
+    result = benchmark.measure("random", SMALL, players=2, games=4, size=2)
+    assert list(result.win_shares) == [2]
+    assert list(benchmark.measure("random", players=3, games=4, size=2).win_shares) == [3]
+    with pytest.raises(ValueError, match="players must be that of rules, 2, got 3"):
+        benchmark.measure("random", SMALL, players=3)
+    with pytest.raises(ValueError, match="no positions of 0 players"):
+        benchmark.measure("random", players=0)
+
+
+def test_finished_parts_of_a_failing_agent_are_printed_and_written(tmp_path, no_table):
+    file, options = tmp_path / "a.json", ("--games", 4, "--size", 2, "--quiet")
+    result = wotd("benchmark", f"{__name__}:FAILS", *options, "--out", file)
+    assert result.exit_code == FAILED
+    assert "two players only" in result.stderr
+    assert "give its FunctionPolicy the argument rules" in " ".join(result.stderr.split())
+    words = " ".join(result.stdout.split())
+    assert "Win share by opponent" in words
+    assert "left out: perfect play: there is no table; make it once with: wotd solve --spaces 7" in words
+    kept = Result.read(file)
+    assert list(kept.win_shares) == [2]
+    assert list(kept.left_out) == ["perfect play", "3 players", "4 players", "5 players"]
+    obeyed = wotd("benchmark", f"{__name__}:FAILS", *options, "--players", 2)
+    assert obeyed.exit_code == 0, obeyed.stderr
+
+
+def test_finished_parts_of_an_interrupted_command_are_printed_and_written(tmp_path, monkeypatch):
+    meet = measuring.meet
+
+    def interrupted(name, policy, reference, *rest):
+        if reference == "planner":
+            raise KeyboardInterrupt
+        return meet(name, policy, reference, *rest)
+
+    monkeypatch.setattr(measuring, "meet", interrupted)
+    file = tmp_path / "a.json"
+    result = wotd("benchmark", "first", "--spaces", 0, "--games", 4, "--size", 2, "--quiet", "--out", file)
+    assert result.exit_code == INTERRUPTED
+    assert "left out: planner, 2 players: not measured yet" in result.stdout
+    assert list(Result.read(file).win_shares[2]) == ["greedy"]
+
+
+def test_a_result_file_without_left_out_parts_is_read(files):
+    content = json.loads(files["greedy"].read_text())
+    del content["left_out"]
+    content.pop("digest", None)
+    content["format"] = 1
+    files["greedy"].write_text(json.dumps(content))
+    assert Result.read(files["greedy"]).left_out == {}
+
+
+def test_a_damaged_table_leaves_out_perfect_play(tmp_path, monkeypatch):
+    file = tmp_path / "0.wotd"
+    solver.solve(0, file)
+    damaged = bytearray(file.read_bytes())
+    damaged[100] ^= 255
+    file.write_bytes(damaged)
+    monkeypatch.setattr("wotd_env.policies.oracle.cache_file", lambda rules: file)
+    result = benchmark.measure("first", SMALL, players=2, games=4, size=2)
+    assert result.left_out.keys() == {"perfect play"}
+    assert f"wotd solve --spaces 0 --out {file}" in result.left_out["perfect play"]
+
+
+def test_time_without_compilation_leaves_out_compiled_functions():
+    ticks = iter(range(100))
+
+    @numba.njit
+    def inner(x):
+        return x + 1
+
+    @numba.njit
+    def outer(x):
+        return inner(x)
+
+    with measuring.without_compilation(
+        lambda: next(ticks)
+    ) as seconds:  # ticks 0, then 1 and 2 around `outer`
+        outer(1)
+        assert seconds() == 2  # ticks 0 to 3 without the tick from 1 to 2
+        outer(1)
+        assert seconds() == 3
+
+
+FAILS = FunctionPolicy(fails_above_two)

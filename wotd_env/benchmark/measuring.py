@@ -8,39 +8,47 @@ import math
 import os
 import platform
 import time
-from collections.abc import Callable, Iterable, Mapping
-from contextlib import suppress
-from dataclasses import asdict, dataclass, replace
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass, field, replace
 from importlib.metadata import version
 from pathlib import Path
 from types import UnionType
 from typing import Any, get_type_hints
 
 import numpy as np
+from numba.core import event
 from numpy.typing import NDArray
 
 import wotd_env
 from wotd_env.analysis import KINDS, grade
 from wotd_env.arena import Row, Tournament, run
-from wotd_env.arena.asking import Blamed
+from wotd_env.arena.asking import Blamed, BrokenPolicyError
 from wotd_env.arena.fingerprints import policy_digest
 from wotd_env.arena.results import Estimate, percent, signed
 from wotd_env.arena.show import Shown
 from wotd_env.benchmark.positions import STAGES, Positions, bundled, describe_board, has_errors, load
 from wotd_env.core.arguments import check_integer
-from wotd_env.core.game import Game
+from wotd_env.core.game import Game, IllegalActionError
 from wotd_env.core.rules import MAX_PLAYERS, Rules
 from wotd_env.intervals import margin_of_ratio
-from wotd_env.policies import make_policy, plays
+from wotd_env.policies import make_policy, objection, plays
 from wotd_env.policies.oracle import Oracle
 from wotd_env.policy import Policy, ask, check_plays
 from wotd_env.recording.writing import name_of
+from wotd_env.solver import TableError
 
 REFERENCES = ("greedy", "planner", "td")  #: opponents of the measured agent, on all boards that they can play
 GAMES = 1000
 BATCH = 1024  # number of positions that the agent gets in one call
+PERFECT = "perfect play"  # the opponent that plays perfectly
 ALL = "all"  # key for the mean over all kinds or all stages
 REGRET = "Mean regret of a decision, in thousandths of equity"
+
+_NOT_MADE_FOR = (
+    "The other parts are measured. If the agent is not made for these games, choose its number of players with "
+    "--players, or give it a method check_rules(rules), or give its FunctionPolicy the argument rules."
+)
 
 FORMAT = 2
 WITHOUT_DIGEST = 1  # a format that is still read
@@ -67,6 +75,8 @@ class Result:
     forfeits: int  #: number of games that the agent lost because of an error
     versions: dict[str, str]  #: package -> version
     hardware: str  #: description of the machine
+    left_out: dict[str, str] = field(default_factory=dict)
+    """The parts without a result -> reason. The parts are "perfect play", "N players", and "OPPONENT, N players"."""
 
     def to_json(self) -> str:
         """Return the result as JSON."""
@@ -99,6 +109,7 @@ class Result:
             perfect = values["against_perfect"]
             values |= {
                 "rules": Rules.from_dict(values["rules"]),
+                "left_out": dict(values.get("left_out", {})),  # missing in older files
                 "actions": tuple(map(int, values["actions"].split())),
                 "regret": {kind: _estimates(by_stage) for kind, by_stage in values["regret"].items()},
                 "against_perfect": None if perfect is None else _estimate(perfect),
@@ -157,8 +168,9 @@ def tables(result: Result) -> list[Shown]:
         for kind, by_stage in result.regret.items()
     ]
     shares = []
-    if result.against_perfect:
-        shares.append(["perfect play", percent(result.against_perfect), *[""] * (len(result.win_shares) - 1)])
+    if result.against_perfect or PERFECT in result.left_out:
+        share = percent(result.against_perfect) or "left out"
+        shares.append([PERFECT, share, *[""] * (len(result.win_shares) - 1)])
     for name in dict.fromkeys(name for each in result.win_shares.values() for name in each):
         shares.append([name, *(percent(each.get(name)) for each in result.win_shares.values())])
     players = [f"{players} players" for players in result.win_shares] or ["2 players"]
@@ -266,32 +278,38 @@ def measure(
     agent: str | Policy,
     rules: Rules | None = None,
     *,
-    players: int = 2,
-    powers: str = "none",
+    players: int | None = None,
+    powers: str | None = None,
     games: int = GAMES,
     size: int | None = None,
     seed: int = 0,
     trust: bool = False,
     progress: Callable[[int, int], None] = lambda done, total: None,
+    finished: Callable[[Result], None] = lambda result: None,
 ) -> Result:
-    """Measure an agent on one board.
+    """Measure an agent on one board: its decisions in the positions, and its games against each opponent.
+
+    Games that the agent or the opponent cannot play are left out, see `Result.left_out`.
 
     Args:
         agent: a policy, or a name for `make_policy`.
         rules: rules with bundled positions. The default rules have `players`, `powers` and the longest board that the
             agent can play.
-        players: number of players of the default rules.
-        powers: `Rules.powers` of the default rules.
+        players: number of players of the default rules, and of all games. By default, the default rules have two
+            players if the agent can play such games, and the games have two to five players.
+        powers: `Rules.powers` of the default rules; by default `"none"` if the agent can play such games.
         games: number of games for each win share.
         size: number of positions to grade for each pair of kind and stage; by default all positions.
         seed: seed of the games and of the random choices of the agent.
         trust: consent to read policy files that can run code, see `make_policy`.
         progress: called with the number of finished games and the number of all games.
+        finished: called after each part with the result so far, whose `left_out` contains the other parts.
 
     Raises:
         ValueError: for a wrong argument, or if the agent cannot play any board that has bundled positions.
         IllegalActionError: if the agent chooses an illegal action in a position.
-        BrokenPolicyError: if the agent fails in another way.
+        BrokenPolicyError: if the agent fails in another way. If it fails in games, `finished` has received all other
+            parts.
     """
     games = check_integer("games", games, 2, 1_000_000)
     seed = check_integer("seed", seed, 0, 2**63 - 1)
@@ -299,38 +317,39 @@ def measure(
     policy = make_policy(agent, trust=trust)
     blamed = Blamed(name, policy)
     rules = _longest_board(name, policy, players, powers) if rules is None else rules
+    if players not in (None, rules.players):
+        raise ValueError(f"players must be that of rules, {rules.players}, got {players!r}")
     check_plays(policy, rules)
     positions = load(rules=rules)
     if size is not None:
         positions = positions.first(check_integer("size", size, 2))
     actions, speed = act(blamed, positions, seed)
 
+    left_out: dict[str, str] = {}
+    parts: dict[str, tuple[Rules, str]] = {}  # the games to play -> rules and opponent
     table = None
     if not has_errors(rules):
-        with suppress(FileNotFoundError):  # without a cached table, skip perfect play: solving takes minutes
+        try:
             table = Oracle().table(Game(rules))
-    meetings = [
-        (board, reference)
-        for board in (replace(rules, players=players) for players in range(2, MAX_PLAYERS + 1))
-        for reference in REFERENCES
-        if reference != name and plays(reference, board) and plays(policy, board)
-    ]
-    total, done = games * (len(meetings) + (table is not None)), 0
-    perfect = None
-    if table is not None:
-        own = grade(blamed, table, games, seed, opponent="oracle", progress=lambda n, _: progress(n, total))
-        each = own.all
-        share, error = each.share_against_perfect / 100, each.share_against_perfect_error / 100
-        perfect, done = Estimate(share, share - error, share + error), games
-    shares: dict[int, dict[str, Estimate]] = {}
-    forfeits = 0
-    for board, reference in meetings:
-        row = meet(name, policy, reference, board, games, seed)
-        shares.setdefault(board.players, {})[reference] = row.share
-        forfeits += row.forfeits
-        done += games
-        progress(done, total)
-    return Result(
+            parts[PERFECT] = rules, PERFECT
+        except (
+            FileNotFoundError,
+            TableError,
+        ) as error:  # the message contains the command that makes the table
+            left_out[PERFECT] = str(error)
+    for number in range(2, MAX_PLAYERS + 1) if players is None else [rules.players]:
+        board = replace(rules, players=number)
+        if reason := objection(policy, board):
+            left_out[f"{number} players"] = reason
+            continue
+        for reference in REFERENCES:
+            if reference != name:
+                parts[f"{reference}, {number} players"] = board, reference
+                if reason := objection(reference, board):
+                    left_out[f"{reference}, {number} players"] = reason
+    parts = {part: game for part, game in parts.items() if part not in left_out}
+    total, done = games * len(parts), 0
+    result = Result(
         agent=name,
         agent_digest=policy_digest(name, policy, given=not isinstance(agent, str)),
         rules=rules,
@@ -338,15 +357,50 @@ def measure(
         positions_digest=positions.digest(),
         actions=tuple(actions.tolist()),
         regret=mean_regret(positions, positions.regret(actions)),
-        against_perfect=perfect,
-        win_shares=shares,
+        against_perfect=None,
+        win_shares={},
         decisions_per_second=speed,
         games=games,
         seed=seed,
-        forfeits=forfeits,
+        forfeits=0,
         versions={"wotd-env": wotd_env.__version__, **{each: version(each) for each in ("numpy", "numba")}},
         hardware=f"{os.cpu_count()} cores, {platform.machine()}, {platform.system()}",
+        left_out=left_out | dict.fromkeys(parts, "not measured yet"),
     )
+    finished(result)
+    failed: Exception | None = None
+    for part, (board, reference) in parts.items():
+        if part not in result.left_out:  # the agent has failed in games of this number of players
+            continue
+        left_out = {other: why for other, why in result.left_out.items() if other != part}
+        try:
+            if table is not None and part == PERFECT:
+                own = grade(
+                    blamed, table, games, seed, opponent="oracle", progress=lambda n, _: progress(n, total)
+                )
+                each = own.all
+                share, error = each.share_against_perfect / 100, each.share_against_perfect_error / 100
+                perfect = Estimate(share, share - error, share + error)
+                result = replace(result, against_perfect=perfect, left_out=left_out)
+            else:
+                row = meet(name, policy, reference, board, games, seed)
+                shares = result.win_shares | {
+                    board.players: result.win_shares.get(board.players, {}) | {reference: row.share}
+                }
+                forfeits = result.forfeits + row.forfeits
+                result = replace(result, win_shares=shares, forfeits=forfeits, left_out=left_out)
+        except (BrokenPolicyError, IllegalActionError) as caught:
+            failed = failed or caught
+            alike = [other for other, (rules, _) in parts.items() if rules == board]
+            left_out = {other: why for other, why in left_out.items() if other not in alike}
+            reason = str(caught).partition("\n")[0]
+            result = replace(result, left_out=left_out | {f"{board.players} players": reason})
+        finished(result)
+        done += games
+        progress(done, total)
+    if failed:
+        raise BrokenPolicyError(f"{failed}\n{_NOT_MADE_FOR}") from failed
+    return result
 
 
 def act(policy: Policy, positions: Positions, seed: int) -> tuple[NDArray[np.int64], float]:
@@ -356,10 +410,38 @@ def act(policy: Policy, positions: Positions, seed: int) -> tuple[NDArray[np.int
     """
     game, rng = Game(positions.rules), np.random.default_rng(seed)
     ask(policy, game, positions.state[:8], np.random.default_rng(seed))
-    start = time.perf_counter()
     batches = range(0, len(positions.state), BATCH)
-    actions = np.concatenate([ask(policy, game, positions.state[i : i + BATCH], rng) for i in batches])
-    return actions, len(actions) / (time.perf_counter() - start)
+    with without_compilation(time.perf_counter) as seconds:
+        actions = np.concatenate([ask(policy, game, positions.state[i : i + BATCH], rng) for i in batches])
+        return actions, len(actions) / seconds()
+
+
+@contextmanager
+def without_compilation(clock: Callable[[], float]) -> Iterator[Callable[[], float]]:
+    """Yield a function that returns the time since the start of the `with` block, without the time of compilation.
+
+    `clock` returns a time in seconds. Only compilation by numba in this process is recognized.
+    """
+    start, listener = clock(), _Compilation(clock)
+    with event.install_listener("numba:compile", listener):
+        yield lambda: clock() - start - listener.spent
+
+
+class _Compilation(event.Listener):
+    """Adds up the time of compilations. A compilation may contain others."""
+
+    def __init__(self, clock: Callable[[], float]) -> None:
+        self._clock, self._depth, self.spent = clock, 0, 0.0
+
+    def on_start(self, event: Any) -> None:
+        if self._depth == 0:
+            self._start = self._clock()
+        self._depth += 1
+
+    def on_end(self, event: Any) -> None:
+        self._depth -= 1
+        if self._depth == 0:
+            self.spent += self._clock() - self._start
 
 
 def meet(name: str, policy: Policy, reference: str, rules: Rules, games: int, seed: int) -> Row:
@@ -368,14 +450,19 @@ def meet(name: str, policy: Policy, reference: str, rules: Rules, games: int, se
     return next(row for row in run(tournament, policies={name: policy}).rows if row.policy == name)
 
 
-def _longest_board(name: str, policy: Policy, players: int, powers: str) -> Rules:
+def _longest_board(name: str, policy: Policy, players: int | None, powers: str | None) -> Rules:
     have = "; ".join(map(describe_board, bundled()))
-    boards = [rules for rules in bundled() if (rules.players, rules.powers) == (players, powers)]
+    boards = sorted(bundled(), key=lambda rules: (rules.players, rules.powers != "none", -rules.spaces))
+    if players is not None or powers is not None:
+        players, powers = 2 if players is None else players, "none" if powers is None else powers
+        boards = [rules for rules in boards if (rules.players, rules.powers) == (players, powers)]
     if not boards:
         raise ValueError(
             f"no positions of {players} players with {powers} powers are bundled; there are those for {have}"
         )
-    for rules in reversed(boards):
+    for rules in boards:
         if plays(policy, rules):
             return rules
-    raise ValueError(f"{name} plays on none of the boards with bundled positions, which have {have}")
+    raise ValueError(
+        f"{name} plays on none of the boards with bundled positions, which have {have}: {objection(policy, boards[0])}"
+    )

@@ -9,7 +9,7 @@ import typer
 from rich.console import Console
 
 from wotd_env import files, models
-from wotd_env.cli.common import FORFEITS, check_writable, explained, progress_bar, ready_policies
+from wotd_env.cli.common import FORFEITS, check_writable, explained, progress_bar, ready_policies, say
 from wotd_env.cli.options import QUIET, SEED, TRUST, option, refuse, rules_options
 from wotd_env.core.arguments import check_choice
 from wotd_env.core.rules import Rules
@@ -17,12 +17,12 @@ from wotd_env.core.rules import Rules
 _FORMATS = ("table", "markdown", "latex", "json")
 
 
-@explained()
+@explained("Finished parts are printed, and written to the file of --out.")
 @rules_options(
     "players",
     "spaces",
     "powers",
-    players="2",
+    players="2 in the positions, 2 to 5 in the games",
     spaces="the longest bundled board that the agent plays",
     powers="none",
 )
@@ -62,18 +62,37 @@ def command(
         raise ValueError(f"give one agent, got {', '.join(what)}; --compare compares two result files")
     check_writable(out, ".json")
     board = models.rules_of(Rules(**rules)) if "spaces" in rules else None
-    kind = {} if board else rules  # without --spaces, the rules select bundled positions
+    chosen = (
+        ("players",) if board else ("players", "powers")
+    )  # without --spaces, they select bundled positions
+    kind = {name: rules[name] for name in chosen if name in rules}
     ready_policies(what, trust, board)
-    with progress_bar("games", quiet) as progress:
-        result = benchmark.measure(
-            what[0], board, **kind, games=games, size=size, seed=seed, trust=trust, progress=progress
-        )
-    if out:
-        files.write(out, result.to_json().encode())
-    if format == "json":
-        typer.echo(result.to_json(), nl=False)
-    else:
+    kept: list[benchmark.Result] = []
+
+    def keep(result: benchmark.Result) -> None:
+        kept[:] = [result]
+        if out:
+            files.write(out, result.to_json().encode())
+
+    def show(result: benchmark.Result) -> None:
+        if format == "json":
+            typer.echo(result.to_json(), nl=False)
+            return
         _show(tables(result), format)
+        for part, why in result.left_out.items():
+            say(f"left out: {part}: {why}", err=format != "table")
+
+    try:
+        with progress_bar("games", quiet) as progress:
+            result = benchmark.measure(
+                what[0], board, **kind, games=games, size=size, seed=seed, trust=trust, progress=progress,
+                finished=keep,
+            )  # fmt: skip
+    except BaseException:  # such as Ctrl-C, or an agent that fails in some games
+        if kept:
+            show(kept[0])
+        raise
+    show(result)
     if result.forfeits:
         typer.echo(f"{result.forfeits} games were forfeited; `wotd arena` shows the reason", err=True)
         raise typer.Exit(FORFEITS)

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from wotd_env.core.rules import Rules
 
 __all__ = [
-    "POLICIES", "Named", "Policy", "Script", "check_policy", "full_name", "make_policy", "plays",
+    "POLICIES", "Named", "Policy", "Script", "check_policy", "full_name", "make_policy", "objection", "plays",
     "script_of", "strongest",
 ]  # fmt: skip
 
@@ -147,11 +147,20 @@ def make_policy(name: str | Policy, *, trust: bool = False) -> Policy:
 
 def plays(policy: str | Policy, rules: Rules) -> bool:
     """Return whether a policy can be created and supports these rules."""
+    return objection(policy, rules) is None
+
+
+def objection(policy: str | Policy, rules: Rules) -> str | None:
+    """Return the reason why a policy cannot be created or does not support these rules; None if there is no reason."""
     try:
         check_plays(make_policy(policy), rules)
-    except (ValueError, OSError, ImportError):  # unsupported rules, a missing table or a missing extra
-        return False
-    return True
+    except (
+        ValueError,
+        OSError,
+        ImportError,
+    ) as error:  # unsupported rules, a missing table or a missing extra
+        return str(error)
+    return None
 
 
 def _from_module(name: str) -> Policy:
