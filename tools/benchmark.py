@@ -1,4 +1,4 @@
-"""Measure the results in docs/results/benchmark.md (`python -m tools.benchmark`, a few minutes).
+"""Measure the results in docs/results/benchmark.md (`python -m tools.benchmark`, about an hour).
 
 The tables of results have a row for every pair of a bundled board and a policy that can play on it. Rows for more than
 two players contain only regrets; docs/results/ladder.md has the win shares.
@@ -22,7 +22,7 @@ from wotd_env.policies import plays
 PAGE = pages.ROOT / "docs" / "results" / "benchmark.md"
 POLICIES = ("random", "greedy", "planner", "td", "ppo")
 KINDS = ("all", "first hold", "second hold", "move", "swap", "extra turn")
-GAMES = 4000
+GAMES = 40_000  # other pages quote these rows; an interval of a win share is then at most 0.5 points wide each way
 
 
 def wanted(rolled_out: bool) -> list[tuple[wotd_env.Rules, str]]:
@@ -92,7 +92,7 @@ def main() -> None:
     results = []
     for rules, name in wanted(False):
         with progress_bar(f"games of {name} on {rules.spaces} spaces") as progress:
-            results.append(benchmark.measure(name, rules, games=GAMES, progress=progress))
+            results.append(benchmark.measure(name, rules, players=2, games=GAMES, progress=progress))
     missing = [f"`{name}`" for name in POLICIES if name not in {result.agent for result in results}]
     absent = f" {', '.join(missing)}: no bundled board." if missing else ""
     when = f"Measured on {date.today()} with version {wotd_env.__version__}, {GAMES:,} games per win share.{absent}"

@@ -1,6 +1,6 @@
 """Write measured figures into the pages that quote them (`make docs-tables`).
 
-The sources are benchmarks/results.json, docs/results/ladder.md and docs/results/perfect-play.md. Other pages quote a
+The sources are benchmarks/results.json, docs/results/benchmark.md and docs/results/perfect-play.md. Other pages quote a
 figure as `<!-- figure: NAME -->value<!-- end -->`. README.md and docs/index.md also have a list of claims with figures,
 at `<!-- table: figures -->`. The names of figures are:
 
@@ -9,7 +9,7 @@ at `<!-- table: figures -->`. The names of figures are:
 | `rate CASE` | speed of a case in benchmarks/cases.py: decisions, or planned turns, per second |
 | `times CASE CASE` | speed of the first case divided by the speed of the second |
 | `share CASE CASE` | the same ratio in per cent, counting only time inside the environments |
-| `ladder POLICY POLICY` | win share of the first policy against the second, two-player basic game, per cent |
+| `wins POLICY POLICY` | win share of the first policy against the second, a reference, on the full board, per cent |
 | `perfect POLICY` | number of games out of 100 that a policy wins against perfect play |
 | `positions` | positions of the largest solved board |
 """
@@ -23,6 +23,7 @@ from pathlib import Path
 from typing import Any
 
 from tools import pages
+from wotd_env import Rules
 
 
 @functools.cache
@@ -47,10 +48,12 @@ def share(ours: str, theirs: str) -> str:
     return f"{100 * _cases()[ours]['inside'] / _cases()[theirs]['inside']:.0f} %"
 
 
-def ladder(policy: str, opponent: str) -> str:
-    """Return the win share of `policy` against `opponent` in per cent, with its margin, from docs/results/ladder.md."""
-    pairings = _table("ladder.md", "## 2 players, basic game\n.*?Share of games in which the row")
-    share, error = {row["policy"]: row for row in pairings}[policy][opponent].split("% ±")
+def wins(policy: str, opponent: str) -> str:
+    """Return the win share of `policy` against `opponent` in per cent, with its margin, from the benchmark page."""
+    rows = _table("benchmark.md", "<!-- table: results -->")
+    board = str(Rules().spaces)
+    (row,) = (row for row in rows if (row["plain spaces"], row["agent"]) == (board, policy))
+    share, error = row[opponent].split("% ±")
     return f"{float(share):.1f} % ± {float(error):.1f}"
 
 
@@ -74,7 +77,7 @@ def figures() -> str:
         "([speed](docs/results/speed.md)).",
         "**Strong baselines.** After five minutes of self-play, the bundled agent `td` wins "
         f"{perfect('td')} of 100 games against perfect play, and "
-        f"{ladder('td', 'greedy').split()[0]} against `greedy` ([ladder](docs/results/ladder.md)).",
+        f"{wins('td', 'greedy').split()[0]} against `greedy` ([benchmark](docs/results/benchmark.md)).",
         "**Works with** Gymnasium, PettingZoo, Stable-Baselines3, RLlib, TorchRL, OpenSpiel, JAX and Ray "
         "([guides](docs/how-to/libraries.md), [tested releases](docs/reference/clients.md)).",
     )
@@ -100,7 +103,7 @@ def positions() -> str:
 
 
 FIGURES: dict[str, Callable[..., str]] = {
-    "rate": rate, "times": times, "share": share, "ladder": ladder, "perfect": perfect, "positions": positions,
+    "rate": rate, "times": times, "share": share, "wins": wins, "perfect": perfect, "positions": positions,
 }  # fmt: skip
 
 

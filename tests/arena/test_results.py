@@ -214,3 +214,24 @@ def test_equity_before_a_roll_is_the_mean_over_rolls():
         game.roll(rolled, np.tile(faces, (len(state), 1)))
         after = equity(game, rolled).reshape(len(state), -1) @ probabilities
         assert equity(game, state) == pytest.approx(after, abs=1e-5)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("policies", "rules"),
+    [(("greedy", "planner"), Rules(players=n, spaces=0)) for n in (2, 3)],
+    ids=str,
+)
+def test_intervals_contain_the_true_share_in_95_percent_of_tournaments(policies, rules):
+    seeds, name = 150, policies[0]
+    shares = [
+        next(
+            row.share
+            for row in run(Tournament(policies, rules, games=300, seed=seed)).rows
+            if row.policy == name
+        )
+        for seed in range(seeds)
+    ]
+    truth = np.mean([share.value for share in shares])  # its own error is 1/12 of the error of a share
+    outside = sum(not share.low <= truth <= share.high for share in shares)
+    assert 1 <= outside <= 16  # 7.5 are expected; the bounds are about three standard deviations away
