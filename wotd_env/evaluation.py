@@ -67,10 +67,10 @@ def evaluate(
         IllegalActionError: if a policy chooses an illegal action.
     """
     game = Game(rules_for(Game, {}, rules))
-    players = [make_policy(each, trust=trust) for each in (policy, opponent)]
-    for each in players:
-        check_plays(each, game.rules)
-    return match(game, *players, games, seed)
+    one, other = (make_policy(each, trust=trust) for each in (policy, opponent))
+    for player in (one, other):
+        check_plays(player, game.rules)
+    return match(game, one, other, games, seed)
 
 
 def match(game: Game, policy: Policy, opponent: Policy, games: int, seed: int) -> Evaluation:

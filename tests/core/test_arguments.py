@@ -220,12 +220,14 @@ FOREIGN: dict[str, Callable[[Game, np.ndarray], object]] = {
     "action_text": lambda game, state: notation.action_text(game, state, STOP),
     "record_game": lambda game, state: notation.record_game(game.rules, [STOP], state=state),
 }
-for _name, _make in {"single": gymnasium.make, "vector": gymnasium.make_vec}.items():
-    FOREIGN[f"option of the {_name} environment"] = lambda game, state, make=_make: make(
-        ID, players=game.rules.players
-    ).reset(options={"state": state})
 FOREIGN["option of the AEC environment"] = lambda game, state: way_of_the_dragon_v0.env(
     players=game.rules.players
+).reset(options={"state": state})
+FOREIGN["option of the single environment"] = lambda game, state: gymnasium.make(
+    ID, players=game.rules.players
+).reset(options={"state": state})
+FOREIGN["option of the vector environment"] = lambda game, state: gymnasium.make_vec(
+    ID, players=game.rules.players
 ).reset(options={"state": state})
 
 

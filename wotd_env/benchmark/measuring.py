@@ -379,8 +379,8 @@ def measure(
                     blamed, table, games, seed, opponent="oracle", progress=lambda n, _: progress(n, total)
                 )
                 each = own.all
-                share, error = each.share_against_perfect / 100, each.share_against_perfect_error / 100
-                perfect = Estimate(share, share - error, share + error)
+                share, margin = each.share_against_perfect / 100, each.share_against_perfect_error / 100
+                perfect = Estimate(share, share - margin, share + margin)
                 result = replace(result, against_perfect=perfect, left_out=left_out)
             else:
                 row = meet(name, policy, reference, board, games, seed)

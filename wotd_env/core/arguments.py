@@ -18,7 +18,7 @@ def check_integer(name: str, value: Any, low: int, high: float = np.inf, why: st
     number = None if getattr(value, "ndim", 0) else as_integer(value)
     if number is None or not low <= number <= high:
         limits = f"of at least {low}" if high == np.inf else f"from {low} to {_readable(high)}"
-        raise ValueError(f"{name} must be an integer {limits}{' ' * bool(why)}{why}, got {kind_of(value)}")
+        raise ValueError(f"{name} must be an integer {limits}{' ' * bool(why)}{why}, got {_short(value)}")
     return number
 
 
@@ -82,6 +82,10 @@ def kind_of(value: Any) -> str:
     """Return text for error messages: the dtype and shape of an array or tensor, the repr of any other object."""
     if getattr(value, "shape", ()) and hasattr(value, "dtype"):
         return f"{value.dtype} {tuple(value.shape)}"
+    return _short(value)
+
+
+def _short(value: Any) -> str:
     text = repr(value)
     return text if len(text) <= 200 else f"{text[:197]}..."
 

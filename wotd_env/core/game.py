@@ -460,9 +460,10 @@ class Game:
 
         An integer that does not fit into int64 becomes an illegal action that fits.
         """
-        whole = isinstance(actions, np.ndarray) and actions.dtype is _INT64 and actions.shape == state.shape
-        if whole and actions.flags.carray:
-            return actions
+        given: Any = actions
+        whole = isinstance(given, np.ndarray) and given.dtype is _INT64 and given.shape == state.shape
+        if whole and given.flags.carray:
+            return given  # type: ignore[no-any-return]
         chosen = as_integers("actions", actions, state.shape)
         if chosen.dtype.kind == "O" or chosen.dtype == np.uint64:
             chosen = np.array([min(max(-1, action), _ILLEGAL) for action in chosen.tolist()], np.int64)
