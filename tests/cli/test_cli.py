@@ -455,3 +455,38 @@ def test_help_texts_name_only_files_in_the_wheel(name):
     texts = [command.help or "", *(parameter.help or "" for parameter in command.params)]
     assert all(texts)
     assert not [text for text in texts if "docs/" in text or "agents/" in text]
+
+
+def test_analyze_names_the_only_number_of_players_with_exact_equities():
+    result = wotd("analyze", "greedy", "--players", 3)
+    assert result.exit_code == WRONG_USE
+    words = " ".join(result.stderr.split())
+    assert "--players must be 2, got 3: only games of two players have exact equities" in words
+    assert "wotd benchmark AGENT --players N" in words
+
+
+def test_analyze_checks_policies_before_it_makes_a_table(monkeypatch):
+    monkeypatch.setattr(solver, "solve", lambda *_: pytest.fail("a table is made"))
+    monkeypatch.setattr("wotd_env.policies.oracle.solve", lambda *_: pytest.fail("a table is made"))
+    network = models.FOLDER / "ppo-2-none.onnx"
+    for names in (
+        [f"onnx:{network}"],
+        ["oracle", f"onnx:{network}"],
+        ["greedy", "--against", f"onnx:{network}"],
+    ):
+        result = wotd("analyze", *names, "--spaces", 0)
+        assert result.exit_code == WRONG_USE
+        assert "is made for spaces=7, not for spaces=0" in " ".join(result.stderr.split())
+
+
+@pytest.mark.parametrize("at", [100, -3], ids=["header", "values"])
+def test_a_damaged_table_names_the_command_for_its_board(tmp_path, at):
+    file = tmp_path / "0.wotd"
+    solver.solve(0, file)
+    content = bytearray(file.read_bytes())
+    content[at] ^= 255
+    file.write_bytes(content)
+    with pytest.raises(
+        solver.TableError, match=f"damaged: remove it and solve again: wotd solve --spaces 0 --out {file}"
+    ):
+        solver.solve(0, file).values  # noqa: B018  # reading the values checks them

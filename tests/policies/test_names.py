@@ -60,6 +60,8 @@ def test_error_for_an_unknown_policy_lists_the_known_ones(name):
         ("fractions:Fraction.limit_denominator", ValueError, "must be a policy, or return one when called"),
         ("json:dump_", ValueError, "has no attribute 'dump_': did you mean json:dump?"),
         ("gredy", ValueError, "got 'gredy': did you mean greedy?"),
+        ("GREEDY", ValueError, "got 'GREEDY': did you mean greedy?"),
+        ("TD:value.npz", ValueError, "did you mean td:value.npz?"),
         (
             "nowhere.py:Best",
             ValueError,
