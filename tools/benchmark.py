@@ -1,4 +1,4 @@
-"""Measure the results in docs/results/benchmark.md (`python -m tools.benchmark`, about an hour).
+"""Measure the results in docs/results/benchmark.md (`python -m tools.benchmark`, about half an hour).
 
 The tables of results have a row for every pair of a bundled board and a policy that can play on it. Rows for more than
 two players contain only regrets; docs/results/ladder.md has the win shares.
