@@ -5,7 +5,7 @@
 PYTHON ?= python3
 BIN := .venv/bin
 
-.PHONY: help docs coverage release-check train test test-slow test-oldest test-clients test-small-clients check compile format bench bench-check solution ladder docs-tables
+.PHONY: help docs coverage release-check train test test-slow test-oldest test-clients test-small-clients check compile format bench bench-check solution ladder docs-tables lock
 .DEFAULT_GOAL := help
 
 help: ## list the targets
@@ -21,8 +21,9 @@ test: check compile ## run lint, type checks, import contracts and all tests exc
 test-slow: compile ## run the slow tests (half an hour)
 	$(BIN)/python -m pytest -n auto -m slow $(ARGS)
 
-test-oldest: .venv/.oldest ## run the tests with the oldest supported Gymnasium and PettingZoo
-	PYTHONPATH=.venv/oldest $(BIN)/python -m pytest -n auto $(ARGS)
+test-oldest: .venv/.oldest ## run the tests with the minimum version of every dependency on the oldest Python
+	.venv/oldest/bin/wotd compile
+	.venv/oldest/bin/python -m pytest -n auto -W default $(ARGS)
 
 test-clients: .venv/.clients .venv/.rllib .venv/.agilerl ## run the tests with other libraries; RLlib and AgileRL separately, because of their pins
 	PYTHONPATH=.venv/clients $(BIN)/python -m pytest -m "slow or not slow" tests/clients --table $(ARGS)
@@ -76,22 +77,50 @@ docs: .venv/.dev ## build the documentation site in docs/_build/html, with the d
 docs-tables: .venv/.dev ## write the generated tables, figures and pictures of README.md and docs/
 	$(BIN)/python -m tools
 
+lock: .venv/.dev ## pin the newest versions that pyproject.toml allows, and their hashes
+	$(RESOLVE) --upgrade --extra all --extra dev --extra bench pyproject.toml --output-file constraints.txt
+	echo "torch; python_version < '3'" | $(RESOLVE) --generate-hashes --constraint constraints.txt --override - \
+		--extra all --extra dev pyproject.toml --output-file constraints/hashes.txt
+	printf '%s\n' build hatchling editables | $(RESOLVE) --generate-hashes --constraint constraints.txt - \
+		--output-file constraints/build.txt
+	npm install --package-lock-only --no-audit --no-fund
+
+# A lock holds for all platforms and for Python 3.11.5 or newer, which some dependencies require.
+RESOLVE := $(BIN)/uv pip compile --quiet --universal --python-version 3.11.5 --no-annotate \
+	--custom-compile-command "make lock"
+
+# Everything but torch is checked against hashes: its files differ by accelerator and come from several indexes.
+.venv/.dev: pyproject.toml constraints.txt constraints/hashes.txt
+	test -x $(BIN)/pip || $(PYTHON) -m venv .venv
+	$(BIN)/python -m pip install --no-deps --require-hashes --requirement constraints/hashes.txt
+	$(BIN)/python -m pip install --constraint constraints.txt torch
+	$(BIN)/python -m pip install --no-deps --no-build-isolation --editable .
+	touch $@
+
 .venv/.train: extras := train
-.venv/.dev: extras := all,dev
 .venv/.bench: extras := all,dev,bench
-.venv/.train .venv/.dev .venv/.bench: pyproject.toml constraints.txt
+.venv/.train .venv/.bench: pyproject.toml constraints.txt
 	test -x $(BIN)/pip || $(PYTHON) -m venv .venv
 	$(BIN)/python -m pip install --constraint constraints.txt --editable ".[$(extras)]"
 	touch $@
 
-node_modules/.installed: package.json
+# The extra rllib pins Gymnasium to its minimum, so all extras fit together here.
+.venv/.oldest: pyproject.toml
+	test -x $(BIN)/pip || $(PYTHON) -m venv .venv
+	$(BIN)/python -m pip install --constraint constraints.txt uv
+	$(BIN)/uv venv --clear --python 3.11 .venv/oldest
+	$(BIN)/uv pip install --python .venv/oldest --resolution lowest-direct --requirement pyproject.toml --all-extras
+	$(BIN)/uv pip install --python .venv/oldest --no-deps --editable .
+	touch $@
+
+node_modules/.installed: package.json package-lock.json
 	@command -v npm >/dev/null || { echo "Checks of the page need Node.js 18 or newer and npm:" \
 		"apt-get install nodejs npm, brew install node, or https://nodejs.org"; exit 1; }
-	npm install --no-package-lock --no-audit --no-fund
+	npm ci --no-audit --no-fund
 	touch $@
 
 # Pinned releases in a folder of their own, which PYTHONPATH puts before those of .venv.
-.venv/.oldest .venv/.rllib .venv/.agilerl .venv/.clients: .venv/.%: constraints/%.txt .venv/.dev
+.venv/.rllib .venv/.agilerl .venv/.clients: .venv/.%: constraints/%.txt .venv/.dev
 	$(BIN)/python -m pip install --no-deps --upgrade --target .venv/$* --requirement $<
 	touch $@
 

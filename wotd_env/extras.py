@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
+from traceback import walk_tb
 
 from gymnasium.error import DependencyNotInstalled
 
@@ -14,13 +16,27 @@ class MissingExtraError(ModuleNotFoundError, DependencyNotInstalled):
 
 @contextmanager
 def needed_for(what: str, extra: str) -> Iterator[None]:
-    """Raise MissingExtraError if an import in the `with` block fails."""
+    """Raise MissingExtraError if a package that the `with` block imports is not installed.
+
+    The error of an installed package that fails to import is left as it is, since it names the cause.
+    """
     try:
         yield
-    except ImportError as error:
+    except ModuleNotFoundError as error:
+        package, _, part = (error.name or "").partition(".")
+        if not package or (part and sys.modules.get(package)) or _is_imported_by_a_library(error):
+            raise
         # `pip install` works without a release on PyPI: pip reads the extras of an installed package from its metadata.
         raise MissingExtraError(
-            f"{what} needs {error.name}, part of the extra {extra}: pip install 'wotd-env[{extra}]', "
+            f"{what} needs {package}, part of the extra {extra}: pip install 'wotd-env[{extra}]', "
             f"or '.[{extra}]' in a checkout",
-            name=error.name,
+            name=package,
         ) from error
+
+
+def _is_imported_by_a_library(error: ModuleNotFoundError) -> bool:
+    """Return whether code of another package imports the missing module."""
+    _, _, *deeper = (frame for frame, _ in walk_tb(error.__traceback__))  # without `needed_for` and the `with` block
+    importers = (frame.f_globals.get("__name__", "") for frame in deeper if frame.f_code.co_name == "<module>")
+    own = __name__.partition(".")[0]
+    return any(name.partition(".")[0] != own for name in importers)
