@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 import pytest
 
 from tests.helpers import ROOT
+from wotd_env import Rules, policies
 from wotd_env.extras import MissingExtraError, needed_for
 
 BROKEN = {
@@ -21,6 +22,7 @@ BROKEN = {
     "lacks a part of its own": "from {package} import cause_of_the_failure",
     "gives no name": "raise ModuleNotFoundError('its cause')",
 }
+CALLS = ("importlib.import_module", "find_spec")  # functions whose argument names a module
 
 
 class Use(NamedTuple):
@@ -57,7 +59,7 @@ def imported(block: ast.With) -> list[str]:
             names += [alias.name for alias in node.names]
         elif isinstance(node, ast.ImportFrom):
             names.append(str(node.module))
-        elif isinstance(node, ast.Call) and ast.unparse(node.func) in ("importlib.import_module", "find_spec"):
+        elif isinstance(node, ast.Call) and ast.unparse(node.func) in CALLS:
             names.append(ast.literal_eval(node.args[0]))
     return names
 
@@ -99,3 +101,12 @@ def test_a_broken_package_names_its_own_cause(use, fault, tmp_path, monkeypatch)
         run(use.block)
     assert not isinstance(caught.value, MissingExtraError)
     assert "extra" not in str(caught.value)
+
+
+def test_a_broken_library_of_a_policy_is_not_taken_for_unsupported_rules(monkeypatch):
+    def fail(name: str) -> Any:
+        raise ImportError("libcause.so.1: cannot open shared object file")
+
+    monkeypatch.setattr(policies, "make_policy", fail)
+    with pytest.raises(ImportError, match="libcause"):
+        policies.plays("ppo", Rules())

@@ -72,7 +72,7 @@ def main() -> None:
 
 def build(folder: Path) -> Path:
     """Build the sdist and the wheel into a folder, check their files, and return the wheel."""
-    run(sys.executable, "-m", "build", "--outdir", folder, ROOT)
+    run(sys.executable, "-m", "build", "--no-isolation", "--outdir", folder, ROOT)
     (wheel,), (sdist,) = folder.glob("*.whl"), folder.glob("*.tar.gz")
     tracked = set(subprocess.check_output(["git", "ls-files"], cwd=ROOT, text=True).splitlines())
     with zipfile.ZipFile(wheel) as archive:

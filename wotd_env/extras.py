@@ -36,7 +36,7 @@ def needed_for(what: str, extra: str) -> Iterator[None]:
 
 def _is_imported_by_a_library(error: ModuleNotFoundError) -> bool:
     """Return whether code of another package imports the missing module."""
-    _, _, *deeper = (frame for frame, _ in walk_tb(error.__traceback__))  # without `needed_for` and the `with` block
-    importers = (frame.f_globals.get("__name__", "") for frame in deeper if frame.f_code.co_name == "<module>")
-    own = __name__.partition(".")[0]
-    return any(name.partition(".")[0] != own for name in importers)
+    # The first two frames are those of `needed_for` and of the `with` block.
+    _, _, *deeper = (frame for frame, _ in walk_tb(error.__traceback__))
+    importers = (frame for frame in deeper if frame.f_code.co_name == "<module>")
+    return any(not frame.f_globals.get("__name__", "").startswith("wotd_env") for frame in importers)

@@ -127,38 +127,3 @@ def test_an_onnx_file_is_not_unpickled(marker: Path, tmp_path: Path, make: Calla
     with pytest.raises(ValueError, match=r"model\.onnx contains no network"):
         make_policy(f"onnx:{tmp_path / 'model.onnx'}")
     assert not marker.exists()
-
-
-def test_an_onnx_file_reads_no_file_outside_its_folder(tmp_path: Path):
-    """Weights may be stored in a file next to the network, but nowhere else."""
-    pytest.importorskip("onnxruntime")
-    onnx = pytest.importorskip("onnx")
-    (tmp_path / "secret").write_bytes(bytes(4 * 3))
-    (tmp_path / "network").mkdir()
-    (tmp_path / "network" / "beside").write_bytes(bytes(4 * 3))
-    (tmp_path / "network" / "link").symlink_to(tmp_path / "secret")
-    kind = onnx.TensorProto
-    weights = onnx.helper.make_tensor("weights", kind.FLOAT, [3], bytes(4 * 3), raw=True)
-    weights.ClearField("raw_data")
-    weights.data_location = kind.EXTERNAL
-    location = weights.external_data.add()
-    location.key = "location"
-    graph = onnx.helper.make_graph(
-        [onnx.helper.make_node("Add", ["observation", "weights"], ["logits"])],
-        "network",
-        [onnx.helper.make_tensor_value_info("observation", kind.FLOAT, ["N", 3])],
-        [onnx.helper.make_tensor_value_info("logits", kind.FLOAT, ["N", 3])],
-        [weights],
-    )
-    model = onnx.helper.make_model(graph, opset_imports=[onnx.helper.make_opsetid("", 17)], ir_version=8)
-    file = tmp_path / "network" / "model.onnx"
-
-    def policy(path: str) -> Any:
-        model.graph.initializer[0].external_data[0].value = path
-        file.write_bytes(model.SerializeToString())
-        return make_policy(f"onnx:{file}")
-
-    policy("beside")
-    for path in ("../secret", str(tmp_path / "secret"), "link"):
-        with pytest.raises(ValueError, match=r"model\.onnx contains no network"):
-            policy(path)

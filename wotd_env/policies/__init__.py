@@ -15,6 +15,7 @@ from enum import IntEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple, TypeGuard
 
+from wotd_env.extras import MissingExtraError
 from wotd_env.policies.opened import watch
 from wotd_env.policy import Policy, check_plays
 
@@ -154,11 +155,7 @@ def objection(policy: str | Policy, rules: Rules) -> str | None:
     """Return the reason why a policy cannot be created or does not support these rules; None if there is no reason."""
     try:
         check_plays(make_policy(policy), rules)
-    except (
-        ValueError,
-        OSError,
-        ImportError,
-    ) as error:  # unsupported rules, a missing table or a missing extra
+    except (ValueError, OSError, MissingExtraError) as error:  # wrong rules, a missing table or a missing extra
         return str(error)
     return None
 

@@ -226,7 +226,8 @@ class Agents:
         """Return the reason why an agent does not play these rules, or an empty string if it plays them."""
         try:
             check_plays(self._policies[name], rules)
-        except ImportError:
+        except ImportError as error:
+            _log.warning(f"the agent {name} cannot play: {error}")
             return f"{name} needs software that this server does not have"
         except (ValueError, OSError):
             return f"{name} is not made for {self._obstacle(name, rules)}"
