@@ -36,11 +36,11 @@ def minimum(requirement: Requirement) -> Version | None:
 
 def locked(file: str) -> dict[str, tuple[str, int]]:
     """Return the versions in a lock file, and the number of hashes for each, by name of the package."""
-    found = {}
+    found: dict[str, tuple[str, int]] = {}
     for entry in re.sub(r"\\\n", " ", (ROOT / file).read_text()).splitlines():
         if not entry.startswith("#"):
-            name, version = re.match(r"([\w.-]+)==([\w.+!]+)", entry).groups()
-            found[canonicalize_name(name)] = version, entry.count("--hash=sha256:")
+            name, _, rest = entry.partition("==")
+            found[str(canonicalize_name(name))] = rest.split()[0], entry.count("--hash=sha256:")
     return found
 
 
