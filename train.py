@@ -3,6 +3,8 @@
 import sys
 
 from agents.command import main
+from wotd_env.process import prepare_streams
 
 if __name__ == "__main__":
+    prepare_streams()
     sys.exit(main())

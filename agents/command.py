@@ -1,11 +1,9 @@
 """The command `train.py`: read its arguments, train, and show progress and results."""
 
 import argparse
-import errno
 import functools
 import importlib
 import inspect
-import shlex
 import shutil
 import sys
 from collections.abc import Sequence
@@ -26,8 +24,7 @@ from agents.settings import SettingError, code_options
 from wotd_env import Rules, files
 from wotd_env.core.rules import options_of
 from wotd_env.policies import POLICIES
-
-NO_ROOM = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)  # errno values that mean that the disk is full
+from wotd_env.process import NO_ROOM, exit_code, shell_command
 
 
 def parse(arguments: Sequence[str], learners: dict[str, str] = LEARNERS) -> tuple[Any, Any]:
@@ -68,7 +65,7 @@ def parse(arguments: Sequence[str], learners: dict[str, str] = LEARNERS) -> tupl
     if origin.resume:
         code = code_options(settings)
         if not {option.partition("=")[0] for option in options} >= code.keys():
-            again = shlex.join(word for option in code.items() for word in option)
+            again = shell_command(*(word for option in code.items() for word in option))
             raise CheckpointError(
                 f"{origin.resume / CHECKPOINT} names code that would be run: {again}. "
                 f"If you trust this code, add {again}"
@@ -78,14 +75,14 @@ def parse(arguments: Sequence[str], learners: dict[str, str] = LEARNERS) -> tupl
 
 
 def main(arguments: Sequence[str] | None = None, learners: dict[str, str] = LEARNERS) -> int:
-    """Run the command; return its exit code: 0, 1 if the disk is full, 2 for a user's mistake, 130 if interrupted."""
+    """Run the command; return its exit code: 0, 1 if the machine failed, 2 for a user's mistake, 130 if interrupted."""
     try:
         learner, settings = parse(sys.argv[1:] if arguments is None else arguments, learners)
         with opened(learner.Run, settings) as run:
             return work(run, Console())
     except (CheckpointError, SettingError, ImportError, OSError) as error:
         print(f"train.py: error: {error}", file=sys.stderr)
-        return 1 if getattr(error, "errno", None) in NO_ROOM else 2
+        return exit_code(error)
     except KeyboardInterrupt:
         why = "interrupted before training; start it again with the same command"
         print(f"train.py: {why}", file=sys.stderr)
@@ -104,13 +101,13 @@ def work(run: Run, console: Console) -> int:
         say(f"Interrupted. Resume with: {resume_command(run)}")
         return 130
     except OSError as error:
-        full = error.errno in NO_ROOM
         print(
             f"train.py: error: {error}. The last checkpoint in {run.folder} is intact. "
-            f"{'Make room on the disk' if full else 'Fix that'}, then resume with: {resume_command(run)}",
+            f"{'Make room on the disk' if error.errno in NO_ROOM else 'Fix that'}, then resume with: "
+            f"{resume_command(run)}",
             file=sys.stderr,
         )
-        return 1 if full else 2
+        return exit_code(error)
     rules = run.settings.rules
     say(f"Replay of a game by the trained policy: {run.folder / REPLAY}")
     say("Next commands:", *next_commands(run.folder, rules), sep="\n  ")
@@ -185,7 +182,7 @@ def command(program: str, *arguments: str | Path) -> str:
     path = path if program == "python" else path.with_name(program)
     if shutil.which(program) != str(path):
         program = str(path.relative_to(where) if path.is_relative_to(where) else path)
-    return shlex.join([program, *map(str, arguments)])
+    return shell_command(program, *arguments)
 
 
 def _program() -> list[str]:

@@ -29,6 +29,7 @@ from wotd_env import Game, Rules, files
 from wotd_env.core.state import States
 from wotd_env.policies.onnx import ENCODING, RULES, sealed
 from wotd_env.policy import check_made_for, seen_in
+from wotd_env.process import exit_code, prepare_streams
 
 LARGE = 64  # integer tables with at least this many entries are stored in 16 bits
 
@@ -144,7 +145,7 @@ def load(run: Path | str) -> NetworkPolicy:
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run the command; return its exit code: 0, or 2 for a user's mistake."""
+    """Run the command; return its exit code: 0, 1 if the machine failed, or 2 for a user's mistake."""
     parser = argparse.ArgumentParser(prog="python -m agents.export", description="Write a network as ONNX.")
     parser.add_argument("run", type=Path, help="run folder of train.py")
     parser.add_argument("file", type=Path, nargs="?", help="by default model.onnx in the run folder")
@@ -157,10 +158,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
         files.write(file, to_onnx(policy.network))
     except (CheckpointError, OSError) as error:
         print(f"agents.export: error: {error}", file=sys.stderr)
-        return 2
+        return exit_code(error)
     print(file)
     return 0
 
 
 if __name__ == "__main__":
+    prepare_streams()
     sys.exit(main())

@@ -36,6 +36,7 @@ from wotd_env import STATE, Game, Rules, files, make_policy
 from wotd_env.core.checks import check_states
 from wotd_env.core.state import States
 from wotd_env.policy import Policy
+from wotd_env.process import shell_command
 
 LEARNERS = {"ppo": "agents.ppo", "td": "agents.td", "sb3": "agents.sb3"}
 """The modules of the learners; the first one is the default."""
@@ -370,7 +371,8 @@ def make_folder(folder: Path) -> None:
     """Make a run folder; raise FileExistsError if it contains files other than a lock and temporary files."""
     folder.mkdir(parents=True, exist_ok=True)
     if (folder / CHECKPOINT).exists():
-        raise FileExistsError(f"folder {folder} already contains a run; resume it with --resume {folder}")
+        resume = shell_command("--resume", folder)
+        raise FileExistsError(f"folder {folder} already contains a run; resume it with {resume}")
     names = sorted(path.name for path in folder.iterdir())
     if found := [name for name in names if name != LOCK and not name.startswith(files.PART)]:
         raise FileExistsError(f"folder {folder} is not empty, it contains {found[0]}; choose another folder")

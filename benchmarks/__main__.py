@@ -34,6 +34,7 @@ from benchmarks import worker
 from benchmarks.cases import BATCHES, CASES, Case
 from tools import pages
 from wotd_env import files
+from wotd_env.process import prepare_streams
 
 RESULTS = pages.ROOT / "benchmarks" / "results.json"
 HISTORY = pages.ROOT / "benchmarks" / "history.jsonl"
@@ -94,6 +95,8 @@ def main() -> int:
         for words, (ours, theirs) in RATIOS.items()
         if ours in rows and theirs in rows
     }
+    if not (arguments.check or names):
+        record(rows, ratios, arguments)
     table = Table(*COLUMNS)
     for name, row in rows.items():
         table.add_row(*cells(name, row))
@@ -102,8 +105,6 @@ def main() -> int:
         console.print(f"{words}: {ratio:.2f}")
     if arguments.check:
         return check(ratios, console)
-    if not names:
-        record(rows, ratios, arguments)
     return 0
 
 
@@ -251,4 +252,5 @@ def plot(rows: dict[str, dict[str, Any]]) -> None:
 
 
 if __name__ == "__main__":
+    prepare_streams()
     sys.exit(main())

@@ -32,6 +32,7 @@ from wotd_env.planning.learned import Features
 from wotd_env.planning.playing import play_turns
 from wotd_env.planning.vectors import BLOCK
 from wotd_env.policies.planner import Planner
+from wotd_env.process import exit_code, prepare_streams
 from wotd_env.solver import Table, load
 
 
@@ -153,14 +154,14 @@ def distil(settings: Settings) -> Grades:
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run the command; return its exit code: 0, or 2 for a user's mistake."""
+    """Run the command; return its exit code: 0, 1 if the machine failed, or 2 for a user's mistake."""
     settings = tyro.cli(Settings, args=arguments)
     into = settings.folder or Path("runs", f"{datetime.now():%Y-%m-%d_%H-%M-%S}")
     try:
         every = distil(replace(settings, folder=into)).all
     except (ValueError, OSError) as problem:
         print(f"distil: error: {problem}", file=sys.stderr)
-        return 2
+        return exit_code(problem)
     print(
         f"Against perfect play: {every.share_against_perfect:.3f} % (± {every.share_against_perfect_error:.3f}); "
         f"its regret is {every.regret:.6f} per decision. The network is the policy td:{into}"
@@ -169,4 +170,5 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 if __name__ == "__main__":
+    prepare_streams()
     sys.exit(main())

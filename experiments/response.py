@@ -24,6 +24,7 @@ from wotd_env.core.state import States
 from wotd_env.planning.planner import Value, plan
 from wotd_env.planning.playing import Turns, play_turns
 from wotd_env.policy import Policy, ask
+from wotd_env.process import prepare_streams
 
 
 @dataclass(frozen=True)
@@ -131,4 +132,5 @@ def sample_turns(game: Game, state: States, value: Value, policy: Policy, rng: n
 
 
 if __name__ == "__main__":
+    prepare_streams()
     sys.exit(command.main(learners=LEARNERS))

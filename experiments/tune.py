@@ -27,6 +27,7 @@ from wotd_env.adapters.ray import connect
 from wotd_env.core.arguments import check_integer
 from wotd_env.extras import needed_for
 from wotd_env.policies import POLICIES
+from wotd_env.process import exit_code, prepare_streams, shell_command
 
 with needed_for("a sweep", "tune"):
     from ray import tune
@@ -90,7 +91,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         connect(sweep.ray)
     except (CheckpointError, SettingError, ImportError, OSError) as error:
         print(f"experiments.tune: error: {error}", file=sys.stderr)
-        return 2
+        return exit_code(error)
     console, name = Console(), learner.Run.learner
     console.print(f"Folder of the sweep {folder}", soft_wrap=True)
 
@@ -175,10 +176,15 @@ def show(results: Any, name: str, folder: Path, console: Console) -> int:
     if results.errors:
         return 1
     if len(finished) < len(results):
-        console.print("Interrupted. Continue with the same command and", f"--folder {folder}", soft_wrap=True)
+        console.print(
+            "Interrupted. Continue with the same command and",
+            shell_command("--folder", folder),
+            soft_wrap=True,
+        )
         return 130
     return 0
 
 
 if __name__ == "__main__":
+    prepare_streams()
     sys.exit(main())

@@ -25,6 +25,7 @@ from wotd_env.benchmark import Result, measuring
 from wotd_env.benchmark.measuring import ALL, mean_regret
 from wotd_env.cli.common import progress_bar
 from wotd_env.policy import Policy
+from wotd_env.process import prepare_streams
 
 FOLDER = pages.ROOT / "entries"
 TEMPLATE = tomllib.loads((FOLDER / "template" / "entry.toml").read_text())
@@ -238,14 +239,17 @@ def main(arguments: list[str] | None = None) -> int:
             parser.error(str(error))
         return 0
     found = [fault for name in names or entries() for fault in faults(name)]
-    print("\n".join(found) or "The entries have no faults.")
-    if not names and not found:
+    written = not names and not found
+    if written:
         from tools import entry_tables
 
         entry_tables.write(entries())
+    print("\n".join(found) or "The entries have no faults.")
+    if written:
         print(f"wrote {entry_tables.PAGE} and {entry_tables.PICTURE}")
     return int(bool(found))
 
 
 if __name__ == "__main__":
+    prepare_streams()
     sys.exit(main())

@@ -25,6 +25,7 @@ from wotd_env import Rules, files, models
 from wotd_env.core.rules import options_of
 from wotd_env.planning import learned
 from wotd_env.policy import check_made_for
+from wotd_env.process import shell_command
 
 PAGES = pages.ROOT / "docs" / "results"
 PAGE, PICTURE = "models.md", "models.svg"
@@ -61,7 +62,8 @@ def put(run: Path, folder: Path) -> Path:
     if policy not in ("ppo", "td"):
         raise ValueError(f"{run} must be a run of ppo or td, not of {policy}")
     if not (run / RESULT).is_file():
-        raise ValueError(f"{run} is not finished: python train.py --resume {run}")
+        finish = shell_command("python", "train.py", "--resume", run)
+        raise ValueError(f"{run} is not finished: {finish}")
     with (run / "curve.csv").open(newline="") as lines:
         head, *rows = csv.reader(lines)
     card = {

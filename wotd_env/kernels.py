@@ -15,6 +15,7 @@ import numpy as np
 import wotd_env
 from wotd_env.core.arguments import check_integer
 from wotd_env.extras import MissingExtraError
+from wotd_env.process import without_current_folder
 
 
 def compile_kernels(
@@ -41,8 +42,11 @@ def compile_kernels(
             _compile(part)
             progress(done, len(_PARTS))
         return
-    # The initializer hides the workers' messages about compiling.
-    with ProcessPoolExecutor(processes, get_context("spawn"), logging.disable, (logging.WARNING,)) as pool:
+    with (
+        without_current_folder(),
+        # The initializer hides the workers' messages about compiling.
+        ProcessPoolExecutor(processes, get_context("spawn"), logging.disable, (logging.WARNING,)) as pool,
+    ):
         for done, job in enumerate(as_completed([pool.submit(_compile, part) for part in _PARTS]), 1):
             job.result()
             progress(done, len(_PARTS))

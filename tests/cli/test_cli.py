@@ -19,7 +19,7 @@ from typer.testing import CliRunner, Result
 
 import wotd_env
 from tests.helpers import ROOT
-from wotd_env import Game, Rules, analysis, models, notation, solver
+from wotd_env import Game, Phase, Rules, analysis, models, notation, solver
 from wotd_env.arena import Tournament, run
 from wotd_env.cli import FAILED, FORFEITS, INTERRUPTED, WRONG_USE, app
 from wotd_env.policies import POLICIES
@@ -233,9 +233,23 @@ def test_watch_records_an_interrupted_game(monkeypatch):
 
     monkeypatch.setattr("wotd_env.cli.watch.time.sleep", interrupt)
     assert wotd("watch", "first", "--record", "game.txt").exit_code == INTERRUPTED
-    recorded = notation.read_game("game.txt")
-    assert len(recorded.actions) > 0
-    assert recorded.states["turn"][-1] == 1
+    assert notation.read_game("game.txt").states["phase"][-1] == Phase.OVER
+
+
+def test_watch_records_an_interrupted_policy(monkeypatch):
+    from wotd_env.policies.first import First
+
+    act, asked = First.act, []
+
+    def interrupted(self, game, state, rng):
+        asked.append(1)
+        if len(asked) == 5:
+            raise KeyboardInterrupt
+        return act(self, game, state, rng)
+
+    monkeypatch.setattr(First, "act", interrupted)
+    assert wotd("watch", "first", "--record", "game.txt").exit_code == INTERRUPTED
+    assert len(notation.read_game("game.txt").actions) > 0
 
 
 def test_solve_and_verify_print_the_value_and_the_residual(table):

@@ -184,7 +184,7 @@ def test_old_results_survive_a_full_disk(tmp_path, monkeypatch, command, option,
     file.write_text("old")
     monkeypatch.setattr(writer, half)
     result = CliRunner().invoke(app, [*command.split(), "--spaces", "0", "--quiet", option, str(file)])
-    assert result.exit_code == WRONG_USE
+    assert result.exit_code == FAILED
     assert result.stderr == f"Error: {file}: No space left on device\n"
     assert [*file.parent.iterdir()] == [file]
     assert file.read_text() == "old"

@@ -111,7 +111,7 @@ def _find(address: str) -> None:
     A separate process tries to connect, because `ray.init` has no time limit.
     """
     code = "import sys, ray; ray.init(address=sys.argv[1], log_to_driver=False)"
-    command = [sys.executable, "-c", code, address]
+    command = [sys.executable, "-P", "-c", code, address]  # -P: ignore modules in the current folder
     try:
         done = subprocess.run(command, capture_output=True, text=True, timeout=_CONNECT, check=False)
     except subprocess.TimeoutExpired:

@@ -22,6 +22,7 @@ from typing import Any, Protocol
 from wotd_env.arena.tournament import Block, PlayedBlock, Tournament, make_equity, play_block
 from wotd_env.policies import make_policy
 from wotd_env.policy import Policy
+from wotd_env.process import prepare_streams, restore_environment, without_current_folder
 
 _STARTING = -1  # value of `Worker._current_call` until the process runs `_serve`
 _DEATHS = 3  # a block fails if its process dies this many times while no policy is called
@@ -190,7 +191,8 @@ class Worker:
             pipe, theirs = self._context.Pipe()
             arguments = (*self._arguments, theirs, self._current_call)
             process = self._context.Process(target=_serve, args=arguments, daemon=True)
-            process.start()
+            with without_current_folder():
+                process.start()
             theirs.close()
             self._running = process, pipe
         return self._running[1]
@@ -207,6 +209,8 @@ class Worker:
 def _serve(
     tournament: Tournament, given: Mapping[str, Policy], trust: bool, pipe: Connection, current_call: Any
 ) -> None:
+    restore_environment()
+    prepare_streams()  # a policy that prints does not fail because nobody reads
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent handles Ctrl-C
     threading.Thread(target=_end_with_parent, daemon=True).start()
     os.environ.setdefault("OMP_NUM_THREADS", "1")  # networks in a worker use one core

@@ -12,12 +12,13 @@ from typing import Annotated
 
 from wotd_env import __version__
 from wotd_env.extras import MissingExtraError, needed_for
+from wotd_env.process import FAILED, WRONG_USE, prepare_streams
 
 try:
     with needed_for("the wotd command", "arena"):
         import typer
 
-        from wotd_env.cli.common import FAILED, FORFEITS, INTERRUPTED, WRONG_USE
+        from wotd_env.cli.common import FORFEITS, INTERRUPTED
 except MissingExtraError as missing:
     raise SystemExit(str(missing)) from None
 
@@ -75,5 +76,8 @@ def _options(
 
 def main() -> None:
     """Run the `wotd` command."""
-    sys.path.append(os.getcwd())  # MODULE:OBJECT can name a module in the current folder
+    prepare_streams()
+    # MODULE:OBJECT can name a module in the current folder. The folder is last, so that it replaces no other module.
+    here = os.getcwd()
+    sys.path[:] = [*(folder for folder in sys.path if folder not in ("", here)), here]
     app()

@@ -91,6 +91,11 @@ def command(
             grades[name] = analysis.grade(
                 players[name], solution, games, seed, opponent=opponent, progress=progress
             )
+    if out:
+        content = json.dumps({name: grades[name].as_dict() for name in grades}, indent=1) + "\n"
+        files.write(out, content.encode())
+    if plot:
+        analysis.picture(grades, plot)
     console = Console(markup=False)
     for name, graded in grades.items():
         where = f"against {against}" if against else "in self-play"
@@ -116,11 +121,6 @@ def command(
         for blunder in graded.worst[:blunders]:
             typer.echo(f"  {blunder}")
     say(analysis.define_errors(2))
-    if out:
-        content = json.dumps({name: grades[name].as_dict() for name in grades}, indent=1) + "\n"
-        files.write(out, content.encode())
-    if plot:
-        analysis.picture(grades, plot)
 
 
 def _lines(what: str, table: Path | None) -> Iterator[str]:

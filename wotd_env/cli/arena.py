@@ -83,14 +83,14 @@ def command(
                 pool=pool,
                 progress=progress,
             )
-        console = Console(markup=False)
-        for table in show.tables(results):
-            console.print(table)
         for target in out or []:
             with files.replacing(target) as part:
                 show.write(results, part)
         if plot:
             show.draw(results, plot)
+        console = Console(markup=False)
+        for table in show.tables(results):
+            console.print(table)
         if forfeits := results.forfeits:
             lines = [f"{len(forfeits)} games were forfeited:", *(f"  {forfeit}" for forfeit in forfeits[:5])]
             if len(forfeits) > 5:

@@ -19,11 +19,12 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 from rich.table import Column
 
 from wotd_env.core.rules import Rules
+from wotd_env.process import FAILED, exit_code
 
 if TYPE_CHECKING:
     from wotd_env.policy import Policy
 
-FAILED, WRONG_USE, FORFEITS, INTERRUPTED = 1, 2, 3, 130
+FORFEITS, INTERRUPTED = 3, 130
 
 PERSON = "me"
 """The player name for a person at the keyboard."""
@@ -40,9 +41,10 @@ def fail(code: int, message: object) -> NoReturn:
 def say(text: str, *, err: bool = False) -> None:
     """Print text. In a terminal, wrap long lines between words."""
     if (sys.stderr if err else sys.stdout).isatty():
+        # A line break inside of a command would end the command when it is pasted into a shell.
         width = shutil.get_terminal_size().columns
         wrapper = textwrap.TextWrapper(width, break_long_words=False, break_on_hyphens=False)
-        text = "\n".join(map(wrapper.fill, text.split("\n")))
+        text = "\n".join(line if ": wotd " in line else wrapper.fill(line) for line in text.split("\n"))
     typer.echo(text, err=err)
 
 
@@ -51,15 +53,15 @@ def explained(kept: str = "") -> Iterator[None]:
     """Turn exceptions into a message and an exit code. On Ctrl-C, also print `kept`, which says what is saved."""
     try:
         yield
-    except (typer.Exit, BrokenPipeError):
+    except typer.Exit:
         raise
     except OSError as error:
-        fail(WRONG_USE, f"{error.filename}: {error.strerror}" if error.filename else error)
+        fail(exit_code(error), f"{error.filename}: {error.strerror}" if error.filename else error)
     except (ValueError, ImportError) as error:
         from wotd_env.core.game import IllegalActionError
 
         # An illegal action is the fault of a policy; the command was used correctly.
-        fail(FAILED if isinstance(error, IllegalActionError) else WRONG_USE, error)
+        fail(FAILED if isinstance(error, IllegalActionError) else exit_code(error), error)
     except (sqlite3.Error, RuntimeError) as error:
         fail(FAILED, error)
     except MemoryError as error:
@@ -113,7 +115,7 @@ def check_writable(file: Path | None, *endings: str) -> None:
         with target.open("ab") if target.exists() else tempfile.TemporaryFile(dir=target.parent):
             pass
     except OSError as error:
-        raise type(error)(f"{file} cannot be written: {error.strerror}") from None
+        raise type(error)(f"{file} cannot be written: {error.strerror}") from error
 
 
 def is_person(name: str) -> bool:

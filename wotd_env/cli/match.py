@@ -20,7 +20,7 @@ from rich.table import Column, Table
 
 from wotd_env import notation
 from wotd_env.analysis import ERROR, Advisor, define_errors, review
-from wotd_env.cli.common import FAILED, fail, is_person, say
+from wotd_env.cli.common import fail, is_person, say
 from wotd_env.core.game import Game
 from wotd_env.core.position import FACES, SEATS
 from wotd_env.core.rules import DICE, ELEMENTS, Phase
@@ -28,6 +28,7 @@ from wotd_env.core.state import States
 from wotd_env.core.words import show_dice
 from wotd_env.notation import RecordedGame, action_text
 from wotd_env.policy import Policy, ask
+from wotd_env.process import FAILED, shell_command
 from wotd_env.rendering.text import paint, render_text, roll_off_text, seat_names
 
 MOST = 10
@@ -259,7 +260,8 @@ class Match:
         self._on_disk = file.read_text("utf-8")
         self._shown_names = seat_names(recorded.players, recorded.rules.players)
         self._names = [f"{name} ({SEATS[seat]})" for seat, name in enumerate(self._shown_names)]
-        self.kept = f"The game is saved in {file}; continue with: wotd play --resume {file}"
+        self._resume = shell_command("wotd", "play", "--resume", file)
+        self.kept = f"The game is saved in {file}; continue with: {self._resume}"
         self._color = sys.stdout.isatty() and not os.environ.get("NO_COLOR")
         self._advisor = Advisor(self._game)
         self._shown_turn = -1
@@ -295,7 +297,7 @@ class Match:
         if self._file.exists() and self._file.read_text("utf-8", "replace") != self._on_disk:
             raise OSError(
                 f"another program has changed {self._file}, so this game stops; continue the game in the file with: "
-                f"wotd play --resume {self._file}"
+                f"{self._resume}"
             )
         notation.write_game(self._file, recorded)
         self._recorded, self._on_disk = recorded, str(recorded)
@@ -396,4 +398,5 @@ class Match:
             if worst and is_person(self._recorded.players[seat]):
                 lines = textwrap.indent("\n".join(map(str, worst)), "  ")
                 say(f"\n{name}, the decisions with the largest regret, in order of play:\n{lines}")
-        say(f"\nThe game is saved in {self._file}; show it with: wotd replay {self._file}")
+        replay = shell_command("wotd", "replay", self._file)
+        say(f"\nThe game is saved in {self._file}; show it with: {replay}")

@@ -7,9 +7,10 @@ from typing import Any
 
 import typer
 
-from wotd_env.cli.common import FAILED, explained, fail, progress_bar
+from wotd_env.cli.common import explained, fail, progress_bar
 from wotd_env.cli.options import CORES, QUIET, option, rules_options
 from wotd_env.core.rules import Rules
+from wotd_env.process import FAILED
 
 
 @rules_options("players", "spaces", "powers", "immunity", "colors", spaces="none; no board is solved")

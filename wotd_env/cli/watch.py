@@ -30,7 +30,7 @@ def command(
     seed: int = SEED,
     position: str | None = POSITION,
     delay: float = DELAY,
-    record: Path | None = option(None, "Also write the game to this .txt file."),
+    record: Path | None = option(None, "Write the whole game to this .txt file before it is shown."),
     trust: bool = TRUST,
 ) -> None:
     """Show a game between policies, move by move."""
@@ -63,14 +63,17 @@ def command(
         yield steps[-1]
 
     known = seed if given is None else None
-    try:
-        show_game(game, names, known, played(), delay)
-    finally:  # an interrupted game is also recorded
-        if record and steps:
-            states, actions = zip(*steps, strict=True)
-            decided = np.array(actions[:-1], np.int64)
-            recorded = RecordedGame(game_rules, np.concatenate(states), decided, tuple(names), known)
-            write_game(record, recorded)
+    shown: Iterable[Step] = played()
+    if record:
+        try:
+            shown = list(shown)
+        finally:  # an interrupted game is also recorded
+            if steps:
+                states, actions = zip(*steps, strict=True)
+                decided = np.array(actions[:-1], np.int64)
+                recorded = RecordedGame(game_rules, np.concatenate(states), decided, tuple(names), known)
+                write_game(record, recorded)
+    show_game(game, names, known, shown, delay)
 
 
 def show_game(

@@ -32,6 +32,7 @@ from numpy.typing import NDArray
 from wotd_env.core.arguments import check_integer
 from wotd_env.core.rules import DICE, ELEMENTS, Power, Rules, options_of
 from wotd_env.extras import needed_for
+from wotd_env.process import shell_command
 from wotd_env.solver.positions import Board, board_of
 
 FORMAT = b"way-of-the-dragon values "
@@ -175,9 +176,9 @@ def command(file: Path, rules: Rules | None = None) -> str:
     """Return the command that makes a table or continues an unfinished table."""
     whole = file.with_suffix("") if file.suffix == PART else file
     if rules is None:
-        return f"wotd solve --spaces S --out {whole}"
+        return shell_command("wotd", "solve", "--spaces", "S", "--out", whole)
     others = options_of(replace(rules_in({"rules": facts_of(rules)}), spaces=Rules.spaces))
-    return " ".join(["wotd solve --spaces", str(rules.spaces), *others, "--out", str(whole)])
+    return shell_command("wotd", "solve", "--spaces", rules.spaces, *others, "--out", whole)
 
 
 def facts_of(rules: Rules) -> dict[str, Any]:

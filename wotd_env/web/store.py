@@ -82,7 +82,7 @@ class Store:
             what = f"not a database of this server: {error};"
             if "locked" in str(error):
                 what = "open in another server; stop it, or"
-            raise ValueError(f"{file} is {what} name another --file") from None
+            raise ValueError(f"{file} is {what} name another --file") from error
 
     def close(self) -> None:
         """Close the file, so that another process can open it."""
