@@ -4,14 +4,13 @@ A setting can name a policy; the policy is loaded only when a run begins.
 """
 
 import math
-import os
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Annotated, Any, Literal, get_args, get_origin, get_type_hints
 
 from wotd_env import Rules, make_policy
 from wotd_env.core.arguments import check_integer
-from wotd_env.policies import POLICIES
+from wotd_env.policies import runs_code
 from wotd_env.policy import check_plays
 
 # Settings that a checkpoint does not keep.
@@ -98,14 +97,10 @@ class Settings:
 
 
 def names_code(value: Any) -> bool:
-    """Return whether a setting names code, e.g. `module:object` or `deep:module:object`."""
-    if not isinstance(value, str):
-        return isinstance(value, list | tuple) and any(map(names_code, value))
-    while ":" in value and not os.path.isdir(value):
-        kind, _, value = value.partition(":")
-        if kind not in POLICIES:
-            return True
-    return False
+    """Return whether a setting names a policy that can run code, e.g. `module:object` or `deep:module:object`."""
+    if isinstance(value, str):
+        return runs_code(value)
+    return isinstance(value, list | tuple) and any(map(names_code, value))
 
 
 def code_options(settings: Settings) -> dict[str, str]:

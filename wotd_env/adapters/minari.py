@@ -25,7 +25,7 @@ import numpy as np
 from wotd_env.core.game import Game
 from wotd_env.core.rules import Rules
 from wotd_env.extras import needed_for
-from wotd_env.policies import POLICIES
+from wotd_env.policies import POLICIES, runs_code
 from wotd_env.recording import Decisions, blocks
 
 with needed_for("a Minari dataset", "minari"):
@@ -49,7 +49,9 @@ def check(
     _environment(rules, policies, policy, encoding).close()
 
 
-def write(file: str | Path, dataset_id: str, policy: str, encoding: str = "one_hot") -> int:
+def write(
+    file: str | Path, dataset_id: str, policy: str, encoding: str = "one_hot", *, trust: bool = False
+) -> int:
     """Write one policy's decisions from a file of recorded games to a Minari dataset. Return the number of episodes.
 
     Args:
@@ -57,16 +59,21 @@ def write(file: str | Path, dataset_id: str, policy: str, encoding: str = "one_h
         dataset_id: name of a new dataset, such as `"wotd/planner-v0"`.
         policy: name of the policy whose decisions are written.
         encoding: the encoding of the observations.
+        trust: consent to import the modules of the policies that the file names.
 
     Raises:
         FileNotFoundError: if there is no such file.
-        ValueError: if the file has no recorded games, if the policy plays no game in the file, or if the dataset
-            exists.
+        ValueError: if the file has no recorded games, if the policy plays no game in the file, if the dataset exists,
+            or if the file names a policy that needs `trust=True`.
     """
     parts = blocks(file)
     first = next(parts, None)
     if first is None:
         raise ValueError(f"{file} has no games")
+    if not trust and (code := [name for name in first.policies if runs_code(name)]):
+        raise ValueError(
+            f"{file} names the policy {code[0]!r}, which can run code: if you trust it, add trust=True"
+        )
     check(dataset_id, first.rules, first.policies, policy, encoding)
     ours: list[Path] = []
 

@@ -18,7 +18,7 @@ from pathlib import Path
 import wotd_env
 from wotd_env import models, sources
 from wotd_env.arena.tournament import Tournament
-from wotd_env.policies import POLICIES, Policy, full_name, make_policy
+from wotd_env.policies import POLICIES, Policy, base_name, full_name, make_policy
 from wotd_env.policies.opened import opened_by
 from wotd_env.policy import Fingerprinted
 
@@ -46,7 +46,7 @@ def policy_digest(name: str, policy: Policy | None = None, given: bool = False) 
         module = POLICIES[kind].maker.partition(":")[0]
         digest.update(sources.digest(sources.reached(f"wotd_env.policies.{module}")).encode())
         if kind == "deep":
-            from wotd_env.policies.deep import Deep, base_name
+            from wotd_env.policies.deep import Deep
 
             planned_with = policy.policy if isinstance(policy, Deep) else None
             digest.update(policy_digest(base_name(argument or "td"), planned_with).encode())

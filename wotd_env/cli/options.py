@@ -32,7 +32,7 @@ POSITION = option(None, "Start from this position: a line printed by `wotd watch
 POLICIES = typer.Argument(help="One policy for each seat, or one for all seats.")
 DELAY = option(0.0, "Pause after each turn, in seconds.")
 QUIET = option(False, "Hide the progress bar.", "--quiet")
-TRUST = option(False, "Allow policy files that can run code, such as sb3:FILE.", "--trust")
+TRUST = option(False, "Allow policies from files, such as sb3:FILE, to run code.", "--trust")
 
 _RULES: dict[str, tuple[Any, str]] = {
     "players": (int, "Seats, 2 to 5."),

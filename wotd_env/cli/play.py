@@ -13,6 +13,7 @@ import typer
 
 from wotd_env.cli.common import PERSON, check_writable, explained, is_person, ready_policies
 from wotd_env.cli.options import POSITION, TRUST, option, refuse, rules_options, start_of
+from wotd_env.process import shell_command
 
 if TYPE_CHECKING:
     from wotd_env.notation import RecordedGame
@@ -65,23 +66,24 @@ def command(
 def _resumed(file: Path, seats: list[str] | None, trust: bool) -> RecordedGame:
     """Return the game in a file.
 
-    Without `trust`, each player named in the file must be a person or a policy of this package, because a policy from
-    elsewhere can run code.
+    Without `trust`, each player named in the file must be a person or a policy that runs no other code.
     """
     from wotd_env import notation
     from wotd_env.core.position import SEATS
-    from wotd_env.policies import POLICIES, full_name
+    from wotd_env.policies import runs_code
 
     check_writable(file, ".txt")
     recorded = notation.read_game(file)
     if seats:
         return recorded._replace(players=_seated(seats, recorded.rules.players))
     for seat, name in enumerate(recorded.players):
-        known = is_person(name) or full_name(name).partition(":")[0] in POLICIES
-        if not known and (name == "?" or not trust):
+        code = not is_person(name) and runs_code(name)
+        if name == "?" or (code and not trust):
+            consent = "needs --trust to run code, because it " if code else ""
+            example = shell_command("wotd", "play", *_seated(None, recorded.rules.players), "--resume", file)
             raise ValueError(
-                f"{file} names {name!r} for seat {SEATS[seat]}: name the players on the command line, such as: "
-                f"wotd play {' '.join(_seated(None, recorded.rules.players))} --resume {file}"
+                f"{file} {consent}names {name!r} for seat {SEATS[seat]}: name the players on the command line, such "
+                f"as: {example}"
             )
     return recorded
 

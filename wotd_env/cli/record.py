@@ -53,8 +53,9 @@ def command(
             decisions = recording.record(
                 policies, out, games, game_rules, seed=seed, table=solution, trust=trust, progress=progress
             )
-        typer.echo(f"{out}: {games:,} games, {decisions:,} decisions")
+    recorded = f"{out}: {games:,} games, {decisions:,} decisions"
     if minari:
         with explained(f"The games are in {out}; wotd_env.adapters.minari.write converts them to a dataset."):
-            episodes = write(out, minari, policies[0], encoding)
-            typer.echo(f"{minari}: {episodes:,} episodes of {policies[0]}")
+            episodes = write(out, minari, policies[0], encoding, trust=True)  # the user named the policies
+        recorded += f"\n{minari}: {episodes:,} episodes of {policies[0]}"
+    typer.echo(recorded)

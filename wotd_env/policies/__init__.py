@@ -10,7 +10,9 @@ import difflib
 import inspect
 import os
 import pkgutil
+import re
 import sys
+from contextlib import suppress
 from enum import IntEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple, TypeGuard
@@ -18,13 +20,14 @@ from typing import TYPE_CHECKING, NamedTuple, TypeGuard
 from wotd_env.extras import MissingExtraError
 from wotd_env.policies.opened import watch
 from wotd_env.policy import Policy, check_plays
+from wotd_env.process import shell_command
 
 if TYPE_CHECKING:
     from wotd_env.core.rules import Rules
 
 __all__ = [
-    "POLICIES", "Named", "Policy", "Script", "check_policy", "full_name", "make_policy", "objection", "plays",
-    "script_of", "strongest",
+    "POLICIES", "Named", "Policy", "Script", "base_name", "check_policy", "full_name", "make_policy", "objection",
+    "plays", "runs_code", "script_of", "strongest",
 ]  # fmt: skip
 
 
@@ -98,10 +101,32 @@ def full_name(name: str) -> str:
     for file in (Path(name, file) for file in RUN_FILES):
         if file.is_file():
             return f"{FILES[file.suffix]}:{file}"
+    export = shell_command("python", "-m", "agents.export", Path(name))
     raise ValueError(
-        f"the folder {name} contains no policy: it has none of {', '.join(RUN_FILES)}. The command "
-        f"`python -m agents.export {name}` writes the policy of an unfinished PPO run"
+        f"the folder {name} contains no policy: it has none of {', '.join(RUN_FILES)}. The command `{export}` writes "
+        "the policy of an unfinished PPO run"
     )
+
+
+def base_name(name: str) -> str:
+    """Return the name of the policy that `deep:NAME` uses, e.g. `td` -> `td`, `a.npz` -> `td:a.npz`."""
+    kind, colon, _ = name.partition(":")
+    is_policy = kind in POLICIES or (colon and not os.path.exists(name))
+    return name if is_policy else f"td:{name}"
+
+
+def runs_code(name: str) -> bool:
+    """Return whether making the policy with this name can run code that does not belong to this package.
+
+    A name that comes from a file, such as a recorded game or a checkpoint, needs the user's consent if this is true.
+    """
+    with suppress(ValueError):  # a folder without a policy
+        kind, _, argument = full_name(name).partition(":")
+        if kind == "deep" and argument:
+            name = base_name(re.sub("^(deep:)+", "", argument))
+            kind, _, argument = full_name(name).partition(":")
+        return POLICIES[kind].needs_trust if kind in POLICIES else bool(argument)
+    return False
 
 
 def strongest(rules: Rules) -> str:

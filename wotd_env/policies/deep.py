@@ -12,7 +12,7 @@ from wotd_env.core.rules import Rules
 from wotd_env.core.state import States
 from wotd_env.planning.deeper import Deeper
 from wotd_env.planning.planner import plan
-from wotd_env.policies import POLICIES, make_policy
+from wotd_env.policies import base_name, full_name, make_policy
 from wotd_env.policies.planner import Planner
 from wotd_env.policy import check_plays
 
@@ -34,9 +34,11 @@ class Deep(Planner):
     value: Deeper
 
     def __init__(self, name: str | Path = "td") -> None:
-        policy = make_policy(base_name(str(name)))
+        base = base_name(str(name))
+        # `deep` of `deep` is refused before anything is made.
+        policy = None if full_name(base).partition(":")[0] == "deep" else make_policy(base)
         value = getattr(policy, "value", None)
-        if value is None or isinstance(policy, Deep):
+        if policy is None or value is None or isinstance(policy, Deep):
             raise ValueError(
                 f"deep:NAME needs a policy with a value of positions, such as planner, td or the file of a learned "
                 f"value, got {str(name)!r}"
@@ -56,10 +58,3 @@ class Deep(Planner):
     def check_rules(self, rules: Rules) -> None:
         """Check that the value function fits games with these rules."""
         check_plays(self.policy, rules)
-
-
-def base_name(name: str) -> str:
-    """Return the name of the policy that `deep:NAME` uses, e.g. `td` -> `td`, `a.npz` -> `td:a.npz`."""
-    kind, colon, _ = name.partition(":")
-    is_policy = kind in POLICIES or (colon and not Path(name).exists())
-    return name if is_policy else f"td:{name}"
