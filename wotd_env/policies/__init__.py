@@ -26,8 +26,8 @@ if TYPE_CHECKING:
     from wotd_env.core.rules import Rules
 
 __all__ = [
-    "POLICIES", "Named", "Policy", "Script", "base_name", "check_policy", "full_name", "make_policy", "objection",
-    "plays", "runs_code", "script_of", "strongest",
+    "POLICIES", "Named", "Policy", "Script", "check_policy", "full_name", "make_policy", "objection", "plays",
+    "runs_code", "script_of", "strongest",
 ]  # fmt: skip
 
 
