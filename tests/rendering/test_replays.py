@@ -99,6 +99,16 @@ def test_the_size_of_a_page_is_limited():
     assert len(page) < 100_000 + 1000 * len(states)
 
 
+def test_names_that_look_like_marks_of_the_template_stay_text():
+    names = ["{{SCRIPT}}", "{{DATA}} {{STYLE}} {{POLICY}} \\1"]
+    game = Game(Rules())
+    page = Replay(game, game.reset(1, seed=0), names=names).html()
+    captions = content(page)["captions"]
+    assert names[0] in captions[0] or names[1] in captions[0]
+    (script,) = re.findall(r"<script>(.*?)</script>", page, re.DOTALL)
+    assert page.count(script) == 1
+
+
 def test_a_page_allows_only_its_own_script_and_style():
     import base64
     import hashlib

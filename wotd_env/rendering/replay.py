@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import hashlib
 import json
+import re
 from collections.abc import Iterator, Sequence
 from fractions import Fraction
 from html import escape
@@ -98,9 +99,9 @@ class Replay:
         if theme != "auto":
             look = look.replace("color-scheme: light dark", f"color-scheme: {theme}")
         policy = f"default-src 'none'; script-src '{_hash(script)}'; style-src '{_hash(look)}'"
-        for name, part in {"POLICY": policy, "STYLE": look, "DATA": data, "SCRIPT": script}.items():
-            page = page.replace(f"{{{{{name}}}}}", part)
-        return page
+        parts = {"POLICY": policy, "STYLE": look, "DATA": data, "SCRIPT": script}
+        # One pass, because the parts can contain marks: a player can be named {{SCRIPT}}.
+        return re.sub(r"{{(\w+)}}", lambda mark: parts[mark[1]], page)
 
     def _content(self, theme: str) -> dict[str, list[Any]]:
         """Return the data that replay.js reads.
