@@ -103,7 +103,8 @@ def send_nonsense(at: At) -> None:
                 pass
 
 
-def test_command_serves_and_stops(serve: Serve, tmp_path: Path) -> None:
+@pytest.mark.parametrize("stop", [signal.SIGINT, signal.SIGTERM])
+def test_command_serves_and_stops(serve: Serve, tmp_path: Path, stop: signal.Signals) -> None:
     process = serve(tmp_path / "tables", "--policy", "mine=first")
     with contextlib.closing(client_for(process)) as client:
         agents = [agent["name"] for agent in client.get("/api/setup").json()["agents"]]
@@ -111,10 +112,11 @@ def test_command_serves_and_stops(serve: Serve, tmp_path: Path) -> None:
         at, _ = make(client, HERE, {"kind": "agent", "agent": "mine"})
         play(at, 3)
         send_nonsense(at)
-        process.send_signal(signal.SIGINT)
+        process.send_signal(stop)
         output, errors = process.communicate(timeout=60)
     assert (process.returncode, errors) == (0, "")  # messages caused by clients are not logged
     assert "Stopped" in output
+    assert [*tmp_path.iterdir()] == [tmp_path / "tables"]  # the log of SQLite is merged into the file
 
 
 class Unready:
@@ -127,12 +129,13 @@ class Unready:
         raise NotImplementedError
 
 
-def test_command_stops_during_the_warm_up(serve: Serve, tmp_path: Path) -> None:
+@pytest.mark.parametrize("stop", [signal.SIGINT, signal.SIGTERM])
+def test_command_stops_during_the_warm_up(serve: Serve, tmp_path: Path, stop: signal.Signals) -> None:
     process = serve(tmp_path / "tables", "--policy", "slow=tests.web.test_command:Unready")
     assert process.stdout is not None
     (address,) = re.findall(r"http://\S+/", process.stdout.readline())
     assert not httpx.get(f"{address}api/setup", timeout=60).json()["ready"]
-    process.send_signal(signal.SIGINT)
+    process.send_signal(stop)
     output, errors = process.communicate(timeout=60)
     assert (process.returncode, errors) == (0, "")
     assert "Stopped" in output

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import errno
 import re
+import signal
 import socket
 from pathlib import Path
 
@@ -68,6 +69,8 @@ def command(
     made = ready_policies(list(named.values()), trust)
     limits = Limits()
     listening = _listen(host, port)
+    # uvicorn repeats a signal after its shutdown. As KeyboardInterrupt, SIGTERM lets this function close the file.
+    signal.signal(signal.SIGTERM, signal.default_int_handler)
     store = Store(file)
     app = make_app(store, {agent: made[spec] for agent, spec in named.items()}, limits, name or ())
     shown = "localhost" if host in ("", "0.0.0.0", "::") else f"[{host}]" if ":" in host else host
