@@ -1,15 +1,21 @@
 """The SQLite file that stores tables. Every decision is written before any client sees it.
 
+Digests detect damage: the digest of a game covers its first position and all its decisions, and the digest of a table
+covers its settings and the digest of its last game.
+
 The file does not reveal future dice: positions are stored without the state of their random generators. If the process
 is killed, no written decision is lost. If the machine fails, the last decisions can be lost.
 """
 
 from __future__ import annotations
 
+import contextlib
+import hashlib
 import json
 import os
 import sqlite3
 import time
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -18,14 +24,15 @@ import numpy as np
 from wotd_env.core.state import STATE, States
 
 _APPLICATION = 0x776F7473  # "wots" in ASCII
-_FORMAT = 1
+_FORMAT = 2
 _SCHEMA = """
-CREATE TABLE tables (id TEXT PRIMARY KEY, touched REAL NOT NULL, settings TEXT NOT NULL) WITHOUT ROWID;
-CREATE TABLE games (id TEXT, game INTEGER, state BLOB NOT NULL, roll_off TEXT NOT NULL, PRIMARY KEY (id, game))
-    WITHOUT ROWID;
+CREATE TABLE tables (id TEXT PRIMARY KEY, touched REAL NOT NULL, settings TEXT NOT NULL, digest BLOB) WITHOUT ROWID;
+CREATE TABLE games (id TEXT, game INTEGER, state BLOB NOT NULL, roll_off TEXT NOT NULL, digest BLOB,
+    PRIMARY KEY (id, game)) WITHOUT ROWID;
 CREATE TABLE steps (id TEXT, game INTEGER, ply INTEGER, action INTEGER NOT NULL, state BLOB NOT NULL, note TEXT,
     PRIMARY KEY (id, game, ply)) WITHOUT ROWID;
 """
+_GAME = "WHERE id = ? AND game = ?"
 
 
 class Step(NamedTuple):
@@ -70,13 +77,15 @@ class Store:
             (version,) = self._db.execute("PRAGMA user_version").fetchone()
             if tables and application != _APPLICATION:
                 raise sqlite3.DatabaseError("it belongs to another application")
-            if tables and version != _FORMAT:
+            if tables and version not in (1, _FORMAT):
                 raise sqlite3.DatabaseError(f"its format is {version}, not {_FORMAT}")
             self._db.execute("PRAGMA journal_mode = WAL")
             self._db.execute("PRAGMA synchronous = NORMAL")
             if not tables:
                 marks = f"PRAGMA application_id = {_APPLICATION}; PRAGMA user_version = {_FORMAT};"
                 self._db.executescript(f"BEGIN IMMEDIATE; {_SCHEMA} {marks} COMMIT;")
+            elif version == 1:
+                self._add_digests()
         except sqlite3.DatabaseError as error:
             self._db.close()
             what = f"not a database of this server: {error};"
@@ -92,20 +101,28 @@ class Store:
         """Write the settings of a new or changed table."""
         row = table, time.time(), json.dumps(settings)
         with self._db:
-            self._db.execute("INSERT OR REPLACE INTO tables VALUES (?, ?, ?)", row)
+            self._db.execute("INSERT OR REPLACE INTO tables VALUES (?, ?, ?, NULL)", row)
+            self._seal(table)
 
     def put_game(self, table: str, game: int, state: States, roll_off: Any) -> None:
         """Write the first position of a new game."""
-        self._add("games", (table, game, _bytes(state), json.dumps(roll_off)))
+        row = table, game, _bytes(state), json.dumps(roll_off)
+        with self._db:
+            self._db.execute("INSERT INTO games VALUES (?, ?, ?, ?, ?)", (*row, _digest(*row)))
+            self._touch(table)
 
     def put_step(self, table: str, game: int, ply: int, step: Step) -> None:
         """Write a decision of a game."""
-        self._add("steps", (table, game, ply, step.action, _bytes(step.state), step.note))
-
-    def _add(self, where: str, row: tuple[Any, ...]) -> None:
+        row = table, game, ply, step.action, _bytes(step.state), step.note
         with self._db:
-            self._db.execute(f"INSERT INTO {where} VALUES ({', '.join('?' * len(row))})", row)
-            self._db.execute("UPDATE tables SET touched = ? WHERE id = ?", (time.time(), row[0]))
+            self._db.execute("INSERT INTO steps VALUES (?, ?, ?, ?, ?, ?)", row)
+            (before,) = self._db.execute(f"SELECT digest FROM games {_GAME}", row[:2]).fetchone()
+            self._db.execute(f"UPDATE games SET digest = ? {_GAME}", (_digest(before, *row), *row[:2]))
+            self._touch(table)
+
+    def _touch(self, table: str) -> None:
+        self._db.execute("UPDATE tables SET touched = ? WHERE id = ?", (time.time(), table))
+        self._seal(table)
 
     def forget(self, table: str) -> None:
         """Delete a table with its games and decisions."""
@@ -118,8 +135,11 @@ class Store:
         return dict(self._db.execute("SELECT id, touched FROM tables ORDER BY touched").fetchall())
 
     def settings(self, table: str) -> Any:
-        """Return the settings of a table, as written with `put_table`."""
-        (found,) = self._db.execute("SELECT settings FROM tables WHERE id = ?", (table,)).fetchone()
+        """Return the settings of a table, as written with `put_table`; raise ValueError if the table is damaged."""
+        sql = "SELECT settings, digest FROM tables WHERE id = ?"
+        found, digest = self._db.execute(sql, (table,)).fetchone()
+        if digest != self._digest_of(table):
+            raise ValueError("its digest does not match")
         return json.loads(found)
 
     def last_game(self, table: str) -> int:
@@ -128,19 +148,58 @@ class Store:
         return last or 0
 
     def game(self, table: str, game: int) -> Played | None:
-        """Return a game, or None if it does not exist; raise ValueError if a decision is missing or damaged."""
-        which = "WHERE id = ? AND game = ?"
-        found = self._db.execute(f"SELECT state, roll_off FROM games {which}", (table, game)).fetchone()
+        """Return a game, or None if it does not exist; raise ValueError if it is damaged."""
+        sql = f"SELECT id, game, state, roll_off, digest FROM games {_GAME}"
+        found = self._db.execute(sql, (table, game)).fetchone()
         if found is None:
             return None
-        sql = f"SELECT ply, action, state, note FROM steps {which} ORDER BY ply"
-        rows = self._db.execute(sql, (table, game)).fetchall()
-        steps = []
-        for number, (ply, action, state, note) in enumerate(rows):
-            if ply != number:
-                raise ValueError(f"decision {number} of game {game} is missing")
-            steps.append(Step(action, _state(state), note))
-        return Played(_state(found[0]), json.loads(found[1]), steps)
+        *first, digest = found
+        rows = self._steps(table, game)
+        if digest != _digest_of_game(first, rows):
+            raise ValueError(f"the digest of game {game} does not match")
+        steps = [Step(action, _state(state), note) for *_, action, state, note in rows]
+        return Played(_state(first[2]), json.loads(first[3]), steps)
+
+    def _steps(self, table: str, game: int) -> list[tuple[Any, ...]]:
+        return self._db.execute(f"SELECT * FROM steps {_GAME} ORDER BY ply", (table, game)).fetchall()
+
+    def _seal(self, table: str) -> None:
+        """Write the digest of a table."""
+        self._db.execute("UPDATE tables SET digest = ? WHERE id = ?", (self._digest_of(table), table))
+
+    def _digest_of(self, table: str) -> bytes:
+        row = self._db.execute("SELECT id, touched, settings FROM tables WHERE id = ?", (table,)).fetchone()
+        sql = "SELECT game, digest FROM games WHERE id = ? ORDER BY game DESC LIMIT 1"
+        return _digest(row, self._db.execute(sql, (table,)).fetchone())
+
+    def _add_digests(self) -> None:
+        """Convert a file of format 1. Unreadable rows get no digest, so they count as damaged."""
+        with self._db:
+            self._db.execute("BEGIN IMMEDIATE")
+            for name in ("tables", "games"):
+                self._db.execute(f"ALTER TABLE {name} ADD COLUMN digest BLOB")
+            for table, game in self._db.execute("SELECT id, game FROM games").fetchall():
+                with contextlib.suppress(sqlite3.DatabaseError):
+                    sql = f"SELECT id, game, state, roll_off FROM games {_GAME}"
+                    first = self._db.execute(sql, (table, game)).fetchone()
+                    row = _digest_of_game(first, self._steps(table, game)), table, game
+                    self._db.execute(f"UPDATE games SET digest = ? {_GAME}", row)
+            for table in self.tables():
+                with contextlib.suppress(sqlite3.DatabaseError):
+                    self._seal(table)
+            self._db.execute(f"PRAGMA user_version = {_FORMAT}")
+
+
+def _digest(*parts: Any) -> bytes:
+    return hashlib.sha256(repr(parts).encode()).digest()
+
+
+def _digest_of_game(first: Sequence[Any], steps: Iterable[Sequence[Any]]) -> bytes:
+    """Return the digest of a game, given its row without digest and the rows of its decisions."""
+    digest = _digest(*first)
+    for row in steps:
+        digest = _digest(digest, *row)
+    return digest
 
 
 def _bytes(state: States) -> bytes:
