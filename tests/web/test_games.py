@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections import Counter
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -24,6 +25,8 @@ from tests.helpers.server import (
     OPEN,
     VARIANTS,
     At,
+    fewer,
+    lasting,
     make,
     play,
     running,
@@ -150,6 +153,88 @@ def test_invitation_works_once(client: httpx.Client) -> None:
     assert other.post("/act", ply=0, action=0).status_code == 403
     assert mine.post("/act", ply=0, action=0).status_code == 200
     assert mine.post("/act", ply=0, action=0).status_code == 409
+
+
+def at_once(
+    client: httpx.Client, path: str, body: Any, headers: dict[str, str] | None = None
+) -> list[httpx.Response]:
+    """Send a request three times at the same time, as a double click or a retry does."""
+    with ThreadPoolExecutor() as pool:
+        sent = [pool.submit(client.post, path, json=body, headers=headers) for _ in range(3)]
+        return [each.result() for each in sent]
+
+
+def test_repeated_request_sets_up_one_table(tmp_path: Path) -> None:
+    key = "k" * 43
+    body = {"seats": [HERE, OPEN, INVITED], "rules": {"players": 3}, "key": key}
+    with running(tmp_path / "tables", fewer(tables_per_address=1)) as client:
+        answers = at_once(client, "/api/tables", body)
+        first = answers[0].json()
+        assert [each.status_code for each in answers] == [201] * 3
+        assert all(each.json() == first for each in answers)
+        assert first["key"] == key
+        assert str(answers[0].url.join(answers[0].headers["location"])).endswith(
+            f"/api/tables/{first['table']}"
+        )
+        assert len(client.get("/api/tables").json()["tables"]) == 1
+    with running(tmp_path / "tables") as client:  # the answer can be lost because the server stops
+        assert lasting(client.post("/api/tables", json=body).json()["view"]) == lasting(first["view"])
+        others = [
+            client.post("/api/tables", json=body | change).json()
+            for change in ({"key": "l" * 32}, {"key": None})
+        ]
+        assert len({first["table"], *(each["table"] for each in others)}) == 3
+        short = client.post("/api/tables", json=body | {"key": "k" * 31})
+        assert (short.status_code, short.json()["field"]) == (400, "key")
+
+
+@pytest.mark.parametrize("invited", [False, True])
+def test_repeated_request_takes_one_seat(client: httpx.Client, invited: bool) -> None:
+    kind = INVITED if invited else OPEN
+    host, content = make(client, HERE, kind, kind, rules={"players": 3})
+    body = {"name": "Bob", "key": "b" * 32}
+    if invited:
+        body["invitation"] = content["invitations"][0]["invitation"]
+    answers = at_once(client, f"{host.url}/join", body)
+    assert [(each.status_code, each.json()["seat"], each.json()["key"]) for each in answers] == [
+        (200, 1, "b" * 32)
+    ] * 3
+    assert host.view["waiting_for"] == [2]
+    assert At(client, host.table, "b" * 32).view["mine"] == [1]
+
+
+def test_repeated_request_has_one_effect(client: httpx.Client) -> None:
+    at, _ = make(client, HERE, HERE, position=LINE, pace=5)
+    for path, body in [
+        ("/act", {"ply": 0, "action": "none", "game": 1}),
+        ("/resign", {"game": 1, "seat": 0}),
+        ("/next", {"game": 1}),
+        ("/pace", {"pace": 3}),
+        ("/seat", {"seat": 1, "agent": "greedy"}),
+    ]:
+        answers = at_once(client, at.url + path, body, at.headers)
+        assert {each.status_code for each in answers} <= {200, 403, 409}
+        assert 200 in {each.status_code for each in answers}
+    view = at.view
+    assert (view["game"], view["ply"], view["pace"], view["mine"]) == (2, 0, 3, [0])
+
+
+def test_decision_of_an_earlier_game_is_refused(client: httpx.Client) -> None:
+    at, _ = make(client, HERE, HERE, position=LINE)
+    at.post("/resign", game=1, seat=0)
+    at.post("/next", game=1)
+    for body in ({"ply": 0, "action": 31}, {"ply": 0}):
+        path = "/act" if "action" in body else "/step"
+        refused = at.post(path, game=1, **body)
+        assert (refused.status_code, refused.json()["field"]) == (409, "game")
+    with at.socket() as socket:
+        socket.send(json.dumps({"type": "act", "game": 1, "ply": 0, "action": 31}))
+        told = {"type": "view"}
+        while told["type"] != "error":
+            told = json.loads(socket.recv(timeout=60))
+        assert told["field"] == "game"
+    assert at.view["ply"] == 0
+    assert at.post("/act", game=2, ply=0, action=31).json()["ply"] == 1
 
 
 def test_open_seats_are_listed_until_they_are_taken(client: httpx.Client) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import json
 import sqlite3
+import time
 from pathlib import Path
 from typing import Any
 
@@ -27,7 +28,9 @@ from tests.helpers.server import (
     running,
     until_closed,
 )
+from wotd_env.web.handlers import ROUTES
 from wotd_env.web.limits import Rate, Refused, client_of
+from wotd_env.web.store import Store
 
 SEATS = [HERE, GREEDY]
 WRONG_TABLES: list[tuple[Any, str | None]] = [
@@ -126,6 +129,20 @@ def test_requests_must_be_json_and_short(client: httpx.Client) -> None:
     assert client.get("/api/none").json()["status"] == 404
 
 
+def test_refusals_name_the_allowed_methods_and_the_scheme_of_the_key(client: httpx.Client) -> None:
+    allowed: dict[str, set[str]] = {}
+    for route in ROUTES:
+        allowed.setdefault(route.path, set()).update(route.methods or ())
+    for path, methods in {**allowed, "/": {"GET", "HEAD"}, "/static/main.js": {"GET", "HEAD"}}.items():
+        for method in {"GET", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"} - methods:
+            answer = client.request(method, path.replace("{table}", "none"))
+            assert (answer.status_code, answer.headers["allow"]) == (405, ", ".join(sorted(methods)))
+    at, _ = make(client, HERE, HERE)
+    for method, path in (("GET", ""), ("POST", "/act"), ("DELETE", ""), ("GET", "/text")):
+        answer = client.request(method, at.url + path)
+        assert (answer.status_code, answer.headers["www-authenticate"]) == (401, "Bearer")
+
+
 def test_tables_sockets_and_messages_are_limited(tmp_path: Path) -> None:
     file = tmp_path / "tables"
     with running(file, fewer(tables=2, sockets_per_address=1, messages=0.001, requests=1e6)) as client:
@@ -152,14 +169,16 @@ def test_tables_sockets_and_messages_are_limited(tmp_path: Path) -> None:
             idle.recv(timeout=60)
 
 
-def test_idle_tables_make_room(tmp_path: Path) -> None:
+def test_idle_tables_make_room(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     file = tmp_path / "tables"
     with running(file) as client:
         old, _ = make(client, HERE, HERE)
         older, _ = make(client, HERE, HERE)
-    with contextlib.closing(sqlite3.connect(file)) as database, database:
-        database.execute("UPDATE tables SET touched = touched - 100000")
-        database.execute("UPDATE tables SET touched = touched - 10000000 WHERE id = ?", (older.table,))
+    now = time.time()
+    with contextlib.closing(Store(file)) as store, monkeypatch.context() as patch:
+        for at, age in ((older, 10_000_000), (old, 100_000)):
+            patch.setattr(time, "time", lambda then=now - age: then)
+            store.put_table(at.table, store.settings(at.table))
     with running(file, fewer(tables=1)) as client:
         assert client.get(older.url).status_code == 404  # after 30 days
         assert client.get(old.url).status_code == 401

@@ -124,6 +124,36 @@ def test_host_names_ignore_case(tmp_path: Path) -> None:
     assert asyncio.run(asked) == [200, 200, 403]
 
 
+@pytest.mark.parametrize(
+    ("host", "origin", "status"),
+    [
+        ("play.example.org", "https://play.example.org", 200),
+        ("play.example.org:443", "https://play.example.org", 200),
+        ("play.example.org:80", "http://play.example.org", 200),
+        ("play.example.org", "https://play.example.org:8443", 200),  # the proxy omits the port
+        ("play.example.org:8000", "https://play.example.org", 200),  # the proxy names the port of the server
+        ("play.example.org", "https://example.org", 403),
+        ("play.example.org", "https://play.example.org.example", 403),
+        ("play.example.org", "null", 403),
+        ("play.example.org", "https://play.example.org:x", 403),
+        ("localhost:80", "http://localhost", 200),
+        ("localhost:443", "https://localhost", 200),
+        ("localhost:8000", "http://localhost:8001", 403),
+        ("127.0.0.1:8000", "http://localhost:8000", 403),
+        ("[::1]:8000", "http://[::1]:8000", 200),
+    ],
+)
+def test_port_of_a_proxy_does_not_matter(tmp_path: Path, host: str, origin: str, status: int) -> None:
+    async def ask() -> int:
+        with contextlib.closing(Store(tmp_path / "tables")) as store:
+            made: Any = make_app(store, names=["play.example.org"])
+            async with httpx.AsyncClient(transport=httpx.ASGITransport(made)) as client:
+                headers = {"Host": host, "Origin": origin}
+                return (await client.get("http://localhost/api/setup", headers=headers)).status_code
+
+    assert asyncio.run(ask()) == status
+
+
 def test_every_response_has_protective_headers(client: httpx.Client) -> None:
     for path in (
         "/",

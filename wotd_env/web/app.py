@@ -16,7 +16,7 @@ from starlette.exceptions import HTTPException
 from starlette.middleware import Middleware
 from starlette.requests import HTTPConnection, Request
 from starlette.responses import FileResponse, JSONResponse, Response
-from starlette.routing import Mount, Route, WebSocketRoute
+from starlette.routing import Match, Mount, Route, WebSocketRoute
 from starlette.staticfiles import StaticFiles
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from starlette.websockets import WebSocket
@@ -81,8 +81,18 @@ def _constant(path: str, content: str, kind: str, cache: str = "no-cache") -> Ro
 
 
 def _refusal(refused: Refused) -> JSONResponse:
-    headers = {"retry-after": str(refused.wait)} if refused.wait else None
+    headers = {"retry-after": str(refused.wait)} if refused.wait else {}
+    if refused.status == 401:
+        headers["www-authenticate"] = "Bearer"
     return JSONResponse(refused.content(), refused.status, headers)
+
+
+def _methods(request: Request) -> str:
+    """Return the methods that the path of a request allows; several routes can have the same path."""
+    routes = [route for route in request.app.routes if isinstance(route, Route)]
+    here = [route for route in routes if route.matches(request.scope)[0] != Match.NONE]
+    found = {method for route in here for method in route.methods or ()}
+    return ", ".join(sorted(found or {"GET", "HEAD"}))  # a static file has no route of its own
 
 
 async def _answer(request: Request, error: Exception) -> Response:
@@ -90,7 +100,10 @@ async def _answer(request: Request, error: Exception) -> Response:
         return _refusal(error)
     if isinstance(error, HTTPException):
         reasons = {404: "there is nothing at this address", 405: "this address takes another method"}
-        return _refusal(Refused(error.status_code, reasons.get(error.status_code, error.detail)))
+        refusal = _refusal(Refused(error.status_code, reasons.get(error.status_code, error.detail)))
+        if error.status_code == 405:
+            refusal.headers["allow"] = _methods(request)
+        return refusal
     answer = _refusal(Refused(500, "the server has made a mistake; your games are not affected"))
     answer.headers.update(HEADERS)  # this response does not pass through `_Guard`, which adds headers
     return answer
@@ -137,13 +150,21 @@ class _Guard:
 
 def _check_origin(headers: Headers, names: frozenset[str]) -> None:
     """Refuse requests to unknown host names (to prevent DNS rebinding) and requests from pages of other servers."""
-    host = headers.get("host", "")
-    try:
-        name = urlsplit(f"//{host}").hostname or ""
-    except ValueError:
-        name = ""
+    origin = headers.get("origin")
+    scheme = "https" if origin and origin.startswith("https:") else "http"
+    name, port = _host_of(f"{scheme}://{headers.get('host', '')}")
     if name != "localhost" and name not in names and ip_of(name) is None:
         raise Refused(403, "this host name is not allowed; the operator can add it with --name", "host")
-    origin = headers.get("origin")
-    if origin is not None and origin.partition("://")[2] != host:
+    page, page_port = _host_of(origin) if origin is not None else (name, port)
+    # A proxy can omit or change the port in Host, so the port counts only without a proxy.
+    if page != name or (page_port != port and name not in names):
         raise Refused(403, "requests from pages of other servers are not allowed", "origin")
+
+
+def _host_of(url: str) -> tuple[str, int]:
+    """Return the host name and the port of a URL; an empty name if the URL is malformed."""
+    try:
+        parts = urlsplit(url)
+        return parts.hostname or "", parts.port or (443 if parts.scheme == "https" else 80)
+    except ValueError:
+        return "", 0

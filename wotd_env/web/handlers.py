@@ -139,10 +139,14 @@ async def _create(request: Request) -> JSONResponse:
         "table": table.id,
         "key": keys.host,
         "watch": keys.watch,
-        "invitations": [{"seat": seat, "invitation": code} for seat, code in keys.invitations.items()],
+        "invitations": [
+            {"seat": number, "invitation": keys.invitation(number)}
+            for number, seat in enumerate(table.seats)
+            if seat.kind == "invited"
+        ],
         "view": table.view(tables.viewer(table, keys.host)),
     }
-    return JSONResponse(content, 201)
+    return JSONResponse(content, 201, {"location": f"tables/{table.id}"})
 
 
 async def _look(request: Request) -> JSONResponse:

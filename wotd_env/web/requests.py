@@ -33,6 +33,7 @@ _MAX_TURNS = 1000  # largest `max_turns`, to limit memory and disk space
 
 _Whole = Annotated[int, Meta(ge=0, le=1 << 31)]
 _Word = Annotated[str, Meta(min_length=1, max_length=64)]
+_Key = Annotated[str, Meta(min_length=32, max_length=64)]
 _Name = Annotated[str, Meta(max_length=NAME_LENGTH)]
 _Pace = Annotated[float, Meta(ge=PACE["least"], le=PACE["most"])]
 
@@ -48,10 +49,14 @@ class Hello(Message, tag="hello"):
 
 
 class Act(Message, tag="act"):
-    """A decision. `ply` is its index in the game, and `action` is a number or a word of the notation."""
+    """A decision. `ply` is its index in the game, and `action` is a number or a word of the notation.
+
+    `game` is the number of the game; None stands for the present one.
+    """
 
     ply: _Whole
     action: _Whole | _Word
+    game: _Whole | None = None
 
 
 class Next(Message, tag="next"):
@@ -70,6 +75,7 @@ class Step(Message):
     """A request to take decision number `ply` without a wait. The decision must be forced, or an agent's."""
 
     ply: _Whole
+    game: _Whole | None = None
 
 
 class Resign(Message):
@@ -91,8 +97,12 @@ class Named(Message):
 
 
 class Join(Named):
-    """A request to take a seat: the seat of an invitation, or an open seat."""
+    """A request to take a seat: the seat of an invitation, or an open seat.
 
+    `key` becomes the key of the seat, by default a new one. A repeated request with the same key takes no second seat.
+    """
+
+    key: _Key | None = None
     invitation: _Word | None = None
     seat: _Whole | None = None
     person: _Word | None = None  # key in the person's browser
@@ -153,8 +163,13 @@ class NewSeat(Named):
 
 
 class NewTable(RulesOrPosition, kw_only=True):
-    """A request to set up a table."""
+    """A request to set up a table.
 
+    `key` becomes the key of the host, by default a new one. A repeated request with the same key sets up no second
+    table.
+    """
+
+    key: _Key | None = None
     seats: list[NewSeat]
     help: bool | None = None
     pace: _Pace = PACE["default"]

@@ -127,7 +127,7 @@ async def _obey(client: _Client) -> None:
             rate.count()
             message = requests.read(content, _ORDER)
             if isinstance(message, requests.Act):
-                server.tables.act(table, client.viewer(), message.ply, message.action)
+                server.tables.act(table, client.viewer(), message.ply, message.action, message.game)
             else:
                 server.tables.next_game(table, client.viewer(), message.game)
         except Refused as refused:

@@ -9,6 +9,7 @@ import asyncio
 import copy
 import functools
 import hashlib
+import hmac
 import json
 import logging
 import secrets
@@ -39,11 +40,21 @@ _log = logging.getLogger("wotd_env.web")
 
 
 class Keys(NamedTuple):
-    """The keys and invitations of a new table."""
+    """The keys of a table. All others follow from the host's key, so a repeated request gets the same keys."""
 
     host: str
-    watch: str
-    invitations: dict[int, str]
+
+    @property
+    def watch(self) -> str:
+        """The key of spectators."""
+        return self._derived("watch")
+
+    def invitation(self, seat: int) -> str:
+        """Return the invitation to a seat."""
+        return self._derived(f"seat {seat}")
+
+    def _derived(self, use: str) -> str:
+        return hmac.new(self.host.encode("utf-8", "replace"), use.encode(), "sha256").hexdigest()
 
 
 class Tables:
@@ -53,13 +64,13 @@ class Tables:
         self.agents, self._store, self._limits = agents, store, limits
         self.by_name: dict[str, Table] = {}
         self._tasks: set[asyncio.Task[None]] = set()
-        for name, touched in store.tables().items():
-            if touched < time.time() - limits.days * _DAY:
-                store.forget(name)
 
     def resume(self) -> None:
-        """Load all tables and continue their games."""
+        """Load all tables and continue their games; delete the tables that nobody has used for a long time."""
         for table in stored_tables(self._store):
+            if table.touched < time.time() - self._limits.days * _DAY:
+                self._store.forget(table.id)
+                continue
             self.by_name[table.id] = table
             self._go_on(table)
 
@@ -101,27 +112,31 @@ class Tables:
     def create(self, wanted: NewTable, rules: Rules, position: States | None, by: str) -> tuple[Table, Keys]:
         """Set up a table for the client with the address `by`.
 
-        The first game starts from `position`, STATE (1,); None stands for the usual start.
+        The first game starts from `position`, STATE (1,); None stands for the usual start. If a table was set up with
+        the wanted key, return this table.
         """
+        keys = Keys(wanted.key or _new_key())
+        host = _digest_of(keys.host)
+        for table in self.by_name.values():
+            if secrets.compare_digest(table.host, host):
+                return table, keys
         oldest = self._find_room(by)
         for number, wish in enumerate(wanted.seats):
             if wish.agent:
                 self.check_agent(wish.agent, rules, f"seats[{number}]")
         if oldest:
             self._remove(oldest)
-        keys = Keys(_new_key(), _new_key(), {})
-        host, watch = _digest_of(keys.host), _digest_of(keys.watch)
         seats = [Seat(wish.kind, wish.name, wish.agent) for wish in wanted.seats]
         for number, seat in enumerate(seats):
             if seat.kind == "here":
                 seat.key, seat.person = host, wanted.person and _digest_of(wanted.person)
             elif seat.kind == "invited":
-                keys.invitations[number] = _new_key()
-                seat.invitation = _digest_of(keys.invitations[number])
+                seat.invitation = _digest_of(keys.invitation(number))
         private = not any(seat.kind in ("invited", "open") for seat in seats)
         helped = private if wanted.help is None else wanted.help
         while (name := secrets.token_hex(5)) in self.by_name:
             pass
+        watch = _digest_of(keys.watch)
         table = Table(name, rules, position, seats, helped, wanted.pace, host, watch, by=by)
         table.show(None, 0)
         with _written():
@@ -131,7 +146,14 @@ class Tables:
         return table, keys
 
     def join(self, table: Table, wanted: Join) -> tuple[int, str]:
-        """Give a person the seat of an invitation, or an open seat; return the number of the seat and its new key."""
+        """Give a person the seat of an invitation, or an open seat; return the number of the seat and its key.
+
+        If a seat already has the wanted key, return this seat.
+        """
+        key = wanted.key or _new_key()
+        for number, taken in enumerate(table.seats):
+            if taken.key and secrets.compare_digest(taken.key, _digest_of(key)):
+                return number, key
         if wanted.invitation is not None:
             number = self.invited(table, wanted.invitation)
         else:
@@ -139,7 +161,6 @@ class Tables:
             if not free or (wanted.seat is not None and wanted.seat not in free):
                 raise Refused(409, "this seat is taken, or not open to everybody", "seat")
             number = free[0] if wanted.seat is None else wanted.seat
-        key = _new_key()
         person = wanted.person and _digest_of(wanted.person)
         seat = Seat(table.seats[number].kind, wanted.name, key=_digest_of(key), person=person)
         self._put_seat(table, number, seat)
@@ -167,9 +188,12 @@ class Tables:
         self._put_seat(table, seat, Seat("agent", agent, agent, person=there.person, finished=finished))
         return viewer._replace(seats=[other for other in viewer.seats if other != seat])
 
-    def act(self, table: Table, viewer: Viewer, ply: int, action: int | str) -> None:
-        """Take decision `ply` of the present game. `action` is a number, or a word of the notation."""
-        _check_ply(table, ply)
+    def act(self, table: Table, viewer: Viewer, ply: int, action: int | str, game: int | None = None) -> None:
+        """Take decision `ply` of the present game. `action` is a number, or a word of the notation.
+
+        Raise Refused if `game` is given and is not the number of the present game.
+        """
+        _check_ply(table, ply, game)
         if table.player not in viewer.seats:
             raise Refused(403, f"it is the turn of {table.names[table.player]}")
         if isinstance(action, str):
@@ -204,10 +228,10 @@ class Tables:
         check_pace(pace, all(seat.agent for seat in table.seats))
         self._change(table, pace=pace)
 
-    def step(self, table: Table, viewer: Viewer, ply: int) -> None:
-        """Take decision `ply` at once. It must be a forced decision or an agent's decision."""
+    def step(self, table: Table, viewer: Viewer, ply: int, game: int | None = None) -> None:
+        """Take decision `ply` of `game` at once. It must be a forced decision or an agent's decision."""
         _check_host(viewer, "step through the game")
-        _check_ply(table, ply)
+        _check_ply(table, ply, game)
         if not table.unattended:
             raise Refused(409, f"it is the turn of {table.names[table.player]}")
         self._later(table, 0)
@@ -406,7 +430,9 @@ def _check_host(viewer: Viewer, what: str) -> None:
         raise Refused(403, f"only the host, who has set up the table, can {what}")
 
 
-def _check_ply(table: Table, ply: int) -> None:
+def _check_ply(table: Table, ply: int, game: int | None) -> None:
+    if game not in (None, table.number):
+        raise Refused(409, f"game must be {table.number}, the present game, got {game}", "game")
     if table.status != "playing":
         why = "the game is over" if table.status == "over" else "the game has not begun"
         raise Refused(409, f"there is no decision to take: {why}", "ply")
