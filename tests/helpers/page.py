@@ -39,6 +39,11 @@ def at(page: Page) -> str:
     return page.locator(".play").get_attribute("data-at") or ""
 
 
+def rested(page: Page) -> None:
+    """Wait until the page accepts keys; it ignores presses for a moment after a position appears."""
+    page.wait_for_selector(".actions:not([aria-disabled])")
+
+
 @contextmanager
 def a_step(page: Page) -> Iterator[None]:
     """Wait after the block until the page shows another position."""

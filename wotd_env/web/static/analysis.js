@@ -14,7 +14,7 @@ const PARTS = { board: 0, seat: 3, phase: 4, rolls: 5, dice: 6 };
 const START = `${Array(5).fill(".......|.....").join("/")} wf(meo) 1 A keep 2 wwfmd`;
 
 /** @param {string} position @param {string[]} [agents] @returns {Promise<Valued>} */
-const load = (position, agents = []) => ask("/api/choices", { body: { position, values: true, agents } });
+const load = (position, agents = []) => ask("api/choices", { body: { position, values: true, agents } });
 
 /** Show a position as a line of text, or a start. @type {Page} */
 export function analysisPage(main, signal, position = START) {

@@ -9,7 +9,8 @@ import { capital, heard, t } from "./words.js";
 const refusal = (words, status) => Object.assign(new Error(words), { status });
 
 /**
- * Send a request, by default GET, or POST if there is a body; return the answer or throw the refusal.
+ * Send a request, by default GET, or POST if there is a body; return the answer or throw the refusal. The path is relative
+ * to the address of the page, because a proxy can serve the page under a prefix.
  * @param {string} path @param {{key?: string, body?: object, method?: string}} [options] @returns {Promise<any>}
  */
 export async function ask(path, { key, body, method } = {}) {
@@ -29,23 +30,34 @@ export async function ask(path, { key, body, method } = {}) {
 }
 
 /** Return the path of a table in the API. @param {string} table */
-export const pathOf = (table) => `/api/tables/${encodeURIComponent(table)}`;
+export const pathOf = (table) => `api/tables/${encodeURIComponent(table)}`;
 
 /** @param {{rules?: object, position?: string}} body @returns {Promise<Agent[]>} all, and whether each plays the rules */
-export const agentsFor = async (body) => (await ask("/api/agents", { body })).agents;
+export const agentsFor = async (body) => (await ask("api/agents", { body })).agents;
+
+/** Return a new random key. */
+export const randomKey = () => btoa(String.fromCharCode(...crypto.getRandomValues(new Uint8Array(32))));
 
 /** Return the random key of this browser, by which the server counts the games of one person. @returns {string} */
 export function personKey() {
-  const random = () => btoa(String.fromCharCode(...crypto.getRandomValues(new Uint8Array(32))));
-  const key = kept.get("wotd-person", "") || random();
+  const key = kept.get("wotd-person", "") || randomKey();
   kept.set("wotd-person", key);
   return key;
 }
 
-/** Set up a table and store its keys; return its name. @param {object} body @returns {Promise<string>} */
+/** The keys of the requests for tables since the address of the page has changed. @type {Map<string, string>} */
+export const wanted = new Map();
+
+/**
+ * Set up a table and store its keys; return its name. The same request again, such as a double click, is for the same table.
+ * @param {object} body @returns {Promise<string>}
+ */
 export async function createTable(body) {
-  const { table, key, watch, invitations } = await ask("/api/tables", {
-    body: { ...body, person: personKey() },
+  const text = JSON.stringify(body);
+  const key = wanted.get(text) ?? randomKey();
+  wanted.set(text, key);
+  const { table, watch, invitations } = await ask("api/tables", {
+    body: { ...body, key, person: personKey() },
   });
   keys.add(table, { key, watch, invitations });
   return table;
@@ -84,8 +96,9 @@ export function follow(table, key, signal, hear) {
 
   function open() {
     if (signal.aborted) return;
-    const scheme = location.protocol === "https:" ? "wss:" : "ws:";
-    socket = new WebSocket(`${scheme}//${location.host}${pathOf(table)}/socket`);
+    const address = new URL(`${pathOf(table)}/socket`, document.baseURI);
+    address.protocol = address.protocol.replace("http", "ws");
+    socket = new WebSocket(address);
     socket.onopen = () => socket?.send(JSON.stringify({ type: "hello", key }));
     socket.onmessage = ({ data }) => {
       const { type, ...message } = JSON.parse(data);

@@ -83,8 +83,8 @@ function walkWithArrows(grid, cells, pick) {
     if (!step && !picks) return;
     event.preventDefault();
     event.stopPropagation();
-    if (picks) pick(path, space);
-    else go(path + step[0], space + step[1]);
+    if (picks && !event.repeat) pick(path, space);
+    else if (step) go(path + step[0], space + step[1]);
   }
 
   grid.addEventListener("keydown", walk);

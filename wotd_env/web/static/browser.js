@@ -1,26 +1,33 @@
 /** The storage of this browser, and the addresses of the page. The part of an address after its # selects the shown part. */
 
-const memory = new Map(); // used until the next reload if the browser refuses to store anything
+/** Make a storage of JSON values by name. @param {() => Storage} open fails if the browser refuses to store anything */
+function storage(open) {
+  const memory = new Map(); // values that the browser refuses to store; used until the next reload
+  return {
+    /** @param {string} name @param {any} otherwise */
+    get(name, otherwise) {
+      let stored = null;
+      try {
+        stored = JSON.parse(open().getItem(name) ?? "null");
+      } catch {} // unreadable or refused
+      return memory.get(name) ?? stored ?? otherwise;
+    },
+    /** @param {string} name @param {any} value */
+    set(name, value) {
+      memory.delete(name);
+      try {
+        open().setItem(name, JSON.stringify(value));
+      } catch {
+        memory.set(name, value);
+      }
+    },
+  };
+}
 
-/** JSON values by name. */
-export const kept = {
-  /** @param {string} name @param {any} otherwise */
-  get(name, otherwise) {
-    let stored = null;
-    try {
-      stored = JSON.parse(localStorage.getItem(name) ?? "null");
-    } catch {} // unreadable or refused
-    return stored ?? memory.get(name) ?? otherwise;
-  },
-  /** @param {string} name @param {any} value */
-  set(name, value) {
-    try {
-      localStorage.setItem(name, JSON.stringify(value));
-    } catch {
-      memory.set(name, value);
-    }
-  },
-};
+/** Values that stay in this browser. */
+export const kept = storage(() => localStorage);
+/** Values of this tab. */
+export const ofTab = storage(() => sessionStorage);
 
 /** Split an address such as "#/table/abc"; return null if it is malformed. @param {string} hash */
 export function readAddress(hash) {

@@ -13,6 +13,7 @@ import { asksForTiger, capital, colorsOpen, ELEMENTS, FACES, POWERS, TIGER, t } 
  */
 
 const NONE = [false, false, false, false, false];
+const REST = 500; // milliseconds in which a press is meant for the position before, such as that of a double click
 
 export class Decision {
   /** The shown position; null before the first one. @type {View} */
@@ -25,16 +26,26 @@ export class Decision {
   held = NONE;
   /** @type {ReturnType<typeof makeBoard>|null} */
   board = null;
+  /** The timer that ends the rest, during which presses are ignored; 0 without a rest. */
+  rest = 0;
 
   /** @param {AbortSignal} signal ends the use of keys @param {Asker} page */
   constructor(signal, page) {
     this.page = page;
-    this.boardPlace = h("div.board-place");
+    this.boardPlace = h("div.board-place", { role: "group" });
     this.dice = NONE.map((_, place) => h("button.die", { onclick: () => this.pressDie(place) }));
     this.diceBox = h("div.dice", { role: "group" }, ...this.dice);
-    this.actions = h("div.actions");
+    this.actions = h("div.actions", { role: "group" });
     this.dock = h("div.dock", this.diceBox, this.actions);
-    this.choiceList = h("div.choice-list", { tabindex: "0", role: "region", "aria-label": t("Choices") });
+    const check = (/** @type {Event} */ event) => {
+      if (this.ready()) return;
+      event.stopImmediatePropagation();
+      event.preventDefault(); // of a link
+    };
+    this.actions.addEventListener("click", check, { capture: true });
+    this.choiceList = h("div.choice-list", { tabindex: "0", role: "group", "aria-label": t("Choices") });
+    /** The elements with choices; disabled during a rest. @type {HTMLElement[]} */
+    this.parts = [this.boardPlace, this.actions, this.choiceList];
     this.choices = h("section.card.choices", h("h2", t("Choices")), this.choiceList);
     document.addEventListener("keydown", (event) => this.onKey(event), { signal });
   }
@@ -51,6 +62,9 @@ export class Decision {
   show(view, places, rolled = false) {
     this.view = view;
     if (places) {
+      if (view.mine.length) this.startRest();
+      if (this.open && this.actions.contains(document.activeElement))
+        /** @type {HTMLElement} */ (document.activeElement).blur();
       this.places = places;
       this.dropChoice();
       this.showDice(rolled ? places.rolled : NONE);
@@ -58,6 +72,27 @@ export class Decision {
     this.showBoard();
     this.showActions();
     this.showChoices();
+  }
+
+  startRest() {
+    clearTimeout(this.rest);
+    for (const part of this.parts) attribute(part, "aria-disabled", "true");
+    this.rest = window.setTimeout(() => {
+      this.rest = 0;
+      for (const part of this.parts) attribute(part, "aria-disabled", null);
+    }, REST);
+  }
+
+  /** Return whether a press can be meant for the shown position. A press that is too early extends the rest. */
+  ready() {
+    if (!this.rest) return true;
+    this.startRest();
+    return false;
+  }
+
+  /** @param {number} action */
+  act(action) {
+    if (this.ready()) this.page.act(action);
   }
 
   dropChoice() {
@@ -133,7 +168,7 @@ export class Decision {
   choiceButton({ action, power, path, words: all }, look = "", words = all) {
     return h(
       "button",
-      { class: `choice ${look}`, onclick: () => this.page.act(action), "data-action": action },
+      { class: `choice ${look}`, onclick: () => this.act(action), "data-action": action },
       power === null ? null : glyph(`power-${power}`),
       path === null ? null : glyph(`die-${path}`),
       h("span", capital(words)),
@@ -148,9 +183,9 @@ export class Decision {
     const tiger = asksForTiger(view);
     const roll = rest === 5 ? t("Re-roll all") : t("Re-roll {count}", { count: rest });
     const words = tiger ? `${roll} (${POWERS[TIGER]})` : roll;
-    const rolling = { "data-name": "roll", onclick: () => hold && this.page.act(hold.action) };
+    const rolling = { "data-name": "roll", onclick: () => hold && this.act(hold.action) };
     const look = { class: rest ? "" : "primary", "data-name": "stop" };
-    const stopping = { ...look, onclick: () => stop && this.page.act(stop.action) };
+    const stopping = { ...look, onclick: () => stop && this.act(stop.action) };
     return [
       rest > 0 && h("button.primary", rolling, glyph(tiger ? `power-${TIGER}` : "again"), h("span", words)),
       stop && h("button", stopping, h("span", tiger ? t("Do without it") : t("Stop rolling"))),
@@ -190,9 +225,9 @@ export class Decision {
     if (focused) this.focus();
   }
 
-  /** Put the focus on the most likely choice. */
+  /** Put the focus beside the choices, because none of them is chosen, or on the next step. */
   focus() {
-    const target = this.actions.querySelector("button.primary") ?? this.choiceList.querySelector("button");
+    const target = this.open ? this.choiceList : this.actions.querySelector(".primary");
     /** @type {HTMLElement|null} */ (target)?.focus({ preventScroll: true });
   }
 
@@ -200,7 +235,7 @@ export class Decision {
   pick(path, space) {
     if (!this.open || this.view.phase === "keep") return;
     const { act, chosen } = tap(this.view, this.chosen, path, space);
-    if (act) return this.page.act(act.action);
+    if (act) return this.act(act.action);
     this.chosen = chosen;
     this.showBoard();
     this.showActions();
@@ -231,10 +266,12 @@ export class Decision {
     else if (this.keeping && key >= "1" && key <= "5") this.pressDie(Number(key) - 1);
     else if (this.keeping && key === "R") {
       const hold = this.holdChoice();
-      if (hold && hold.kind !== "stop") this.page.act(hold.action);
-    } else if (this.open && key === "Enter" && !target.closest("button, a, summary, [role=gridcell]"))
-      /** @type {HTMLElement|null} */ (this.actions.querySelector("button.primary"))?.click();
-    else return;
+      if (hold && hold.kind !== "stop") this.act(hold.action);
+    } else if (this.open && key === "Enter" && !target.closest("button, a, summary, [role=gridcell]")) {
+      const [only, ...others] = this.chosen.offered;
+      if (this.keeping) /** @type {HTMLElement|null} */ (this.actions.querySelector(".primary"))?.click();
+      else if (only && !others.length) this.act(only.action);
+    } else return;
     event.preventDefault();
   }
 

@@ -40,6 +40,11 @@ export function connectDialogs() {
   for (const dialog of document.querySelectorAll("dialog"))
     dialog.addEventListener("click", (event) => event.target === dialog && dialog.close());
   document.addEventListener("keydown", (event) => event.key === "?" && !isElsewhere(event) && open("keys"));
+  const prevent = (/** @type {KeyboardEvent} */ event) => {
+    const typing = /** @type {Element} */ (event.target).matches("textarea");
+    if (event.key === "Enter" && event.repeat && !typing) event.preventDefault(); // a held key presses once
+  };
+  document.addEventListener("keydown", prevent, { capture: true });
 }
 
 /** Make the button of a power, which opens its part of the rules. @param {number} power @param {boolean} used */

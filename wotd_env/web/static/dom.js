@@ -104,9 +104,13 @@ export function errorLine(shown) {
 export function workButton(label, work, properties) {
   const error = errorLine();
   const button = h("button", { ...properties, onclick: run }, label);
-  function run() {
+  let working = false;
+  async function run() {
+    if (working) return;
+    working = true;
     error.hide();
-    work(button).catch(error.show);
+    await work(button).catch(error.show);
+    working = false;
   }
   return h("span.work", button, error.element);
 }
@@ -159,11 +163,15 @@ export const waitLine = (words, role = "status") =>
 /** @param {KeyboardEvent} event */
 export const hasModifier = (event) => event.ctrlKey || event.altKey || event.metaKey;
 
+/** Whether a key is held that does not move. Each act needs a press of its own. @param {KeyboardEvent} event */
+export const isHeld = ({ repeat, key }) => repeat && !key.startsWith("Arrow");
+
 /** Return whether a key press is for a field, a dialog or the browser. @param {KeyboardEvent} event */
 export function isElsewhere(event) {
   const target = /** @type {HTMLElement} */ (event.target);
   return (
     hasModifier(event) ||
+    isHeld(event) ||
     event.defaultPrevented ||
     target.closest("input, select, textarea, dialog") !== null ||
     document.querySelector("dialog[open]") !== null

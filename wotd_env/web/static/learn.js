@@ -13,7 +13,7 @@ export function learnPage(main, signal, number = "1") {
   const card = { title: t("Learn the game") };
   async function load() {
     /** @type {LessonStep[]} */
-    const steps = await ask("/static/lesson.json");
+    const steps = await ask("static/lesson.json");
     const index = Number(number) - 1;
     if (!steps[index]) throw new Error(t("The tutorial has the steps 1 to {last}.", { last: steps.length }));
     const views = await Promise.all(steps[index].tasks.map(({ position }) => studyAt(position)));

@@ -1,7 +1,7 @@
 /** The lobby: set up a table, find and join one, or load a recorded game. */
 
-import { ask, keys, pathOf, personKey } from "./api.js";
-import { kept } from "./browser.js";
+import { ask, keys, pathOf, personKey, randomKey } from "./api.js";
+import { kept, ofTab } from "./browser.js";
 import { errorLine, glyph, h, waitLine } from "./dom.js";
 import { setUpForm } from "./setup.js";
 import { ANIMALS, capital, LETTERS, namesOf, plural, rulesWords, t } from "./words.js";
@@ -19,7 +19,7 @@ export function lobbyPage(main, signal, position = "", ...players) {
   async function begin() {
     if (signal.aborted) return;
     try {
-      const setup = await ask("/api/setup");
+      const setup = await ask("api/setup");
       if (signal.aborted) return;
       if (setup.ready) {
         setUp.replaceChildren(...setUpForm(setup, position, players));
@@ -37,7 +37,7 @@ export function lobbyPage(main, signal, position = "", ...players) {
 
   async function showOpen() {
     if (signal.aborted) return;
-    const { tables } = await ask("/api/tables").catch(() => ({ tables: [] }));
+    const { tables } = await ask("api/tables").catch(() => ({ tables: [] }));
     const none = t("No table has an open seat. Set one up with a seat for anyone on this server.");
     const list = tables.length ? h("ul.tables", ...tables.map(openTable)) : h("p.quiet", none);
     openTables.replaceChildren(h("h2", { id: "open-title" }, t("Open tables")), list);
@@ -101,7 +101,7 @@ function recordedGame() {
   /** @param {Event} event */
   function open(event) {
     event.preventDefault();
-    sessionStorage.setItem("wotd-game", JSON.stringify({ text: text.value, review: true }));
+    ofTab.set("wotd-game", { text: text.value, review: true });
     location.hash = "#/game";
   }
 
@@ -115,6 +115,7 @@ function recordedGame() {
 export async function joinPage(main, _signal, table, invitation) {
   if (keys.of(table)) return location.replace(`#/table/${table}`);
   const asked = invitation ? { invitation } : {};
+  const own = randomKey(); // a repeated request takes no second seat
   const what = h("p");
   const error = errorLine();
   const stored = kept.get("wotd-name", "");
@@ -129,7 +130,7 @@ export async function joinPage(main, _signal, table, invitation) {
     const called = name.value.trim();
     if (called) kept.set("wotd-name", called);
     try {
-      const body = { name: called, ...asked, person: personKey() };
+      const body = { name: called, ...asked, key: own, person: personKey() };
       const { key } = await ask(`${pathOf(table)}/join`, { body });
       keys.add(table, { key });
       location.replace(`#/table/${table}`);

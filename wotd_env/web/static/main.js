@@ -1,7 +1,7 @@
 /** The page: its address selects the shown part. */
 
 import { analysisPage } from "./analysis.js";
-import { keys } from "./api.js";
+import { keys, wanted } from "./api.js";
 import { readAddress } from "./browser.js";
 import { connectDialogs } from "./dialogs.js";
 import { byId, loadDrawings, noticeCard } from "./dom.js";
@@ -53,6 +53,7 @@ function route() {
 
 connectDialogs();
 window.addEventListener("hashchange", () => {
+  wanted.clear();
   route();
   main.focus({ preventScroll: true });
   window.scrollTo(0, 0);

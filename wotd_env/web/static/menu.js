@@ -56,9 +56,9 @@ export class Controls {
   }
 
   /** @param {View} view */
-  async step({ pace, ply }) {
+  async step({ pace, ply, game }) {
     if (pace !== null) await this.setPace(null);
-    await this.ask("step", { ply }).catch((refusal) => {
+    await this.ask("step", { ply, game }).catch((refusal) => {
       if (refusal.status !== 409) this.failed(refusal); // 409: this decision has been taken meanwhile
     });
   }
@@ -78,7 +78,10 @@ export class Controls {
   paceButtons(view) {
     const paused = view.pace === null;
     this.before = view.pace ?? this.before;
-    const pausing = { "data-name": "pause", onclick: () => this.setPace(paused ? this.before : null) };
+    const toggle = (/** @type {MouseEvent} */ { detail }) => {
+      if (detail < 2) this.setPace(paused ? this.before : null); // a double click pauses once
+    };
+    const pausing = { "data-name": "pause", onclick: toggle };
     const look = { "data-name": "step", class: paused ? "primary" : "" };
     const pause = h("button", pausing, paused ? t("Continue") : t("Pause"));
     const step = h("button", { ...look, onclick: () => this.step(view) }, t("Step"));

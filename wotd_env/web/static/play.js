@@ -67,7 +67,8 @@ export class PlayPage {
     this.seats = makeSeats();
     this.decision = new Decision(signal, this);
     this.error = errorLine();
-    this.hints = makeHints((action) => this.act(action));
+    this.hints = makeHints((action) => this.decision.act(action));
+    this.decision.parts.push(this.hints.element);
     this.log = makeLog();
     const { boardPlace, dock, choices } = this.decision;
     const head = h("header.turn", this.title, this.facts, this.news);

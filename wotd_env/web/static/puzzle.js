@@ -32,7 +32,7 @@ export function puzzlePage(main, signal, number) {
   const card = { title: t("Find the best move") };
   async function load() {
     /** @type {Puzzle[]} */
-    const puzzles = await ask("/static/puzzles.json");
+    const puzzles = await ask("static/puzzles.json");
     const today = dayOf(new Date()) % puzzles.length;
     const index = number === undefined ? today : Number(number) - 1;
     if (!puzzles[index])

@@ -52,7 +52,7 @@ export function resultsPage(main, signal) {
     if (signal.aborted) return;
     try {
       /** @type {{results: AgentResult[], waiting: number}} */
-      const { results, waiting } = await ask("/api/results");
+      const { results, waiting } = await ask("api/results");
       const none = h("p", t("No game counts yet. Play against one agent from the start."));
       const cards = groupsOf(results).map(groupCard);
       const words = t("Games that still have to be graded: {count} …", { count: waiting });

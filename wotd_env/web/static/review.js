@@ -2,7 +2,7 @@
 
 import { ask, keys, pathOf } from "./api.js";
 import { diceRow, makeBoard } from "./board.js";
-import { analysisAddress, continueAddress } from "./browser.js";
+import { analysisAddress, continueAddress, ofTab } from "./browser.js";
 import { copyButton, glyph, h, hasModifier, isElsewhere, loadPage } from "./dom.js";
 import { gradeMark, gradeTable, makeGraph, marksOfStep, verdictOf, worstList } from "./grades.js";
 import { t, wordedReview } from "./words.js";
@@ -18,8 +18,8 @@ export function reviewPage(main, signal, table, game) {
 
 /** Step through the game whose text was pasted. @type {Page} */
 export function gamePage(main, signal) {
-  const body = JSON.parse(sessionStorage.getItem("wotd-game") ?? "null");
-  if (body) show(main, signal, () => ask("/api/games", { body }), "#/");
+  const body = ofTab.get("wotd-game", null);
+  if (body) show(main, signal, () => ask("api/games", { body }), "#/");
   else location.replace("#/");
 }
 

@@ -10,7 +10,7 @@ import { LETTERS, t, worded } from "./words.js";
 /** @import {Child, Choice, Study, View} from "./types.js" */
 
 /** @param {string} position @returns {Promise<View>} */
-export const studyAt = async (position) => viewOf(await ask("/api/choices", { body: { position } }));
+export const studyAt = async (position) => viewOf(await ask("api/choices", { body: { position } }));
 
 /** A person's seat without its number and name. */
 export const PLAYER = { kind: "here", agent: null, taken: true, connected: true };

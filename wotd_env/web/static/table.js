@@ -49,7 +49,7 @@ class TablePage extends PlayPage {
 
   /** @override @param {number} ply @param {number} action */
   take(ply, action) {
-    return this.send({ type: "act", ply, action });
+    return this.send({ type: "act", game: this.view.game, ply, action });
   }
 
   /** @param {string} words */
