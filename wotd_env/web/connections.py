@@ -57,7 +57,7 @@ def concerns(record: logging.LogRecord) -> bool:
 class _Connection(H11Protocol):
     """An HTTP connection. It is dropped if the client is too slow to send a request or to read a response.
 
-    uvicorn itself limits only the pause between two requests.
+    uvicorn itself limits only the pause between two requests: it waits forever for the rest of a head or body.
     """
 
     limits = Limits()
