@@ -153,6 +153,26 @@ def test_no_move_is_focused_or_confirmed_that_nobody_chose(visit):
     page.wait_for_function("() => !document.querySelector('.play').dataset.at.endsWith('/1')")
 
 
+def test_double_click_gives_one_seat_to_an_agent(visit):
+    page = visit(width=1280, height=720)
+    page.get_by_label("who plays seat B").select_option("here")
+    page.get_by_role("button", name="Start the game").click()
+    page.wait_for_selector(".play[data-at]")
+    page.locator("summary", has_text="resign").click()
+    rows = page.locator(".hand-over")
+    expect(rows).to_have_count(2)
+    rows.locator("option[value=greedy]").last.wait_for(state="attached")
+    rows.last.scroll_into_view_if_needed()
+    for count in (1, 2):  # the button of the other seat can move to the place of the first one
+        place = box(rows.first.get_by_role("button"))
+        page.mouse.move(place["x"] + place["width"] / 2, place["y"] + place["height"] / 2)
+        page.mouse.down(click_count=count)
+        page.mouse.up(click_count=count)
+        expect(rows).to_have_count(1)
+    page.wait_for_load_state("networkidle")
+    assert len(view_of(page)["mine"]) == 1
+
+
 def test_double_click_pauses_once(visit):
     page = visit()
     open_rules(page)

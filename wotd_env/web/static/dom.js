@@ -104,13 +104,11 @@ export function errorLine(shown) {
 export function workButton(label, work, properties) {
   const error = errorLine();
   const button = h("button", { ...properties, onclick: run }, label);
-  let working = false;
-  async function run() {
-    if (working) return;
-    working = true;
+  /** @param {MouseEvent} event */
+  function run({ detail }) {
+    if (detail > 1) return; // the second click of a double click can meet another button
     error.hide();
-    await work(button).catch(error.show);
-    working = false;
+    work(button).catch(error.show);
   }
   return h("span.work", button, error.element);
 }
@@ -163,15 +161,12 @@ export const waitLine = (words, role = "status") =>
 /** @param {KeyboardEvent} event */
 export const hasModifier = (event) => event.ctrlKey || event.altKey || event.metaKey;
 
-/** Whether a key is held that does not move. Each act needs a press of its own. @param {KeyboardEvent} event */
-export const isHeld = ({ repeat, key }) => repeat && !key.startsWith("Arrow");
-
 /** Return whether a key press is for a field, a dialog or the browser. @param {KeyboardEvent} event */
 export function isElsewhere(event) {
   const target = /** @type {HTMLElement} */ (event.target);
   return (
     hasModifier(event) ||
-    isHeld(event) ||
+    (event.repeat && !event.key.startsWith("Arrow")) || // each act needs a press of its own
     event.defaultPrevented ||
     target.closest("input, select, textarea, dialog") !== null ||
     document.querySelector("dialog[open]") !== null
