@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import errno
-import signal
 import os
+import signal
 import subprocess
 import sys
 from pathlib import Path
