@@ -9,7 +9,7 @@ import pytest
 
 from wotd_env import Game, Phase, Rules, make_policy, notation, solver
 from wotd_env.analysis import BLUNDER, ERROR, Advisor, analyze, review
-from wotd_env.planning.planner import plan
+from wotd_env.planning.planner import best_actions, plan
 from wotd_env.policies.td import BundledValue
 
 
@@ -58,7 +58,7 @@ def test_every_legal_action_has_an_equity(cache, rules, source):
     result = advisor.analyze(state)
     assert np.array_equal(np.isfinite(result.actions), game.legal_actions(state).astype(bool))
     assert np.abs(result.equity).max() <= 1 + 1e-6
-    assert np.array_equal(result.actions.argmax(1), result.best)
+    assert np.array_equal(best_actions(result.actions, result.equity), result.best)
     assert np.array_equal(result.actions.max(1), result.equity)
 
 

@@ -13,7 +13,7 @@ from tests.helpers.planned import VARIANTS, arbitrary
 from tests.helpers.positions import board
 from wotd_env import STATE, Game, Phase, Rules
 from wotd_env.planning.learned import LearnedValue
-from wotd_env.planning.planner import Value, plan
+from wotd_env.planning.planner import TIE, Value, plan
 from wotd_env.planning.playing import play_turns
 from wotd_env.planning.values import hand_made
 from wotd_env.policies.planner import Planner
@@ -96,7 +96,7 @@ def test_the_planner_plays_the_best_action():
     state = positions(game.rules)
     values = plan(game, state, arbitrary)[0]
     actions = Planner(arbitrary).act(game, state, np.random.default_rng())
-    assert (values[np.arange(len(state)), actions] == values.max(1)).all()
+    assert (values[np.arange(len(state)), actions] >= values.max(1) - TIE).all()
 
 
 def test_plans_do_not_depend_on_the_batch():

@@ -14,7 +14,7 @@ from wotd_env.core.actions import Action
 from wotd_env.core.game import Game
 from wotd_env.core.rules import ELEMENTS, REROLLS, Phase, Power, Rules
 from wotd_env.core.state import States
-from wotd_env.planning.planner import Value, plan
+from wotd_env.planning.planner import TIE, Value, best_actions, plan
 from wotd_env.planning.values import hand_made
 from wotd_env.policies.td import Td
 from wotd_env.solver import Table, TableError, cache_file, load
@@ -32,7 +32,9 @@ class Analysis(NamedTuple):
 
     equity: NDArray[np.float32]  #: (N,): equity of the best action; in a finished game, the reward
     actions: NDArray[np.float32]  #: (N, A): equity of every action, -inf if it is illegal
-    best: NDArray[np.int64]  #: (N,): best action (in a tie the lowest number), 0 if no decision is due
+    best: NDArray[
+        np.int64
+    ]  #: (N,): best action (in a tie the lowest number, see `TIE`), 0 if no decision is due
 
 
 def analyze(game: Game, state: States, table: Table) -> Analysis:
@@ -49,7 +51,7 @@ def analyze(game: Game, state: States, table: Table) -> Analysis:
     """
     check_table(table)
     actions, equity = plan(game, state, table.for_seats)
-    return Analysis(equity, actions, actions.argmax(1))
+    return Analysis(equity, actions, best_actions(actions, equity))
 
 
 def regret(game: Game, state: States, actions: ArrayLike, table: Table) -> NDArray[np.float32]:
@@ -66,11 +68,11 @@ def regret(game: Game, state: States, actions: ArrayLike, table: Table) -> NDArr
 
 
 def regret_of(analysis: Analysis, actions: NDArray[Any]) -> NDArray[np.float32]:
-    """Return the regret of one legal action in each analyzed state, float32 (N,)."""
-    rows = np.arange(len(actions))
-    best, chosen = analysis.actions[rows, analysis.best], analysis.actions[rows, actions]
-    difference = np.zeros_like(best)  # stays 0 in a finished game
-    np.subtract(best, chosen, out=difference, where=np.isfinite(best))
+    """Return the regret of one legal action in each analyzed state, float32 (N,). It is 0 for equally good actions."""
+    chosen = analysis.actions[np.arange(len(actions)), actions]
+    difference = np.zeros_like(chosen)  # stays 0 in a finished game
+    np.subtract(analysis.equity, chosen, out=difference, where=np.isfinite(chosen))
+    difference[difference <= TIE] = 0
     return difference
 
 
@@ -154,7 +156,7 @@ class Advisor:
             value = self._value
             try:
                 actions, equity = plan(self.game, state, value)
-                return Analysis(equity, actions, actions.argmax(1))
+                return Analysis(equity, actions, best_actions(actions, equity))
             except TableError as error:  # damage in a block of a table is found at the first use of the block
                 with self._opening:
                     if self._value is value:  # if not, another thread has already replaced the source

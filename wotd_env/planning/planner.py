@@ -22,8 +22,9 @@ from wotd_env.core.rules import Phase
 from wotd_env.core.state import Record, Records, States
 from wotd_env.planning import slots, turn
 from wotd_env.planning.slots import TurnPlan, Value
+from wotd_env.planning.turn import TIE
 
-__all__ = ["Value", "plan"]
+__all__ = ["TIE", "Value", "best_actions", "plan"]
 
 
 def plan(game: Game, state: States, value: Value) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
@@ -47,6 +48,15 @@ def plan(game: Game, state: States, value: Value) -> tuple[NDArray[np.float32], 
     values = np.zeros(len(state), np.float32)
     game.apply(functools.partial(_plan_part, game, value), state, action_values, values)
     return action_values, values
+
+
+def best_actions(action_values: NDArray[np.float32], values: NDArray[np.float32]) -> NDArray[np.int64]:
+    """Return the best action of each state, int64 (N,). In a tie, the lowest action number wins (see `TIE`).
+
+    The arguments are the results of `plan`. The result is 0 for states without a legal action.
+    """
+    best: NDArray[np.int64] = (action_values >= (values - TIE)[:, None]).argmax(1)
+    return best
 
 
 def _plan_part(

@@ -21,6 +21,7 @@ from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
 
 import numpy as np
+from llvmlite import ir
 from numpy.typing import NDArray
 
 from wotd_env.core import engine
@@ -156,8 +157,8 @@ def _write_groups(states: Records, config: Configs, rolls: Any, tiger: Any) -> N
 class Ends(NamedTuple):
     """The possible ends of a turn in N states. There are K choices (slots or actions), M afterstates and n players.
 
-    For each choice in each state, `best` is the index of the afterstate with the largest value for the seat to act, and
-    `choice_values` is this value.
+    For each choice in each state, `choice_values` is the largest value of its afterstates for the seat to act, and
+    `best` is the index of the first afterstate with this value (see `turn.TIE`).
     """
 
     afterstates: States  # STATE (M,)
@@ -277,6 +278,7 @@ def _find_best(states: Records, config: Configs, written: _Afterstates, ends: En
 
     Return the index of the first afterstate with a non-finite value, or -1.
     """
+    first = 0
     for i in range(ends.afterstates.shape[0]):
         state, choice = written.state[i], written.choice[i]
         if ends.afterstates[i].phase == Phase.OVER:
@@ -284,9 +286,14 @@ def _find_best(states: Records, config: Configs, written: _Afterstates, ends: En
         for seat in range(ends.values.shape[1]):
             if not np.isfinite(ends.values[i, seat]):
                 return i
-        value = ends.values[i, states[state].player]
-        if value > ends.choice_values[choice, state]:
-            ends.choice_values[choice, state], ends.best[choice, state] = value, i
+        player = states[state].player
+        value, most = ends.values[i, player], ends.choice_values[choice, state]
+        if value > most:
+            if most == -np.inf:
+                first = i  # the afterstates of a choice are consecutive
+            while ends.values[first, player] < value - turn.TIE:
+                first += 1
+            ends.choice_values[choice, state], ends.best[choice, state] = value, first
     return -1
 
 
@@ -397,7 +404,7 @@ def _fill_stops(slots: Slots, ends: Ends, rows: turn.Rows, states: Records, firs
             row = STOPS + roll
             _follow(rows, at + row, (at + row, at + _PASS, row, _PASS))
             _follow(rows, at + row, (at + row, at + _FEAR, row, _FEAR))
-            for k in range(slots.start[roll], slots.start[roll + 1]):
+            for k in range(slots.start[roll + 1] - 1, slots.start[roll] - 1, -1):
                 slot = _SLOTS + slots.offered[k]
                 _follow(rows, at + row, (at + row, at + slot, row, slot))
 
@@ -411,12 +418,17 @@ def _stop_rolling(rows: turn.Rows, stride: Any) -> None:
 
 
 def _emit_follow(builder: Any, rows: list[Any]) -> Any:
-    value, other_value, chosen, other = rows
-    return builder.select(builder.fcmp_ordered("==", chosen, other), other_value, value)
+    value, other_value, best, other = rows
+    tie = ir.Constant(best.type, [float(turn.TIE)] * turn.LANES)
+    # PASS and fear can be illegal, so their values can exceed the best one.
+    enough = builder.fcmp_ordered(">=", other, builder.fsub(best, tie))
+    legal = builder.fcmp_ordered("<=", other, builder.fadd(best, tie))
+    return builder.select(builder.and_(enough, legal), other_value, value)
 
 
 _follow = turn.row_operation(_emit_follow)
-"""Kernel `_follow(rows, out, (a, b, c, d))`: set rows[out] to np.where(rows[c] == rows[d], rows[b], rows[a])."""
+"""Kernel `_follow(rows, out, (a, b, c, d))`: set rows[out] to rows[b] where rows[c] and rows[d] differ by at most TIE,
+and to rows[a] elsewhere."""
 
 
 @kernel
@@ -442,11 +454,13 @@ def open_slots(slots: Slots, ends: Ends, state: Any, roll: Any, out: Any) -> Any
 
 @kernel
 def best_slot(slots: Slots, ends: Ends, state: Any, candidates: Any) -> Any:
-    """Return the candidate slot with the highest value; among equal values, the slot with the lowest action."""
+    """Return the best candidate slot. In a tie, the lowest action number wins."""
     values = ends.choice_values
-    best = candidates[0]
-    for slot in candidates[1:]:
-        value, most = values[slot, state], values[best, state]
-        if value > most or (value == most and slots.action[slot] < slots.action[best]):
-            best = slot
+    most = values[candidates[0], state]
+    for slot in candidates:
+        most = max(most, values[slot, state])
+    best, lowest = candidates[0], MOST_ACTIONS
+    for slot in candidates:
+        if values[slot, state] >= most - turn.TIE and slots.action[slot] < lowest:
+            best, lowest = slot, slots.action[slot]
     return best

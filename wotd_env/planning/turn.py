@@ -30,6 +30,14 @@ LANES = 16  # positions per call; 16 float32 fill an AVX-512 register, and 462 r
 NOTHING = NUM_KEEPS - 1  # the row of the keep without dice
 STOPS = NUM_KEEPS  # the first row with a value of stopping
 
+TIE = np.float32(1e-6)
+"""Tolerance for ties, in equity. Actions within TIE of the best one are equally good, and the lowest of them is played.
+
+Without the tolerance, rounding would decide ties, such as those between symmetric paths. On another kind of processor,
+rounding changes values by up to 4e-7. All values are compared with the largest one, not with each other, so the order
+of the comparisons does not matter.
+"""
+
 Rows = Any
 
 
@@ -162,10 +170,13 @@ def best_keep(rows: Rows, expected: Any, roll: Any, lane: Any) -> Any:
     Row STOPS + r of `rows` has the value of stopping with roll r. `expected`, float (462 or more, LANES), is the result
     of `expect`.
     """
-    best, most = np.int64(roll), -np.inf
+    most = rows[STOPS + roll, lane]
+    for hold in range(Action.STOP_ROLLING):
+        if dice.LEGAL_HOLDS[roll] >> np.uint64(hold) & np.uint64(1):
+            most = max(most, expected[dice.HOLD_KEEP[roll, hold], lane])
     for hold in range(Action.STOP_ROLLING):
         if dice.LEGAL_HOLDS[roll] >> np.uint64(hold) & np.uint64(1):
             keep = np.int64(dice.HOLD_KEEP[roll, hold])
-            if expected[keep, lane] > most:
-                best, most = keep, expected[keep, lane]
-    return np.int64(roll) if rows[STOPS + roll, lane] > most else best
+            if expected[keep, lane] >= most - TIE:
+                return keep
+    return np.int64(roll)

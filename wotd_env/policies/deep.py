@@ -11,7 +11,7 @@ from wotd_env.core.game import Game
 from wotd_env.core.rules import Rules
 from wotd_env.core.state import States
 from wotd_env.planning.deeper import Deeper
-from wotd_env.planning.planner import plan
+from wotd_env.planning.planner import best_actions, plan
 from wotd_env.policies import base_name, full_name, make_policy
 from wotd_env.policies.planner import Planner
 from wotd_env.policy import check_plays
@@ -48,9 +48,9 @@ class Deep(Planner):
 
     def act(self, game: Game, state: States, rng: np.random.Generator) -> NDArray[np.int64]:
         """Return an action for each state, int64 (N,), see `Policy.act`."""
-        values = plan(game, state, self.value.value)[0]
-        second, best = np.partition(values, -2)[:, -2:].T
-        actions: NDArray[np.int64] = values.argmax(1)
+        planned = plan(game, state, self.value.value)
+        second, best = np.partition(planned[0], -2)[:, -2:].T
+        actions = best_actions(*planned)
         close = second > best - CLOSE
         actions[close] = super().act(game, state[close], rng)
         return actions

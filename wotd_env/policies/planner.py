@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 from wotd_env.core.game import Game
 from wotd_env.core.rules import Rules
 from wotd_env.core.state import States
-from wotd_env.planning.planner import Value, plan
+from wotd_env.planning.planner import Value, best_actions, plan
 from wotd_env.planning.values import hand_made
 from wotd_env.policy import RulesBound
 
@@ -25,8 +25,7 @@ class Planner:
 
     def act(self, game: Game, state: States, rng: np.random.Generator) -> NDArray[np.int64]:
         """Return an action for each state, int64 (N,), see `Policy.act`. In a tie, the lowest action number wins."""
-        actions: NDArray[np.int64] = plan(game, state, self.value)[0].argmax(1)
-        return actions
+        return best_actions(*plan(game, state, self.value))
 
     def equity(self, game: Game, state: States) -> NDArray[np.float32]:
         """Return the equity of the seat to act in each state, float32 (N,)."""
