@@ -74,8 +74,9 @@ def permute_actions(
 
     Legal actions stay legal. The number of a hold may change, because it depends on the order of the dice.
     """
+    moved_to = _checked(rules, states, permutation)
     given = check_integers("actions", actions, states.shape, 0, num_actions(rules.players) - 1)
-    permuted = _permuted_actions(rules, states, _checked(rules, states, permutation))
+    permuted = _permuted_actions(rules, states, moved_to)
     return np.take_along_axis(permuted, given[:, None], 1)[:, 0]
 
 
@@ -84,9 +85,10 @@ def permute_masks(rules: Rules, states: States, masks: ArrayLike, permutation: A
 
     `masks` has the shape (N, A) and any dtype; the result has the same shape and dtype.
     """
+    moved_to = _checked(rules, states, permutation)
     given = _rows("masks", masks, states.shape, num_actions(rules.players))
     permuted = np.empty_like(given)
-    actions = _permuted_actions(rules, states, _checked(rules, states, permutation))
+    actions = _permuted_actions(rules, states, moved_to)
     np.put_along_axis(permuted, actions, given, 1)
     return permuted
 

@@ -266,7 +266,7 @@ def test_pixels_do_not_support_the_auto_theme():
     assert used <= set(re.findall(r"(--wotd-\w+):#", svg))
     with pytest.raises(ValueError, match="theme must be 'light' or 'dark' in pixels"):
         render_rgb(game, state, theme="auto")
-    with pytest.raises(ValueError, match="width must be at least 1"):
+    with pytest.raises(ValueError, match="width must be an integer from 1 to 10000"):
         render_rgb(game, state, width=0)
 
 

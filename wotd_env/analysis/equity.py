@@ -99,8 +99,8 @@ def kinds_of(rules: Rules) -> tuple[str, ...]:
 
 def kinds(game: Game, state: States) -> NDArray[np.int64]:
     """Return the kind of each decision, as an index into KINDS, int64 (N,)."""
+    swap = game.legal_actions(state)[:, Action.FIRST_SWAP :].any(1)  # raises ValueError for invalid records
     hold, left, move = state["phase"] == Phase.KEEP, state["rolls_left"], state["phase"] == Phase.MOVE
-    swap = game.legal_actions(state)[:, Action.FIRST_SWAP :].any(1)
     # One condition for each of KINDS; the first true condition decides.
     conditions = [hold & (left == REROLLS), hold & (left > 0), move & ~swap, move, ~hold, hold]
     kind: NDArray[np.int64] = np.array(conditions).argmax(0)

@@ -74,10 +74,9 @@ def review(recorded: RecordedGame, advisor: Advisor | None = None) -> Review:
         IllegalActionError: if an action of the game is illegal.
         ValueError: if a state of the game is invalid under its rules.
     """
-    game = Game(recorded.rules, skip_forced=False)
+    game = recorded.check()
     advisor = Advisor(game) if advisor is None else advisor
     decided = recorded.states[:-1]
-    game.check(decided, recorded.actions)
     asked = np.flatnonzero(game.legal_actions(decided).sum(1) > 1)
     rolled, before = _rolls(game, recorded)
     after = recorded.states[rolled]

@@ -73,6 +73,16 @@ def as_integers(name: str, value: Any, shape: tuple[int, ...]) -> NDArray[Any]:
     return given
 
 
+def check_names(name: str, value: Any, players: int) -> None:
+    """Raise ValueError unless `value` is a list or tuple with a text for each player."""
+    if (
+        not isinstance(value, list | tuple)
+        or len(value) != players
+        or not all(isinstance(x, str) for x in value)
+    ):
+        raise ValueError(f"{name} must be a list of {players} texts, one for each seat, got {value!r}")
+
+
 def _readable(limit: float) -> str:
     bits = int(limit).bit_length()
     return f"2**{bits} - 1" if bits > 32 and limit == 2**bits - 1 else str(limit)

@@ -14,7 +14,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from wotd_env import files
-from wotd_env.core.arguments import check_integer, check_integers
+from wotd_env.core.arguments import check_integer, check_integers, check_names
+from wotd_env.core.checks import check_one
 from wotd_env.core.game import Game
 from wotd_env.core.position import SEATS, letters, parse_position, position, read_dice, wrong
 from wotd_env.core.rules import DICE, Phase, Rules
@@ -42,14 +43,27 @@ class RecordedGame(NamedTuple):
     players: tuple[str, ...]  #: names by seat; "?" if unknown
     seed: int | None = None  #: seed of `Game.reset(1, seed=...)`; None if unknown
 
+    def check(self) -> Game:
+        """Check all fields, and return the rules as a `Game` that takes no move by itself.
+
+        Raises:
+            IllegalActionError: if an action is illegal.
+            ValueError: for an invalid field.
+        """
+        game = Game(self.rules, skip_forced=False)
+        game.check(self.states)
+        check_names("players", self.players, self.rules.players)
+        if len(self.states) != np.size(self.actions) + 1:
+            raise ValueError(
+                f"a game must have one position more than actions, got {len(self.states)} positions and "
+                f"{np.size(self.actions)} actions"
+            )
+        game.check(self.states[:-1], self.actions)
+        return game
+
     def __str__(self) -> str:
         rules, states, actions, players, seed = self
-        game = Game(rules, skip_forced=False)
-        if len(states) != len(actions) + 1 or len(players) != rules.players:
-            raise ValueError(
-                f"a game must have one position more than actions, and {rules.players} players, "
-                f"got {len(states)}, {len(actions)} and {len(players)}"
-            )
+        game = self.check()
         after = states[:-1].copy()
         game.decide(after, actions)
         due = (after["phase"] == Phase.CHANCE) & (states[1:]["phase"] != Phase.CHANCE)
@@ -116,6 +130,8 @@ def record_game(
     if (seed is None) == (state is None):
         raise ValueError("a game is recorded from one of seed and state, got both or none")
     game = Game(rules, skip_forced=False)
+    if state is not None:
+        check_one(state)
     current = game.reset(1, seed=seed) if state is None else state.copy()
     game.roll(current)
     given = check_integers("actions", actions, (np.size(actions),))
@@ -134,10 +150,9 @@ def record_game(
         take(action)
     if (forced := _forced(game, current)) is not None:
         take(forced)
-    names = tuple(players) or (NOBODY,) * rules.players
-    if len(names) != rules.players:
-        raise ValueError(f"players must be a name for each of the {rules.players} seats, got {names!r}")
-    return RecordedGame(rules, np.concatenate(states), np.array(taken, np.int64), names, seed)
+    names = players or (NOBODY,) * rules.players
+    check_names("players", names, rules.players)
+    return RecordedGame(rules, np.concatenate(states), np.array(taken, np.int64), tuple(names), seed)
 
 
 def _forced(game: Game, state: States) -> int | None:

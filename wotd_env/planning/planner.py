@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 from wotd_env.core import engine
 from wotd_env.core.actions import Action
+from wotd_env.core.checks import contiguous
 from wotd_env.core.compilation import kernel
 from wotd_env.core.config import Configs
 from wotd_env.core.dice import HOLD_KEEP, LEGAL_HOLDS
@@ -44,7 +45,7 @@ def plan(game: Game, state: States, value: Value) -> tuple[NDArray[np.float32], 
     Raises:
         ValueError: if `value` returns an array of a wrong shape, or non-finite numbers for running games.
     """
-    action_values = np.full((len(state), game.num_actions), -np.inf, np.float32)
+    action_values = np.full((len(contiguous(state)), game.num_actions), -np.inf, np.float32)
     values = np.zeros(len(state), np.float32)
     game.apply(functools.partial(_plan_part, game, value), state, action_values, values)
     return action_values, values

@@ -82,12 +82,20 @@ class Viewer:
 
         Pass the same games in the same order to every call, because `render` finds a move by comparing a game with its
         state in the previous call.
+
+        Raises:
+            ValueError: for a record that is invalid under the rules, or another number of games than in the last call.
         """
+        self._game.check(states)
         if self._mode is None:
             gymnasium.logger.warn("render() does nothing without a render_mode; 'ansi' returns text")
             return None
         if self._seen is None or self._before is None:
             self._seen = self._before = states.copy()
+        if len(states) != len(self._seen):
+            raise ValueError(
+                f"states must be the {len(self._seen)} games of the last call, got {len(states)}"
+            )
         moved = (states["pieces"] != self._seen["pieces"]).any((1, 2))
         self._before = np.where(moved, self._seen, self._before)
         self._seen = states.copy()

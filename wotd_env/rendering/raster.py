@@ -11,11 +11,16 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from wotd_env.core.arguments import check_integer
 from wotd_env.core.game import Game
 from wotd_env.core.state import States
 from wotd_env.extras import needed_for
 from wotd_env.rendering.scene import HEIGHT, WIDTH, Mark, scene
 from wotd_env.rendering.svg import place
+
+MOST_WIDTH = (
+    10_000  # of a picture in pixels; it takes 300 MB, and the rasterizer aborts the process without memory
+)
 
 
 class _Sprite(NamedTuple):
@@ -52,12 +57,11 @@ def render_rgb(
     Raises:
         ImportError: if the extra `render` is not installed.
         ValueError: for a record that is invalid under these rules, an unknown theme, a wrong number of names, or a
-            width below 1.
+            width outside 1 to MOST_WIDTH.
     """
     if theme == "auto":
         raise ValueError("theme must be 'light' or 'dark' in pixels, got 'auto'")
-    if width < 1:
-        raise ValueError(f"width must be at least 1 pixel, got {width!r}")
+    check_integer("width", width, 1, MOST_WIDTH)
     board, *marks = scene(game, state, before, action, theme, roll_off=roll_off, names=names)
     picture = _ground(board, width).copy()
     for mark in marks:

@@ -17,6 +17,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from wotd_env.core.arguments import check_integers
 from wotd_env.core.game import Game
 from wotd_env.core.state import States
 from wotd_env.core.words import describe_action
@@ -57,15 +58,17 @@ class Replay:
         roll_off: NDArray[np.int8] | None = None,
         names: Sequence[str] | None = None,
     ) -> None:
+        game.check(states)
         if len(states) == 0:
             raise ValueError("states must contain at least one position, got none")
-        taken: list[int | None] = [] if actions is None else [int(action) for action in np.asarray(actions)]
+        taken: list[int | None] = []
+        if actions is not None:
+            taken += check_integers("actions", actions, (np.size(actions),), 0, game.num_actions - 1).tolist()
         if taken and len(taken) not in (len(states) - 1, len(states)):
             raise ValueError(
                 f"actions must be one for each of the {len(states)} positions, or for all but the last, "
                 f"got {len(taken)}"
             )
-        game.scores(states)  # raises ValueError for invalid records
         seat_names(names, game.rules.players)  # raises ValueError for a wrong number of names
         self.game, self.states = game, states.copy()
         self.actions = taken + [None] * (len(states) - len(taken))

@@ -16,14 +16,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from wotd_env.core.actions import Action
-from wotd_env.core.arguments import check_choice
+from wotd_env.core.arguments import check_choice, check_integer
+from wotd_env.core.checks import check_one
 from wotd_env.core.game import Game
 from wotd_env.core.rules import DICE, DRAGON, NUMBERED, PATHS, POWERS, REROLLS, Phase, Rules
 from wotd_env.core.state import States
 from wotd_env.rendering import glyphs
 from wotd_env.rendering.glyphs import number, tag
 from wotd_env.rendering.lettering import CAPITAL, lettering, width_of
-from wotd_env.rendering.text import seat_names, winners
+from wotd_env.rendering.text import check_roll_off, seat_names, winners
 
 WIDTH, HEIGHT = 800, 600
 
@@ -109,8 +110,13 @@ def scene(
     See `svg.render_svg` for the arguments and errors.
     """
     palette = PALETTES[check_choice("theme", theme, tuple(PALETTES))]
-    rounds = roll_off if roll_off is not None and len(roll_off) else None
+    rounds = None if roll_off is None else check_roll_off(roll_off, game.rules.players)
+    rounds = rounds if rounds is not None and len(rounds) else None
     before = state if before is None else before
+    check_one(state)
+    check_one(before)
+    if action is not None:
+        check_integer("action", action, 0, game.num_actions - 1)
     scores = game.scores(np.concatenate([state, before]))[0].tolist()  # raises ValueError for invalid records
     moved = moved_pieces(before[0], state[0])
     if before["turn"] > state["turn"] or any(goal == 0 for *_, goal in moved):
@@ -313,7 +319,7 @@ def _seats(
     palette: dict[str, str],
     names: list[str],
     focus: list[int],
-    shown: list[int] | NDArray[np.int8],
+    shown: list[int] | NDArray[np.int64],
 ) -> Iterator[Mark]:
     """Yield the marks of one card per seat. `shown` contains the seats' points or the roll-off, int8 (R, n, 5)."""
     n = rules.players
@@ -340,7 +346,7 @@ def _seats(
 
 
 def _rolled_off(
-    rounds: NDArray[np.int8], palette: dict[str, str], left: float, width: float
+    rounds: NDArray[np.int64], palette: dict[str, str], left: float, width: float
 ) -> Iterator[Mark]:
     """Yield the marks of one seat's dice in a roll-off. `rounds`, int8 (R, 5), are the dice in each round."""
     height, step, gap = 44.0, 1.12, 10.0

@@ -11,6 +11,7 @@ from xml.sax.saxutils import escape
 import numpy as np
 from numpy.typing import NDArray
 
+from wotd_env.core.arguments import check_integer
 from wotd_env.core.game import Game
 from wotd_env.core.rules import DRAGON, PATHS, POWERS
 from wotd_env.core.state import States
@@ -45,8 +46,9 @@ def render_svg(
         names: the players' names by seat; by default "player_0", "player_1" and so on.
 
     Raises:
-        ValueError: for a record that is invalid under these rules, an unknown theme, or a wrong number of names.
+        ValueError: for a record that is invalid under these rules, or an invalid value of another argument.
     """
+    check_integer("width", width, 1)
     marks = scene(game, state, before, action, theme, roll_off=roll_off, names=names)
     uses = Counter(mark.svg for mark in marks)
     ids = {svg: f"w{zlib.crc32(svg.encode()):08x}" for svg, count in uses.items() if count > 1}
@@ -99,8 +101,9 @@ def show(
     Raises:
         ValueError: for a record that is invalid under these rules, or an unknown theme.
     """
+    game.check(states)
     before = states if before is None else before
-    drawn = range(min(len(states), most))
+    drawn = range(min(len(states), check_integer("most", most, 0)))
     pictures = [render_svg(game, states[i : i + 1], before[i : i + 1], theme=theme) for i in drawn]
     return Pictures(pictures, len(states) - len(drawn))
 

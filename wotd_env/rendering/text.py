@@ -7,9 +7,11 @@ from collections.abc import Callable, Sequence
 import numpy as np
 from numpy.typing import NDArray
 
+from wotd_env.core.arguments import check_integers, check_names
+from wotd_env.core.checks import check_one
 from wotd_env.core.game import Game
 from wotd_env.core.position import SEATS, letters
-from wotd_env.core.rules import DRAGON, ELEMENTS, NUMBERED, POWERS, Phase
+from wotd_env.core.rules import DICE, DRAGON, ELEMENTS, MAX_PLAYERS, NUMBERED, POWERS, Phase
 from wotd_env.core.state import States
 
 DEAD = "#"
@@ -34,7 +36,12 @@ def render_text(game: Game, state: States, color: bool = False, names: Sequence[
 
     Returns:
         Lines of at most 110 characters, not counting names and escape sequences. There is no line break at the end.
+
+    Raises:
+        ValueError: for a record that is invalid under these rules, or a wrong number of names.
     """
+    check_one(state)
+    game.check(state)
     how: _Paint = paint if color else lambda text, color: text
     names = seat_names(names, game.rules.players)
     news, seats = _news(game, state, names, how), _seats(game, state, names, how)
@@ -50,10 +57,10 @@ def seat_names(names: Sequence[str] | None, players: int) -> list[str]:
         players: number of seats.
 
     Raises:
-        ValueError: if the number of names differs from the number of seats.
+        ValueError: if `names` is not one text for each seat.
     """
-    if names is not None and len(names) != players:
-        raise ValueError(f"names must be one for each of the {players} seats, got {list(names)}")
+    if names is not None:
+        check_names("names", names, players)
     shown = []
     for seat, name in enumerate(names or ["?"] * players):
         known = name.removeprefix("me:") or "me"
@@ -63,6 +70,7 @@ def seat_names(names: Sequence[str] | None, players: int) -> list[str]:
 
 def describe_due(state: States) -> str:
     """Return words for the next decision or roll, such as "rolls the dice". `state` is STATE (1,)."""
+    check_one(state)
     left = int(state["rolls_left"][0])
     keep = f"chooses which dice to keep, {left} re-roll{'s' * (left != 1)} left"
     return {
@@ -70,13 +78,17 @@ def describe_due(state: States) -> str:
         Phase.KEEP: keep if left else "may re-roll once more by the eye of the tiger",
         Phase.MOVE: "moves",
         Phase.EXTRA: "may take an extra turn",
+        Phase.OVER: "has finished",
     }[Phase(state["phase"][0])]
 
 
 def roll_off_text(rounds: NDArray[np.int8] | None) -> list[str]:
-    """Return the rounds of a roll-off (see `Game.roll_off`) as lines of at most 110 characters."""
+    """Return the rounds of a roll-off (see `Game.roll_off`) as lines of at most 110 characters.
+
+    Raise ValueError if `rounds` is not the result of `Game.roll_off`.
+    """
     lines = []
-    for number, dice in enumerate(() if rounds is None else rounds):
+    for number, dice in enumerate(() if rounds is None else check_roll_off(rounds)):
         rolled = [
             f"{SEATS[seat]} [{letters(dice[seat])}] {(dice[seat] == DRAGON).sum() or 'none'}"
             for seat in np.flatnonzero(dice[:, 0] >= 0)
@@ -84,6 +96,17 @@ def roll_off_text(rounds: NDArray[np.int8] | None) -> list[str]:
         what = "Roll-off for the start, by dragons" if number == 0 else "A tie, so once more"
         lines.append(f"{what}: {', '.join(rolled)}")
     return lines
+
+
+def check_roll_off(rounds: NDArray[np.int8], players: int | None = None) -> NDArray[np.int64]:
+    """Return the dice of a roll-off, int64 (R, n, 5). Raise ValueError for an invalid array."""
+    given = np.shape(rounds)
+    seats = (
+        given[1]
+        if players is None and len(given) == 3 and given[1] <= MAX_PLAYERS
+        else players or MAX_PLAYERS
+    )
+    return check_integers("roll_off", rounds, (*given[:1], seats, DICE), -1, DRAGON)
 
 
 _Paint = Callable[[str, int], str]

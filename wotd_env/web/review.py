@@ -167,6 +167,7 @@ def replay(recorded: RecordedGame, graded: bool, loser: int | None = None) -> Js
 
     `loser` is the seat that has resigned, if any.
     """
+    recorded.check()
     game = game_of(recorded.rules)
     names = [
         name if name.isprintable() and name.strip("? ") else f"Player {letter}"
