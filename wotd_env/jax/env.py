@@ -71,7 +71,7 @@ class WayOfTheDragon:
         An illegal action ends the game: the seat to act gets -1, and the other seats get equal shares of 1. A
         game that is over does not change, and its rewards are 0.
         """
-        bits = jax.random.bits(key, (2,))
+        bits = jax.random.bits(key, (2,), jnp.uint32)
         return self._after(state, action, *play.advance(self.rules, state, action, bits))
 
     def decide(self, state: State, action: Array) -> State:

@@ -1,5 +1,7 @@
 """The rules as functions of JAX arrays. Each function handles one game; `jax.vmap` maps it over games.
 
+All integers have a fixed size, so `JAX_ENABLE_X64` changes neither dtypes nor games.
+
 Under `vmap` JAX computes both sides of a branch for all games, so no function branches on a state. Pieces are
 stored by relative seat: row 0 belongs to the seat to act. This order avoids lookups.
 
@@ -245,7 +247,7 @@ def observe(rules: Rules, s: State, seat: Array | int | None = None) -> Array:
 
 def new_game(rules: Rules, key: Array) -> State:
     """Return a game at its first decision; the caller fills its observation and mask (R1, R2, R15)."""
-    starter_bits, color_bits, dice_bits = jax.random.bits(key, (3,))
+    starter_bits, color_bits, dice_bits = jax.random.bits(key, (3,), jnp.uint32)
     n = rules.players
     fixed_colors = (config(rules, True)["colors"][0] == COLORS).all(1).argmax()
     # All seats are equally likely to win a roll-off, so one draw replaces its rolls (R1).
@@ -286,7 +288,7 @@ def dead_pieces(rules: Rules, key: Array) -> Array:
     def draw(key: Array) -> Array:
         chosen = jax.random.permutation(key, room)[: rules.dead_pieces]
         taken = jnp.zeros(room, jnp.int32).at[chosen].set(1).reshape(PATHS, rules.spaces)
-        return (taken << np.arange(1, rules.spaces + 1)).sum(1)
+        return (taken << np.arange(1, rules.spaces + 1, dtype=np.int32)).sum(1, dtype=jnp.int32)
 
     def blocked(carry: tuple[Array, Array]) -> Array:
         dead = carry[1]
@@ -311,7 +313,7 @@ def thrown(keep: Array, bits: Array) -> Array:
 
 def throw(rules: Rules, s: State, roll: Array) -> State:
     """Set the dice of a game in phase CHANCE to a roll; games in other phases do not change (R2, R12)."""
-    chance = s._phase == Phase.CHANCE
+    chance, roll = s._phase == Phase.CHANCE, jnp.asarray(roll, jnp.int32)
     phase = jnp.where((s._rolls_left > 0) | held(rules, s, Power.TIGER), Phase.KEEP, Phase.MOVE)
     return s.replace(_keep=jnp.where(chance, roll, s._keep), _phase=jnp.where(chance, phase, s._phase))
 
