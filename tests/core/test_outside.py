@@ -44,10 +44,11 @@ TEXTS: list[Any] = [
     None, 5, b"stop", "", "\0", "w" * 10**6, "\ud800", "\uff11", ["a"], '[Position "\0"]',
     "......|...../.......|...../.......|...../.......|...../.......|..... wf(meo) ² A keep 2 wfmmd",
 ]  # fmt: skip
+NAMES: list[Any] = [None, (1, 2), ("a",), "ab", (None, "b")]
 GAMES: list[Any] = [
     *(RECORDED._replace(states=states) for states in RECORDS),
     *(RECORDED._replace(actions=actions) for actions in ACTIONS),
-    *(RECORDED._replace(players=names) for names in (None, (1, 2), ("a",), "ab", (None, "b"))),
+    *(RECORDED._replace(players=names) for names in NAMES),
     *(RECORDED._replace(rules=rules) for rules in (Rules(players=3), Rules(spaces=2))),
 ]
 HOSTILE = {

@@ -88,7 +88,7 @@ def test_rounding_does_not_change_the_actions_of_two_turns():
     exact, rounded = Deep("planner"), Deep("planner")
     rounded.value = Deeper(noisy(hand_made))
     actions = [policy.act(game, state, np.random.default_rng()) for policy in (exact, rounded)]
-    np.testing.assert_array_equal(*actions)
+    np.testing.assert_array_equal(actions[0], actions[1])
 
 
 def test_planned_turns_follow_the_planner_in_ties():

@@ -70,7 +70,7 @@ def regret(game: Game, state: States, actions: ArrayLike, table: Table) -> NDArr
 def regret_of(analysis: Analysis, actions: NDArray[Any]) -> NDArray[np.float32]:
     """Return the regret of one legal action in each analyzed state, float32 (N,). It is 0 for equally good actions."""
     chosen = analysis.actions[np.arange(len(actions)), actions]
-    difference = np.zeros_like(chosen)  # stays 0 in a finished game
+    difference: NDArray[np.float32] = np.zeros_like(chosen)  # stays 0 in a finished game
     np.subtract(analysis.equity, chosen, out=difference, where=np.isfinite(chosen))
     difference[difference <= TIE] = 0
     return difference
