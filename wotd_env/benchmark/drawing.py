@@ -42,10 +42,11 @@ from wotd_env.core.stream import STEP, mix
 from wotd_env.planning.learned import LearnedValue
 from wotd_env.planning.planner import Value, plan
 from wotd_env.planning.playing import play_turns
+from wotd_env.planning.values import hand_made
 from wotd_env.policies import make_policy
 from wotd_env.policies.planner import Planner
 from wotd_env.policies.random import choose_all
-from wotd_env.policy import play_out
+from wotd_env.policy import Policy, play_out
 from wotd_env.solver import Table
 from wotd_env.solver.storage import is_compact
 from wotd_env.solver.table import check_table
@@ -157,6 +158,14 @@ def _choose(
     return decided, np.concatenate(chosen), done
 
 
+class _Largest(Planner):
+    """Plays the largest value without a tolerance for ties, as when the published positions were drawn."""
+
+    def act(self, game: Game, state: States, rng: np.random.Generator) -> NDArray[np.int64]:
+        actions: NDArray[np.int64] = plan(game, state, self.value)[0].argmax(1)
+        return actions
+
+
 def _sample(
     game: Game, strongest: Value, seeds: NDArray[np.int64]
 ) -> tuple[States, NDArray[np.int64], NDArray[np.int64]]:
@@ -168,8 +177,8 @@ def _sample(
     keys = numbers(seeds.astype(np.uint64) ^ _SALT, 0)
     drawn = [numbers(keys, seat) % np.uint64(len(ROSTER)) for seat in range(game.rules.players)]
     seats = np.stack(drawn, 1).astype(np.int64)
-    policies = {name: make_policy(name) for name, _ in ROSTER if name != "strongest"}
-    policies["strongest"] = Planner(strongest)
+    policies: dict[str, Policy] = {name: make_policy(name) for name, _ in ROSTER if name != "strongest"}
+    policies |= {"planner": _Largest(hand_made), "strongest": _Largest(strongest)}
     unused = np.random.default_rng(0)  # `act` needs a generator, but these policies are deterministic
     played: list[NDArray[np.int64]] = []
     states, priorities = [], []
