@@ -113,6 +113,8 @@ def test_the_command_repeats_published_positions(tmp_path):
     keys = [list(zip(each.game, each.kind, each.stage, strict=True)) for each in (published, drawn)]
     again = published.take(np.array([keys[0].index(key) for key in keys[1]]))
     assert np.array_equal(again.state, drawn.state)
-    assert np.allclose(
-        again.equity, drawn.equity, atol=1e-5, equal_nan=True
-    )  # sums round differently elsewhere
+    # The published rollouts were played without a tolerance for ties, so the games of some actions differ.
+    known = np.isfinite(again.equity)
+    assert np.array_equal(known, np.isfinite(drawn.equity))
+    error = np.hypot(again.error, drawn.error)
+    assert (np.abs(again.equity - drawn.equity) <= 5 * error + 1e-5)[known].all()
