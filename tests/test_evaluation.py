@@ -80,7 +80,6 @@ def test_the_result_does_not_depend_on_threads_or_on_earlier_games():
             "the function is made for players=3, not for players=2",
         ),
     ],
-    ids=str,
 )
 def test_wrong_arguments_are_named(arguments, options, error, message):
     with pytest.raises(error, match=message):

@@ -161,3 +161,9 @@ def test_an_own_safe_path_is_kept(monkeypatch):
     with without_current_folder():
         pass
     assert os.environ["PYTHONSAFEPATH"] == "1"
+
+
+def test_an_error_that_is_its_own_cause_has_an_exit_code():
+    error = ValueError("wrong")
+    error.__cause__ = error
+    assert exit_code(error) == WRONG_USE

@@ -72,11 +72,13 @@ def prepare_streams() -> None:
 def exit_code(error: Exception) -> int:
     """Return the exit code of a command that ends with this error: FAILED if its cause is the machine, or WRONG_USE."""
     cause: BaseException | None = error
-    while cause is not None:
+    seen: list[BaseException] = []  # a policy of the user may raise an error that is its own cause
+    while cause is not None and cause not in seen:
         if isinstance(cause, OSError) and cause.errno in _SURROUNDINGS:
             return FAILED
         if getattr(cause, "sqlite_errorname", "").startswith(("SQLITE_FULL", "SQLITE_IOERR")):
             return FAILED
+        seen.append(cause)
         cause = cause.__cause__
     return WRONG_USE
 

@@ -66,7 +66,7 @@ def vector(**options: Any) -> Any:
 
 
 @pytest.mark.parametrize("method", ["step", "decide", "step_autoreset", "check"])
-@pytest.mark.parametrize(("actions", "got"), NO_INTEGERS, ids=lambda value: str(value)[:30])
+@pytest.mark.parametrize(("actions", "got"), NO_INTEGERS)
 def test_a_batch_refuses_anything_but_one_integer_per_game(method, actions, got):
     game = Game()
     state = game.reset(GAMES, seed=0)
@@ -76,7 +76,7 @@ def test_a_batch_refuses_anything_but_one_integer_per_game(method, actions, got)
     assert state.tobytes() == before.tobytes()
 
 
-@pytest.mark.parametrize(("actions", "got"), NO_INTEGERS, ids=lambda value: str(value)[:30])
+@pytest.mark.parametrize(("actions", "got"), NO_INTEGERS)
 def test_a_vector_environment_and_a_policy_refuse_the_same(actions, got):
     env = vector()
     before = env.record
@@ -93,7 +93,7 @@ def test_a_vector_environment_and_a_policy_refuse_the_same(actions, got):
             choose()
 
 
-@pytest.mark.parametrize("actions", INTEGERS, ids=lambda value: str(value)[:30])
+@pytest.mark.parametrize("actions", INTEGERS)
 def test_integers_of_all_libraries_are_actions(actions):
     game = Game()
     state, expected = game.reset(GAMES, seed=0), game.reset(GAMES, seed=0)
@@ -134,7 +134,7 @@ SCALARS: list[Any] = [
 SCALARS += [np.array([1, 2]), torch.tensor([1, 2]), object()]
 
 
-@pytest.mark.parametrize("action", SCALARS, ids=lambda value: str(value)[:20])
+@pytest.mark.parametrize("action", SCALARS)
 def test_environments_with_one_game_refuse_anything_but_an_integer(action):
     raw = way_of_the_dragon_v0.raw_env()
     single: Any = gymnasium.make(ID, disable_env_checker=True)

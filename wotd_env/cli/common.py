@@ -89,7 +89,9 @@ def ready_policies(names: list[str], trust: bool, rules: Rules | None = None) ->
                 failed = "cannot check its rules"
                 check_plays(policy, rules)
         except ValueError as error:
-            raise error if name in str(error) else ValueError(f"policy {name!r}: {error}") from error
+            if name in str(error):
+                raise
+            raise ValueError(f"policy {name!r}: {error}") from error
         except (OSError, ImportError):
             raise
         except Exception as error:  # a user's class can raise any exception
