@@ -55,7 +55,8 @@ def replacing(file: Path, *, sync: bool = True) -> Iterator[Path]:
 def _created(part: Path) -> Iterator[None]:
     """Create a file, and lock it during the `with` block. The lock shows other writers that this writer is alive."""
     while sys.platform != "win32":  # Windows cannot rename an open file
-        with part.open("xb") as stream:
+        # Whatever the umask is, only this user can write to the file. Others replace it, for which the folder decides.
+        with open(part, "xb", opener=lambda path, flags: os.open(path, flags, 0o644)) as stream:
             with suppress(OSError):  # some network file systems have no locks; nobody removes files there
                 fcntl.flock(stream, fcntl.LOCK_EX)
             if part.exists():  # another writer can remove the file before it is locked

@@ -90,7 +90,7 @@ def test_policies_cannot_change_the_state():
     [
         ("Illegal", r"illegal action 999 \(no such action\)"),
         ("Raises", "raised KeyError: 'turn four'"),
-        ("Malformed", r"raised ValueError: act must return integers \(1,\), got int64 \(2,\)"),
+        ("Malformed", r"raised ValueError: act must return integers \(1,\), got int64 \(2,\) from Malformed"),
     ],
 )
 def test_a_policy_that_breaks_the_rules_forfeits_only_that_game(name, reason, players):

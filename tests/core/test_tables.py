@@ -100,6 +100,7 @@ ENTERED = {
     *(f"planning.{name}" for name in ("turn.FEWER", "values.WEIGHT", "values.POWER", "values.CLOSING")),
     *(f"solver.{name}" for name in ("turns.MOVES", "turns.NUM_MOVES")),
     *(f"solver.powers.{name}" for name in ("WOOD", "NUM_WOOD", "JUMPS", "NUM_JUMPS")),
+    "envs.starts.ALWAYS",
 }
 
 

@@ -115,7 +115,8 @@ FIELDS = (
 )
 """The fields with the same form in both; `dead` differs, and only the engine has `rng`."""
 
-COMPARED = [name for name in STATE.names or () if name != "rng"]
+COMPARED = [name for name in STATE.names or () if name not in ("rng", "players")]
+"""The reference has neither random streams nor a number of players in its states."""
 
 
 def reference_rules(rules: Rules) -> ref.Rules:

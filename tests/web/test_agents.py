@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import gc
 import json
-import sqlite3
+import time
 from collections import Counter
 from pathlib import Path
 from threading import Event
@@ -32,6 +32,7 @@ from wotd_env.core.state import States
 from wotd_env.planning.learned import LearnedValue
 from wotd_env.policies.onnx import Onnx
 from wotd_env.policy import Policy
+from wotd_env.web.store import Store
 
 
 class Stuck:
@@ -134,11 +135,14 @@ def test_a_full_server_refuses_before_it_asks_an_agent(tmp_path: Path) -> None:
         assert watched.asked == before
 
 
-def test_a_refused_agent_removes_no_idle_table(tmp_path: Path) -> None:
+def test_a_refused_agent_removes_no_idle_table(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     with running(tmp_path / "tables") as client:
         old, _ = make(client, HERE, HERE)
-    with contextlib.closing(sqlite3.connect(tmp_path / "tables")) as database, database:
-        database.execute("UPDATE tables SET touched = touched - 100000")
+    with contextlib.closing(Store(tmp_path / "tables")) as store, monkeypatch.context() as patch:
+        table = old.url.rsplit("/", 1)[1]
+        then = time.time() - 100_000
+        patch.setattr(time, "time", lambda: then)
+        store.put_table(table, store.settings(table))
     with running(tmp_path / "tables", fewer(tables=1)) as client:
         seats = [HERE, {"kind": "agent", "agent": "nobody"}]
         assert client.post("/api/tables", json={"seats": seats}).status_code == 400

@@ -35,6 +35,9 @@ class Blamed:
     def __init__(self, name: str, policy: Policy) -> None:
         self.name, self._policy = name, policy
 
+    def __repr__(self) -> str:
+        return repr(self.name)
+
     def check_rules(self, rules: Rules) -> None:
         """Raise ValueError if the policy cannot play games with these rules."""
         check_plays(self._policy, rules)

@@ -228,9 +228,7 @@ def _folder() -> Path:
 
 def _write(file: Path, content: bytes) -> None:
     # `sync` is not needed: if a power failure destroys the file, the kernel is compiled again.
-    with files.replacing(file, sync=False) as part:
-        part.touch(0o644)  # whatever the umask is, only this user can write to the file
-        part.write_bytes(hashlib.sha256(content).digest() + content)
+    files.write(file, hashlib.sha256(content).digest() + content, sync=False)
 
 
 def _read(file: Path) -> bytes:

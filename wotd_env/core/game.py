@@ -158,7 +158,7 @@ class Game:
             batch.seed(work, chosen, check_seed(0 if seed is None else seed))
         self._run(batch.reset, work, starters, chosen, roll)
         if work is not state:
-            state[...] = work
+            as_state(state)[...] = work
         return state
 
     def starters(self, starting_player: ArrayLike | None, games: int) -> NDArray[np.int64]:
@@ -319,7 +319,7 @@ class Game:
         else:
             self._run(batch.roll_given, work, self._rolls(work, dice))
         if work is not state:
-            state[...] = work
+            as_state(state)[...] = work
 
     def step_autoreset(
         self,
@@ -377,7 +377,7 @@ class Game:
                 self.check(work, actions)  # check all slices before any of them changes
             self._run(kernel, work, chosen, False, *arguments)
         if work is not state:
-            state[...] = work
+            as_state(state)[...] = work
 
     def check(self, state: States, actions: ArrayLike | None = None) -> None:
         """Check that records are games of these rules and that actions, if given, are legal.
@@ -425,7 +425,7 @@ class Game:
             self.check(work)
         results = self._run(kernel, work, *arguments)
         if work is not state and state.flags.writeable:
-            state[...] = work
+            as_state(state)[...] = work
         return results
 
     def _run(self, kernel: Callable[..., Any], state: States, *arguments: Any) -> list[Any]:
