@@ -11,7 +11,7 @@ BIN := .venv/bin
 help: ## list the targets
 	@sed -nE 's/^([a-z-]+):.*## (.*)/\1\t\2/p' $(MAKEFILE_LIST) | expand -t 20
 
-train: .venv/.train ## train PPO by self-play and evaluate it (five to seven minutes)
+train: .venv/.train ## train PPO by self-play and evaluate it (five minutes)
 	$(BIN)/python train.py $(ARGS)
 
 test: check compile ## run lint, type checks, import contracts and all tests except the slow ones

@@ -1,16 +1,24 @@
-"""The checkpoint of a training run. It is written atomically, read without running code, and checked before use."""
+"""The checkpoint of a training run: tensors as safetensors, settings and counters as JSON in the header of the file.
 
-import io
+Neither format can contain code. The file is written atomically, and a digest of its whole content is checked.
+"""
+
+import json
+from collections.abc import Mapping
 from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
 import torch as th
+from safetensors import SafetensorError
+from safetensors.torch import load as read
+from safetensors.torch import save as content_of
 
 from wotd_env import files
 
-CHECKPOINT = "checkpoint.pt"
-FORMAT = "wotd-env training checkpoint 4"
+CHECKPOINT = "checkpoint.safetensors"
+FORMAT = "wotd-env training checkpoint 5"
+OLD, READER = "checkpoint.pt", "of November 2026"  # the file of format 4, and the last checkouts that read it
 CURE = "Restore a copy of it, or start again in another folder"
 
 
@@ -18,90 +26,99 @@ class CheckpointError(ValueError):
     """A training run cannot be resumed or read."""
 
 
-def unusable(path: Path, error: Exception) -> CheckpointError:
+def unusable(path: Path, error: object) -> CheckpointError:
     """Return the error for a checkpoint with wrong content."""
-    return CheckpointError(f"{path} cannot be used: {_short(str(error))}. {CURE}")
+    return CheckpointError(f"{path} cannot be used: {' '.join(str(error).split())[:300]}. {CURE}")
 
 
-def save(path: Path, content: dict[str, Any]) -> None:
-    """Write a checkpoint: the output of `torch.save`, followed by its SHA-256.
+def save(path: Path, tensors: Mapping[str, th.Tensor], facts: Mapping[str, Any]) -> None:
+    """Write a checkpoint. `facts` contains plain values for JSON.
 
     Raises:
         OSError: if the file cannot be written. The message names the file, and the old checkpoint is unchanged.
     """
-    buffer = io.BytesIO()
-    th.save({"format": FORMAT, **content}, buffer)
-    data = buffer.getvalue()
-    files.write(path, data + sha256(data).digest())
+    stored = {name: tensor.detach().cpu().contiguous() for name, tensor in tensors.items()}
+    text = json.dumps({"format": FORMAT, **facts})
+    files.write(path, content_of(stored, {"facts": text, "digest": _digest(stored, text)}))
 
 
-def load(path: Path) -> dict[str, Any]:
-    """Read the tensors and plain values of a checkpoint, without running code.
-
-    The caller must check the values with `check`.
+def load(path: Path) -> tuple[dict[str, th.Tensor], dict[str, Any]]:
+    """Read the tensors and the facts of a checkpoint.
 
     Raises:
         CheckpointError: if the file is missing, damaged or not a checkpoint of this format.
     """
     try:
-        file = path.read_bytes()
+        content = path.read_bytes()
     except FileNotFoundError as error:
+        if path.with_name(OLD).exists():
+            raise CheckpointError(
+                f"{path.with_name(OLD)} is a checkpoint in format 4: resume the run with a checkout {READER}, "
+                "or start again in another folder"
+            ) from error
         raise CheckpointError(
             f"there is no checkpoint {path}: check the path, or start the run in an empty folder"
         ) from error
     except OSError as error:
         raise CheckpointError(f"the checkpoint cannot be read: {error}") from error
-    data, digest = file[:-32], file[-32:]
-    if sha256(data).digest() != digest:  # `torch.load` does not check the ZIP directory of a file
-        raise CheckpointError(f"{path} is damaged, or not a checkpoint of train.py. {CURE}")
     try:
-        content = th.load(io.BytesIO(data), map_location="cpu", weights_only=True)
-    except Exception as error:  # torch can raise any exception if the file is damaged
-        why = _short(repr(error))
-        raise CheckpointError(f"{path} is damaged, or not a checkpoint of train.py: {why}. {CURE}") from error
-    if not isinstance(content, dict) or content.pop("format", None) != FORMAT:
+        tensors = read(content)
+        # safetensors has no function that reads the metadata of a file in memory. The header is JSON after its length.
+        header = json.loads(content[8 : 8 + int.from_bytes(content[:8], "little")])["__metadata__"]
+        if header["digest"] != _digest(tensors, header["facts"]):
+            raise ValueError("its content does not match its digest")
+        facts = json.loads(header["facts"])
+    except (SafetensorError, KeyError, TypeError, ValueError) as error:
+        raise CheckpointError(
+            f"{path} is damaged, or not a checkpoint of train.py: {error}. {CURE}"
+        ) from error
+    if not isinstance(facts, dict) or facts.pop("format", None) != FORMAT:
         raise CheckpointError(f"{path} is not a checkpoint of this version of train.py ({FORMAT}). {CURE}")
-    return content
+    return tensors, facts
 
 
-def check(name: str, saved: Any, like: Any) -> None:
-    """Check that a value from a checkpoint (`saved`) has the same types, keys and tensor shapes as `like`.
-
-    A list in `like` matches any list; an empty dict in `like` matches any dict.
+def restore(saved: Mapping[str, th.Tensor], into: Mapping[str, th.Tensor]) -> None:
+    """Copy saved tensors into the live tensors with the same names.
 
     Raises:
-        CheckpointError: if a type, key or shape differs. The message starts with `name`.
+        CheckpointError: if the names, dtypes or shapes differ; nothing is copied.
     """
-    if isinstance(like, th.Tensor) and isinstance(saved, th.Tensor):
-        if _kind(saved) != _kind(like):
-            raise CheckpointError(f"{name} must be {_kind(like)}, got {_kind(saved)}")
-    elif isinstance(like, dict) and isinstance(saved, dict):
-        if like and saved.keys() != like.keys():
-            keys, got = (", ".join(map(str, each)) for each in (like, saved))
-            raise CheckpointError(f"{name} must have the keys {keys}, got the keys {got}")
-        for key in like:
-            check(f"{name}.{key}", saved[key], like[key])
-    elif type(saved) is not type(like) and (type(saved), type(like)) != (int, float):
-        raise CheckpointError(f"{name} must be of type {type(like).__name__}, got {_short(repr(saved))}")
+    if saved.keys() != into.keys():
+        differing = ", ".join(sorted(saved.keys() ^ into.keys())[:5])
+        raise CheckpointError(f"its tensors are not those of the settings; they differ in {differing}")
+    for name, live in into.items():
+        kinds = [(str(tensor.dtype), tuple(tensor.shape)) for tensor in (saved[name], live)]
+        if kinds[0] != kinds[1]:
+            raise CheckpointError(f"{name} must be {kinds[1]}, got {kinds[0]}")
+    with th.no_grad():
+        for name, live in into.items():
+            live.copy_(saved[name])
 
 
-def load_adam(optimizer: th.optim.Optimizer, saved: dict[int, Any]) -> None:
-    """Load the state of Adam from a checkpoint. `saved` is empty if Adam had not taken a step.
-
-    Raises:
-        CheckpointError: if the state does not fit the weights.
-    """
-    groups = optimizer.state_dict()["param_groups"]
-    if saved:
-        parameters = enumerate(p.cpu().data for group in optimizer.param_groups for p in group["params"])
-        moments = {i: {"step": th.tensor(0.0), "exp_avg": p, "exp_avg_sq": p} for i, p in parameters}
-        check("optimizer", saved, moments)
-    optimizer.load_state_dict({"state": saved, "param_groups": groups})
+def adam(parameters: list[th.Tensor], learning_rate: float) -> th.optim.Adam:
+    """Return the optimizer Adam. Its state exists before the first step, so a checkpoint always has the same names."""
+    optimizer = th.optim.Adam(parameters, lr=learning_rate, fused=True)
+    fill(optimizer)
+    return optimizer
 
 
-def _kind(tensor: th.Tensor) -> tuple[str, tuple[int, ...], str, str]:
-    return str(tensor.dtype), tuple(tensor.shape), str(tensor.layout), tensor.device.type
+def fill(optimizer: th.optim.Optimizer) -> None:
+    """Set the state of Adam before its first step."""
+    for group in optimizer.param_groups:
+        for weights in group["params"]:
+            step = th.zeros((), device=weights.device if group.get("fused") else "cpu")
+            zeros = {name: th.zeros_like(weights) for name in ("exp_avg", "exp_avg_sq")}
+            optimizer.state[weights] = {"step": step, **zeros}
 
 
-def _short(text: str) -> str:
-    return " ".join(text.split())[:300]
+def tensors_of(module: th.nn.Module, optimizer: th.optim.Optimizer) -> dict[str, th.Tensor]:
+    """Return the live weights of a network and the live state of its optimizer, by name."""
+    found: dict[str, th.Tensor] = {f"network.{name}": weights for name, weights in module.named_parameters()}
+    of_optimizer = optimizer.state_dict()["state"]
+    return found | {
+        f"optimizer.{i}.{name}": tensor for i, state in of_optimizer.items() for name, tensor in state.items()
+    }
+
+
+def _digest(tensors: dict[str, th.Tensor], text: str) -> str:
+    return sha256(text.encode() + content_of(tensors)).hexdigest()

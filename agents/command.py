@@ -6,6 +6,7 @@ import importlib
 import inspect
 import shutil
 import sys
+import time
 from collections.abc import Sequence
 from dataclasses import replace
 from datetime import datetime
@@ -16,69 +17,63 @@ import tyro
 from rich.console import Console
 from rich.progress import Progress
 
-from agents import checkpoint, evaluate
+from agents import checkpoint, evaluate, loop
 from agents.checkpoint import CHECKPOINT, CheckpointError
 from agents.evaluate import Counts
-from agents.runs import LEARNERS, REPLAY, Run, Stopped, opened, stopping
-from agents.settings import SettingError, code_options
+from agents.loop import LEARNERS, REPLAY, Run, Stopped, opened, stopping
+from agents.settings import REPEATED, SettingError
 from wotd_env import Rules, files
 from wotd_env.core.rules import options_of
 from wotd_env.policies import POLICIES
 from wotd_env.process import NO_ROOM, exit_code, shell_command
 
+EARLY = 10.0  # seconds of training after which a log file gets a line with the speed and the time left
 
-def parse(arguments: Sequence[str], learners: dict[str, str] = LEARNERS) -> tuple[Any, Any]:
-    """Parse the command line; return the module of the learner and the settings of the run.
+
+def parse(arguments: Sequence[str]) -> tuple[str, Any]:
+    """Parse the command line; return the name of the learner and the settings of the run.
 
     Raises:
-        CheckpointError: if the run to resume is missing or belongs to another learner. Also raised if
-            a setting of the run names code and `arguments` does not repeat this setting.
+        CheckpointError: if the run to resume is missing or belongs to another learner.
         SystemExit: for `--help` and for wrong arguments.
     """
     named = arguments[0] if arguments and not arguments[0].startswith("-") else None
-    if named and named not in learners:
-        print(f"train.py: error: unknown learner {named!r}; choose {', '.join(learners)}", file=sys.stderr)
+    if named and named not in LEARNERS:
+        print(f"train.py: error: unknown learner {named!r}; choose {', '.join(LEARNERS)}", file=sys.stderr)
         raise SystemExit(2)
     options = arguments[1:] if named else arguments
     defaults = argparse.ArgumentParser(prog="train.py", add_help=False, allow_abbrev=False)
     defaults.add_argument("--preset", default="quick")
     defaults.add_argument("--resume", type=Path)
     origin, _ = defaults.parse_known_args(options)
-    name = named or next(iter(learners))
+    name = named or next(iter(LEARNERS))
     if origin.resume:
-        name = str(checkpoint.load(origin.resume / CHECKPOINT).get("learner", name))
-        if (named or name) != name or name not in learners:
-            known = named or " or ".join(learners)
+        name = str(checkpoint.load(origin.resume / CHECKPOINT)[1].get("learner", name))
+        if (named or name) != name or name not in LEARNERS:
+            known = named or " or ".join(LEARNERS)
             raise CheckpointError(f"the run in {origin.resume} has the learner {name}, not {known}")
-    learner: Any = importlib.import_module(learners[name])
+    learner: Any = importlib.import_module(LEARNERS[name])
     presets = learner.PRESETS
-    default = learner.Run.read_settings(origin.resume) if origin.resume else presets.get(origin.preset)
+    default = loop.read_settings(name, origin.resume) if origin.resume else presets.get(origin.preset)
     settings = tyro.cli(
         learner.Settings,
         prog=" ".join(["python", *_program(), *([named] if named else [])]),
-        description=f"{inspect.getdoc(learner.Settings)}\n\nLearners: {', '.join(learners)}; this is {name}. "
+        description=f"{inspect.getdoc(learner.Settings)}\n\nLearners: {', '.join(LEARNERS)}; this is {name}. "
         "The first argument chooses the learner.",
         args=options,
         default=default or presets["quick"],
         config=(tyro.conf.OmitArgPrefixes,),
     )
-    if origin.resume:
-        code = code_options(settings)
-        if not {option.partition("=")[0] for option in options} >= code.keys():
-            again = shell_command(*(word for option in code.items() for word in option))
-            raise CheckpointError(
-                f"{origin.resume / CHECKPOINT} names code that would be run: {again}. "
-                f"If you trust this code, add {again}"
-            )
-    now = f"{datetime.now():%Y-%m-%d_%H-%M-%S}"
-    return learner, replace(settings, folder=settings.folder or Path("runs", now))
+    return name, replace(
+        settings, folder=settings.folder or Path("runs", f"{datetime.now():%Y-%m-%d_%H-%M-%S}")
+    )
 
 
-def main(arguments: Sequence[str] | None = None, learners: dict[str, str] = LEARNERS) -> int:
+def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command; return its exit code: 0, 1 if the machine failed, 2 for a user's mistake, 130 if interrupted."""
     try:
-        learner, settings = parse(sys.argv[1:] if arguments is None else arguments, learners)
-        with opened(learner.Run, settings) as run:
+        name, settings = parse(sys.argv[1:] if arguments is None else arguments)
+        with opened(name, settings) as run:
             return work(run, Console())
     except (CheckpointError, SettingError, ImportError, OSError) as error:
         print(f"train.py: error: {error}", file=sys.stderr)
@@ -119,29 +114,38 @@ def work(run: Run, console: Console) -> int:
 
 def train(run: Run, console: Console) -> dict[str, Counts]:
     """Train, measure the strength, and write the results to the run folder."""
-    bar, shown = Progress(console=console, transient=True), 0
-    task = bar.add_task(run.unit, total=run.total)
+    unit = run.learner.unit
+    bar = Progress(console=console, transient=True, disable=not console.is_terminal)
+    task = bar.add_task(unit, total=run.total)
+    rows, started, first = len(run.curve), time.perf_counter(), run.done
+    early = console.is_terminal  # a bar shows the speed from the start
 
     def show(run: Run) -> None:
-        nonlocal shown
+        nonlocal rows, early
         bar.update(task, completed=run.done)
-        if len(run.curve) > shown:
-            shown = len(run.curve)
-            latest = run.curve[-len(run.references) :]
+        taken = time.perf_counter() - started
+        if not early and taken > EARLY and run.done > first:
+            early, speed = True, (run.done - first) / taken
+            left = (run.total - run.done) / speed / 60
+            console.print(f"{speed:,.0f} {unit} per second, about {left:.0f} min left", soft_wrap=True)
+        if len(run.curve) > rows:
+            latest = run.curve[rows:]
+            rows = len(run.curve)
             wins = ", ".join(f"{row.opponent} {row.wins / row.games:.0%}" for row in latest)
             done = latest[0].done  # can be less than run.done if the run was resumed
-            console.print(f"{done / run.total:4.0%}  {done:,} {run.unit}, wins: {wins}", soft_wrap=True)
+            console.print(f"{done / run.total:4.0%}  {done:,} {unit}, wins: {wins}", soft_wrap=True)
 
     try:
         with bar, stopping(run, console.print):
-            run.train(show)
+            loop.train(run, show)
     finally:
-        picture = evaluate.draw_curve(run.curve, run.unit, run.settings.rules.players)
+        picture = evaluate.draw_curve(run.curve, unit, run.settings.rules.players)
         files.write(run.folder / "curve.png", picture)
-    references = ", ".join(run.references)
-    console.print(f"Measuring: {run.settings.final_games:,} games against each of {references}.")
+    console.print(
+        f"Measuring: {run.settings.final_games:,} games against each of {', '.join(loop.references(run))}."
+    )
     with console.status("measuring"):
-        results = run.finish()
+        results = loop.finish(run)
     console.print(evaluate.table(results, run.settings.rules.players))
     return results
 
@@ -165,9 +169,8 @@ def next_commands(folder: Path, rules: Rules) -> list[str]:
 
 def resume_command(run: Run) -> str:
     """Return the command that resumes a run."""
-    again = [word for option in code_options(run.settings).items() for word in option]
-    if ray := getattr(run.settings, "ray", None):
-        again += ["--ray", ray]
+    names = [name for name in (*REPEATED, "ray") if getattr(run.settings, name, None) not in (None, "none")]
+    again = [word for name in names for word in (f"--{name}", getattr(run.settings, name))]
     return command("python", *_program(), "--resume", run.folder, *again)
 
 

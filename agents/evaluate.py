@@ -42,7 +42,7 @@ class Measurement(NamedTuple):
     """A point of the learning curve: the results of games against one opponent at a milestone."""
 
     done: int  # number of decisions or turns that the network has learned from
-    seconds: float  # processor time so far
+    seconds: float  # wall-clock time of the updates so far
     opponent: str
     games: int
     wins: int
@@ -70,7 +70,7 @@ def curve(rows: Iterable[Measurement], unit: str) -> str:
     """Return a learning curve as CSV. `unit` is the name of the first column, such as "decisions"."""
     out = io.StringIO(newline="")
     writer = csv.writer(out)
-    writer.writerow((unit, "cpu_seconds", *Measurement._fields[2:]))
+    writer.writerow((unit, "seconds", *Measurement._fields[2:]))
     writer.writerows((row.done, f"{row.seconds:.1f}", *row[2:]) for row in rows)
     return out.getvalue()
 

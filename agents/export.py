@@ -24,12 +24,16 @@ from torch import nn
 
 from agents import checkpoint
 from agents.checkpoint import CHECKPOINT, CheckpointError
-from agents.layers import Network
+from agents.network import Network
 from wotd_env import Game, Rules, files
+from wotd_env.core.arguments import check_integer
 from wotd_env.core.state import States
 from wotd_env.policies.onnx import ENCODING, RULES, sealed
 from wotd_env.policy import check_made_for, seen_in
 from wotd_env.process import exit_code, prepare_streams
+
+PREFIXES = {"ppo": "network.", "sb3": "network.features_extractor.network."}
+"""By learner: the start of the names of the network's weights in a checkpoint."""
 
 LARGE = 64  # integer tables with at least this many entries are stored in 16 bits
 
@@ -130,17 +134,20 @@ def load(run: Path | str) -> NetworkPolicy:
         CheckpointError: if the checkpoint is missing or damaged, or if the run is of another learner.
     """
     path = Path(run) / CHECKPOINT
-    saved = checkpoint.load(path)
+    tensors, facts = checkpoint.load(path)
+    prefix = PREFIXES.get(facts.get("learner", ""))
+    if prefix is None:
+        why = "it is not a run of ppo or sb3. A run folder of train.py td is itself a policy name"
+        raise CheckpointError(f"{path} cannot be used: {why}")
+    weights = {name.removeprefix(prefix): each for name, each in tensors.items() if name.startswith(prefix)}
     try:
-        rules, weights = Rules.from_dict(saved["settings"]["rules"]), saved["network"]
-        network = Network(rules, len(weights["path.weight"]), "planned.afterstates.again" in weights)
-        checkpoint.check("network", weights, network.state_dict())
-    except KeyError as error:
-        why = f"it has no {error}, so it is not a run of PPO. A run folder of train.py td is itself a policy name"
-        raise CheckpointError(f"{path} cannot be used: {why}") from error
-    except (TypeError, ValueError) as error:
+        settings = facts["settings"]
+        network = Network(
+            Rules.from_dict(settings["rules"]), check_integer("width", settings["width"], 1, 4096)
+        )
+        checkpoint.restore(weights, network.state_dict())
+    except (KeyError, TypeError, ValueError) as error:
         raise checkpoint.unusable(path, error) from error
-    network.load_state_dict(weights)
     return NetworkPolicy(network)
 
 

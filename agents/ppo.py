@@ -1,61 +1,64 @@
-"""PPO by self-play, with a critic that is learned in the same run: `python train.py`.
+"""PPO by self-play: `python train.py`.
 
-The *critic* is the value network of `agents.td`. It values the positions between turns. Given these values, the turn
-planner computes the expected return Q(s, a) of every legal action exactly. PPO usually estimates the advantage of the
-chosen action from one noisy return. Here the advantages of all actions are exact expectations,
+This is PPO with its usual parts: rollouts of many games side by side, the probability ratio to the policy that played
+them, clipping, an entropy bonus, epochs and minibatches. One part differs. In place of generalized advantage
+estimation, the turn planner computes the expected return Q(s, a) of every legal action, averaged exactly over the dice
+of the rest of the turn. It needs the values of the positions between turns. A value function learned in the same run
+gives them: the learner of `agents.td`, which plays its own games in a second thread. The advantages are
 
     A(s, a) = Q(s, a) - sum over b of old(b | s) Q(s, b),
 
-where old is the policy that played the games. In a state s, PPO's objective with a KL penalty is
+where old is the policy that played. Since all advantages of a state are known, the objective is the expectation over
+all actions instead of the sample that was played:
 
-    J(pi) = sum over a of pi(a | s) A(s, a) - beta KL(pi || old) + tau H(pi),
+    mean over s of: sum over a of old(a | s) min(r A, clip(r, 1 - c, 1 + c) A) + ent_coef H(pi(. | s)),
+    r = pi(a | s) / old(a | s).
 
-where H is the entropy. The policy m that maximizes J is known in closed form:
+An expectation over all actions in a policy gradient is known as *expected policy gradients* (Ciosek and Whiteson, 2018)
+and as *mean actor-critic* (Allen et al., 2017). The clipped objective is that of Schulman et al. (2017).
 
-    m(a | s) = old(a | s)^(beta / (beta + tau)) exp(A(s, a) / (beta + tau)) / normalization.
-
-The loss is the cross-entropy of pi with m. With the loss -J, the network would learn rarely played actions slowly,
-because the gradient of J is proportional to pi(a | s). The unit of A, beta and tau is equity, the expected result of a
-game, from -1 to 1.
-
-In an *update* the network plays all seats of its games (`play`), then takes gradient steps (`learn`). The critic plays
-and learns at the same time, in a second thread. Both threads use the critic's weights from before the update, so equal
-settings give equal weights with any number of threads.
+Advantages keep their unit, equity: the expected result of a game, from -1 to 1. Division by their standard deviation
+would enlarge them as the policy converges, and the entropy bonus would lose its effect.
 """
 
+import copy
 import dataclasses
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from typing import Any, ClassVar, Literal, NamedTuple
+from pathlib import Path
+from typing import ClassVar, Literal, NamedTuple
 
 import numpy as np
 import torch as th
 
-from agents import runs, settings, td
-from agents.layers import Network
-from agents.settings import Count, NotNegative, Positive
-from wotd_env import Game
+from agents import settings, td
+from agents.checkpoint import adam, tensors_of
+from agents.export import NetworkPolicy, to_onnx
+from agents.network import Network
+from agents.settings import Count, NotNegative, Positive, Share
+from wotd_env import Game, files
+from wotd_env.core.checks import check_states
 from wotd_env.core.state import States
 from wotd_env.planning.planner import Value, plan
-from wotd_env.policies.planner import Planner
 
 
 @dataclass(frozen=True)
 class Settings(settings.Settings):
-    """Train a policy network by PPO in self-play, with a critic that is learned in the same run.
+    """Train a policy network by PPO in self-play. The turn planner computes the advantages of all actions.
 
     Ctrl-C saves the run after the current update; --resume continues it.
     """
 
     preset: Literal["quick", "standard"] = "quick"
-    """Defaults of the other settings: quick takes 4 to 7 minutes on two cores, standard 35 to 60."""
+    """Defaults of the other settings: quick takes 5 minutes on two cores, standard 40."""
 
-    updates: Count = 150
+    updates: Count = 450
     """Updates of the network; each plays games and takes gradient steps."""
 
-    games: Count = 512
+    num_envs: Count = 512
     """Games that the network plays side by side."""
 
-    steps: Count = 16
+    num_steps: Count = 16
     """Decisions per game and update."""
 
     width: Count = 64
@@ -64,32 +67,26 @@ class Settings(settings.Settings):
     learning_rate: Positive = 3e-3
     """Initial learning rate of Adam; it falls to a fiftieth by cosine decay."""
 
-    batch_size: Count = 512
+    minibatch_size: Count = 512
     """Decisions in a gradient step."""
 
-    epochs: Count = 2
+    update_epochs: Count = 2
     """Passes over the decisions in an update."""
 
-    entropy: Positive = 0.012
-    """Weight of the entropy (tau) at the start, in equity; it falls linearly to a tenth."""
+    clip_coef: Share = 0.2
+    """Clip range of the probability ratio."""
 
-    penalty: NotNegative = 0.012
-    """Weight of the KL penalty (beta) at the start, in equity; it falls linearly to a tenth."""
+    ent_coef: NotNegative = 0.012
+    """Weight of the entropy bonus at the start, in equity; it falls linearly to a tenth."""
 
-    planned: bool = True
-    """Score actions also by the ends of the turn, see agents/layers.py."""
-
-    critic: str = "learn"
-    """Policy whose value function is the critic, such as td or td:FILE. By default this run learns the critic."""
-
-    critic_turns: Count = 32_768
-    """Turns that the critic plays per update. The other settings of the critic are those of a preset of td."""
+    critic_turns: Count = 16_384
+    """Turns that the learner of the value function plays per update. Its other settings are those of a preset of td."""
 
     threads: Count = 2
-    """Threads: the network learns in one, the critic in the other."""
+    """Threads: the policy learns in one, the value function in the other."""
 
 
-PRESETS = {"quick": Settings(), "standard": Settings(preset="standard", updates=1800, milestones=40)}
+PRESETS = {"quick": Settings(), "standard": Settings(preset="standard", updates=4000, milestones=40)}
 
 
 def log_probabilities(network: Network, observation: th.Tensor, mask: th.Tensor) -> th.Tensor:
@@ -98,131 +95,123 @@ def log_probabilities(network: Network, observation: th.Tensor, mask: th.Tensor)
     return logits.masked_fill(mask == 0, -1e9).log_softmax(1)
 
 
-# ------------------------------------------------------------------------------------------------ self-play and update
-
-
-class Decisions(NamedTuple):
-    """The training data of an update: N decisions, A actions, observations of D numbers."""
+class Rollout(NamedTuple):
+    """The N decisions of an update: observations of D numbers, A actions."""
 
     observation: th.Tensor  # int8 (N, D)
     mask: th.Tensor  # int8 (N, A): the legal actions
-    log_probability: th.Tensor  # float32 (N, A): log old(a | s)
-    q: th.Tensor  # float32 (N, A): Q(s, a), the expected return in equity; -inf for illegal actions
+    log_old: th.Tensor  # float32 (N, A): log old(a | s)
+    advantage: th.Tensor  # float32 (N, A): A(s, a) in equity; 0 for illegal actions
 
 
 def play(
-    network: Network, game: Game, state: States, critic: Value, steps: int, rng: np.random.Generator
-) -> Decisions:
+    network: Network, game: Game, state: States, value: Value, steps: int, rng: np.random.Generator
+) -> Rollout:
     """Play `steps` decisions in each of G games. Update `state` in place, and return the G * steps decisions.
 
-    Every game of `state`, STATE (G,), must be at a decision.
+    Every game of `state`, STATE (G,), must be at a decision. `value` values the positions between turns.
     """
     played = []
     for _ in range(steps):
         observation, mask = (th.from_numpy(x) for x in (game.observe(state), game.legal_actions(state)))
         with th.no_grad():
-            old = log_probabilities(network, observation, mask)
-        q, _ = plan(game, state, critic)
-        played.append(Decisions(observation, mask, old, th.from_numpy(q)))
+            log_old = log_probabilities(network, observation, mask)
+        returns = th.from_numpy(plan(game, state, value)[0])  # -inf for illegal actions
+        expected = (log_old.exp() * returns.nan_to_num(neginf=0)).sum(1, keepdim=True)
+        played.append(Rollout(observation, mask, log_old, (returns - expected).nan_to_num(neginf=0)))
         # The argmax of the log probabilities plus Gumbel noise is a draw from the policy.
-        game.step_autoreset(state, (old.numpy() + rng.gumbel(size=q.shape)).argmax(1))
-    return Decisions(*map(th.cat, zip(*played, strict=True)))
-
-
-def best_policy(decisions: Decisions, beta: float, tau: float) -> th.Tensor:
-    """Return the probabilities of the policy m that the module docstring defines, float32 (N, A).
-
-    The code uses Q instead of A. In each state their difference is a constant, which does not change the softmax.
-    """
-    return ((beta * decisions.log_probability + decisions.q) / (beta + tau)).softmax(1)
+        game.step_autoreset(state, (log_old.numpy() + rng.gumbel(size=returns.shape)).argmax(1))
+    return Rollout(*map(th.cat, zip(*played, strict=True)))
 
 
 def learn(
-    network: Network,
-    optimizer: th.optim.Optimizer,
-    decisions: Decisions,
-    target: th.Tensor,
-    settings: Settings,
+    network: Network, optimizer: th.optim.Optimizer, rollout: Rollout, settings: Settings, ent_coef: float,
     rng: np.random.Generator,
-) -> dict[str, float]:
-    """Take the gradient steps of an update; return the mean loss, regret and entropy for TensorBoard.
-
-    `target` contains the probabilities of the best policy, (N, A).
-    """
-    losses = []
-    for _ in range(settings.epochs):
-        order = th.from_numpy(rng.permutation(len(target)))
-        for chosen in order.split(settings.batch_size):  # type: ignore[no-untyped-call]
-            log_pi = log_probabilities(network, decisions.observation[chosen], decisions.mask[chosen])
-            loss = -(target[chosen] * log_pi).sum(1).mean()
+) -> dict[str, float]:  # fmt: skip
+    """Take the gradient steps of an update; return named means for TensorBoard."""
+    logged = []
+    for _ in range(settings.update_epochs):
+        order = th.from_numpy(rng.permutation(len(rollout.mask)))
+        for chosen in order.split(settings.minibatch_size):  # type: ignore[no-untyped-call]
+            observation, mask, log_old, advantage = (part[chosen] for part in rollout)
+            log_pi = log_probabilities(network, observation, mask)
+            log_ratio = (
+                (log_pi - log_old).masked_fill(mask == 0, 0).clamp(max=20)
+            )  # infinity times 0 would be NaN
+            old, ratio = log_old.exp(), log_ratio.exp()
+            clipped = ratio.clamp(1 - settings.clip_coef, 1 + settings.clip_coef)
+            gain = (old * th.min(ratio * advantage, clipped * advantage)).sum(1).mean()
+            entropy = -(log_pi.exp() * log_pi).sum(1).mean()
+            loss = -gain - ent_coef * entropy
             optimizer.zero_grad()
             loss.backward()  # type: ignore[no-untyped-call]
             optimizer.step()
-            losses.append(loss.detach())
-    old = decisions.log_probability.exp()
-    regret = decisions.q.amax(1) - (old * decisions.q.nan_to_num(neginf=0)).sum(1)
-    entropy = -(old * decisions.log_probability).sum(1)
-    means = {"loss": th.stack(losses).mean(), "regret": regret.mean(), "entropy": entropy.mean()}
-    return {name: float(mean) for name, mean in means.items()}
+            with th.no_grad():
+                kl = -(old * log_ratio).sum(1).mean()
+                share = (old * (clipped != ratio)).sum(1).mean()
+                logged.append(th.stack([loss, entropy, kl, share]))
+    means = th.stack(logged).mean(0).tolist()
+    regret = float(rollout.advantage.amax(1).mean())  # the best advantage is the regret of old
+    return {**dict(zip(("loss", "entropy", "approx_kl", "clipfrac"), means, strict=True)), "regret": regret}
 
 
-# ------------------------------------------------------------------------------------------------------------- the run
+class Learner:
+    """Learns a policy by PPO. Everything random in an update follows from the seed and its number."""
 
-
-class Run(runs.Run):
-    """A training run of PPO."""
-
-    learner, unit, kind = "ppo", "decisions", Settings
-    network: Network
+    unit: ClassVar[str] = "decisions"
+    exports_early: ClassVar[bool] = False
     fixed: ClassVar[tuple[str, ...]] = (
-        "preset", "folder", "rules", "seed", "games", "steps", "width", "planned", "critic", "critic_turns",
+        "preset", "rules", "seed", "num_envs", "num_steps", "width", "critic_turns",
     )  # fmt: skip
 
     def __init__(self, settings: Settings) -> None:
-        super().__init__(settings)
-        th.set_num_threads(1)  # so that the order of sums does not depend on the number of threads
+        self.settings = settings
+        self.per_update = settings.num_envs * settings.num_steps
+        self.critic = td.Learner(critic_settings(settings))
+        self.second = ThreadPoolExecutor(1) if settings.threads > 1 else None
         th.manual_seed(settings.seed)
-        self.network = Network(settings.rules, settings.width, settings.planned)
-        self.optimizer = th.optim.Adam(self.network.parameters(), lr=settings.learning_rate, fused=True)
+        self.game = Game(settings.rules)
+        self.network = Network(settings.rules, settings.width)
+        self.optimizer = adam(list(self.network.parameters()), settings.learning_rate)
         # The seeds of the critic's games start at seed << 32. The network's games must have other seeds.
-        self.state = self.game.reset(settings.games, seed=(settings.seed << 32) + (1 << 31))
-        self.critic: td.Run | None = None
-        if settings.critic == "learn":
-            self.critic = td.Run(critic_settings(settings))
-        else:
-            what = "learn, or a policy that plans turns, such as td or td:FILE"
-            self.given: Value = settings.policy("critic", Planner, what).value
+        self.state = self.game.reset(settings.num_envs, seed=(settings.seed << 32) + (1 << 31))
 
-    def update(self) -> dict[str, float]:
-        """Play and learn once; at the same time, update the critic."""
-        settings, done = self.settings, self.updates / self.settings.updates
-        value = self.critic.value if self.critic else self.given
-        critic_update = self.beside(self.critic.update if self.critic else dict)
-        rng = np.random.default_rng([settings.seed, self.updates])
+    def policy(self) -> NetworkPolicy:
+        """Return the policy that plays the network's most likely actions."""
+        return NetworkPolicy(self.network)
+
+    def update(self, number: int) -> dict[str, float]:
+        """Play and learn once; at the same time, update the value function."""
+        settings, done = self.settings, number / self.settings.updates
+        value = self.critic.value  # both threads use the weights from before the update
+        of_critic = td.beside(lambda: self.critic.update(number), self.second)
+        rng = np.random.default_rng([settings.seed, number])
         rate = self.optimizer.param_groups[0]["lr"] = td.falling(settings.learning_rate, done)
-        decisions = play(self.network, self.game, self.state, value, settings.steps, rng)
-        beta, tau = (max(1 - done, 0.1) * weight for weight in (settings.penalty, settings.entropy))
-        target = best_policy(decisions, beta, tau)
-        numbers = learn(self.network, self.optimizer, decisions, target, settings, rng)
-        of_critic = {f"critic_{name}": value for name, value in critic_update().items()}
-        self.updates += 1
-        return numbers | {"learning_rate": rate} | of_critic
+        rollout = play(self.network, self.game, self.state, value, settings.num_steps, rng)
+        ent_coef = settings.ent_coef * (1 - 0.9 * done)
+        numbers = learn(self.network, self.optimizer, rollout, settings, ent_coef, rng)
+        return numbers | {"learning_rate": rate, "critic_loss": of_critic()["loss"]}
 
-    def parts(self) -> dict[str, Any]:
-        """Return the learner's part of a checkpoint."""
-        return super().parts() | {"critic": self.critic.parts() if self.critic else None}
+    def tensors(self) -> dict[str, th.Tensor]:
+        """Return the live tensors that a checkpoint keeps."""
+        critic = {f"critic.{name}": tensor for name, tensor in self.critic.tensors().items()}
+        state = th.from_numpy(self.state.view(np.uint8))
+        return tensors_of(self.network, self.optimizer) | critic | {"state": state}
 
-    def restore(self, saved: dict[str, Any]) -> None:
-        """Load the learner's part of a checkpoint."""
-        super().restore(saved)
-        if self.critic:
-            self.critic.restore(saved["critic"])
+    def check(self) -> None:
+        """Raise ValueError if tensors from a checkpoint contain impossible values."""
+        check_states(self.settings.rules, self.state)
+        self.critic.check()
+
+    def export(self, folder: Path) -> None:
+        """Write the network to `model.onnx`."""
+        files.write(folder / "model.onnx", to_onnx(copy.deepcopy(self.network)))
 
 
 def critic_settings(settings: Settings) -> td.Settings:
-    """Return the settings of the critic: a preset of `td`, scaled to `critic_turns` turns per update."""
+    """Return the settings of the value function: a preset of `td`, scaled to `critic_turns` turns per update."""
     preset = td.PRESETS["quick" if settings.rules.players == 2 else "many"]
     games = max(settings.critic_turns // preset.turns, 1)
     batches = max(preset.batches * games // preset.games, 1)
-    same = {name: getattr(settings, name) for name in ("folder", "seed", "rules", "updates")}
+    same = {name: getattr(settings, name) for name in ("seed", "rules", "updates")}
     return dataclasses.replace(preset, games=games, batches=batches, threads=1, **same)

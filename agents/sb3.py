@@ -1,58 +1,69 @@
 """MaskablePPO of Stable-Baselines3 by self-play, rewarded only by the results of games: `python train.py sb3`.
 
-This learner is the baseline for the others. It uses no planner, no critic of another run and no shaped rewards. It
-plays one seat of each game. In some games, `greedy` or an earlier snapshot of the network plays the other seats. In the
-remaining games, the current network plays the other seats.
+The parts are those of Stable-Baselines3: a `VecEnv` with a pool of opponents, a policy class, `learn` with a callback,
+the logger and the progress bar. The run folder gets the model as `model.zip`, which `MaskablePPO.load` reads.
+
+The learner plays one seat of each game. The current network, an earlier snapshot of it, or `greedy` plays the other
+seats; the pool draws one of them for each game. Another snapshot is drawn for every rollout.
+
+An *update* is the part of the training between two milestones: one call of `learn`. It starts new games and a new
+random stream, so that a resumed run gives the same network as an uninterrupted one.
 """
 
 import copy
 import os
-from dataclasses import dataclass
+import sys
+from dataclasses import asdict, dataclass
+from pathlib import Path
 from typing import Any, ClassVar, Literal
 
 import numpy as np
 import torch as th
+from gymnasium import spaces
 from sb3_contrib import MaskablePPO
 from sb3_contrib.common.maskable.policies import MaskableActorCriticPolicy
-from stable_baselines3.common.logger import Logger
+from stable_baselines3.common.logger import configure
+from stable_baselines3.common.torch_layers import BaseFeaturesExtractor
 from stable_baselines3.common.type_aliases import Schedule
 from stable_baselines3.common.utils import LinearSchedule, set_random_seed
-from stable_baselines3.common.vec_env import VecEnv
 from torch import nn
 
-from agents import checkpoint, runs, settings
-from agents.export import NetworkPolicy
-from agents.layers import Network
-from agents.selfplay import SelfPlayVecEnv
-from agents.settings import Count, NamesNoCode, NotNegative, Positive, SettingError, Share
-from wotd_env import Rules
+from agents import settings
+from agents.checkpoint import fill, tensors_of
+from agents.export import NetworkPolicy, to_onnx
+from agents.network import Network
+from agents.settings import Count, NotNegative, Positive, SettingError, Share
+from wotd_env import Rules, files
+from wotd_env.adapters.sb3 import SB3VecEnv
 from wotd_env.core.arguments import check_integer
+from wotd_env.envs.opponents import Pool
+from wotd_env.policy import Policy
 
 
 @dataclass(frozen=True)
 class Settings(settings.Settings):
     """Train MaskablePPO of Stable-Baselines3 by self-play, rewarded by results only: a baseline for other algorithms.
 
-    Ctrl-C saves the run after the current update; --resume continues it.
+    Ctrl-C saves the run at the next milestone; --resume continues it.
     """
 
     preset: Literal["quick"] = "quick"
-    """Defaults of the other settings: quick takes 6 minutes on one core."""
+    """Defaults of the other settings: quick takes 5 minutes on one core."""
 
-    updates: Count = 116
-    """Updates of the network; each plays games and takes gradient steps."""
+    total_timesteps: Count = 1_966_080
+    """Decisions of the learner, rounded up to a whole number of rollouts between two milestones."""
 
-    games: Count = 256
+    num_envs: Count = 256
     """Games played side by side."""
 
-    steps: Count = 64
-    """Decisions of the learner per game and update."""
+    n_steps: Count = 64
+    """Decisions of the learner per game and rollout."""
 
     past: Share = 0.25
-    """Share of the games against snapshots; another snapshot is drawn after every update."""
+    """Probability that an earlier snapshot of the network plays the other seats of a game."""
 
     greedy: Share = 0.0
-    """Share of the games against greedy. The other games are against the current network."""
+    """Probability that greedy plays the other seats. In the other games, the current network does."""
 
     width: Count = 64
     """Units of the network's hidden layers."""
@@ -63,175 +74,195 @@ class Settings(settings.Settings):
     batch_size: int = 1024
     """Decisions in a gradient step."""
 
-    epochs: Count = 3
-    """Passes over the decisions in an update."""
+    n_epochs: Count = 3
+    """Passes over the decisions of a rollout."""
 
     gae_lambda: Share = 0.9
     """Lambda of generalized advantage estimation, per decision."""
 
-    entropy: NotNegative = 0.003
+    ent_coef: NotNegative = 0.003
     """Weight of the entropy bonus."""
 
-    clip: Share = 0.2
-    """Clip range of PPO's probability ratio."""
+    clip_range: Share = 0.2
+    """Clip range of the probability ratio."""
 
-    threads: Count = 1
-    """Threads of torch. Another number changes the order of sums, and so the network."""
-
-    device: NamesNoCode = "cpu"
+    device: str = "cpu"
     """Device of the network: cpu, cuda or another device of torch. Another device gives another network."""
 
     def __post_init__(self) -> None:
         super().__post_init__()
         self.check("greedy", self.past + self.greedy <= 1, f"must be at most 1 - past = {1 - self.past:g}")
-        rollout = self.games * self.steps
+        rollout = self.num_envs * self.n_steps
         check_integer("batch_size", self.batch_size, 2, why="to normalize advantages")
-        self.check("batch_size", rollout % self.batch_size == 0, f"must divide games * steps = {rollout}")
+        self.check(
+            "batch_size", rollout % self.batch_size == 0, f"must divide num_envs * n_steps = {rollout}"
+        )
+
+    @property
+    def updates(self) -> int:
+        """Number of updates of the run."""
+        return self.milestones
 
 
 PRESETS = {"quick": Settings()}
 
 
-class ActorCritic(nn.Module):
-    """The network of `agents.layers` with a value head, in the form that SB3's policies expect."""
+class PathNetwork(BaseFeaturesExtractor):
+    """The network of `agents.network`. Its features are the logits of all actions, then features of the game."""
 
-    def __init__(self, rules: Rules, width: int) -> None:
+    def __init__(self, observation_space: spaces.Space[Any], rules: Rules, width: int) -> None:
+        network = Network(rules, width)
+        logits, game = network(th.zeros(1, *observation_space.shape or ()))
+        super().__init__(observation_space, logits.shape[1] + game.shape[1])
+        self.network = network
+
+    def forward(self, observation: th.Tensor) -> th.Tensor:
+        """Return features (N, A + 2 * width) of observations, float (N, D)."""
+        return th.cat(self.network(observation), 1)
+
+
+class Columns(nn.Module):
+    """Selects columns of the features."""
+
+    def __init__(self, first: int, last: int) -> None:
         super().__init__()
-        self.network, self.value = Network(rules, width), nn.Linear(2 * width, 1)
+        self.first, self.last = first, last
 
-    def forward(self, observation: th.Tensor) -> tuple[th.Tensor, th.Tensor]:
-        """Return the logits (N, A) and the value (N, 1) of observations, float (N, D)."""
-        logits, game = self.network(observation)
-        return logits, self.value(game)
-
-    def forward_actor(self, observation: th.Tensor) -> th.Tensor:
-        """Return the logits (N, A) of observations, float (N, D)."""
-        return self.forward(observation)[0]
-
-    def forward_critic(self, observation: th.Tensor) -> th.Tensor:
-        """Return the value (N, 1) of observations, float (N, D)."""
-        return self.forward(observation)[1]
+    def forward(self, features: th.Tensor) -> th.Tensor:
+        """Return the columns `first` to `last - 1`."""
+        return features[:, self.first : self.last]
 
 
 class PathPolicy(MaskableActorCriticPolicy):
-    """SB3's maskable policy with an `ActorCritic` in place of its MLPs."""
+    """SB3's maskable policy with a `PathNetwork`. The logits need no further layer, the value a linear one."""
 
-    def __init__(self, *args: Any, rules: Rules, width: int, **kwargs: Any) -> None:
-        self.rules, self.width = rules, width
-        super().__init__(*args, **kwargs)
-
-    def _build(self, lr_schedule: Schedule) -> None:
-        self.mlp_extractor = ActorCritic(self.rules, self.width)  # type: ignore[assignment]
-        self.action_net = self.value_net = nn.Identity()  # type: ignore[assignment]
+    def __init__(
+        self, observation_space: spaces.Space[Any], action_space: spaces.Discrete, lr_schedule: Schedule,
+        rules: Rules, width: int, **options: Any,
+    ) -> None:  # fmt: skip
+        super().__init__(
+            observation_space,
+            action_space,
+            lr_schedule,
+            net_arch=[],
+            ortho_init=False,
+            features_extractor_class=PathNetwork,
+            features_extractor_kwargs={"rules": rules, "width": width},
+            **options,
+        )
+        actions, features = int(action_space.n), self.features_extractor.features_dim
+        self.action_net = Columns(0, actions)
+        self.value_net = nn.Sequential(Columns(actions, features), nn.Linear(features - actions, 1))  # type: ignore[assignment]
         self.optimizer = self.optimizer_class(self.parameters(), lr=lr_schedule(1), **self.optimizer_kwargs)  # type: ignore[call-arg]
 
 
-def make_model(settings: Settings, env: VecEnv) -> MaskablePPO:
-    """Return an untrained model for `env`. `settings.seed` takes effect at the next reset of `env`.
-
-    So that results are reproducible, the function also sets torch's number of threads and makes operations on a GPU
-    deterministic. Raise SettingError if torch cannot use the device.
-    """
-    th.set_num_threads(settings.threads)
+def check_device(name: str) -> th.device:
+    """Return a device, and make its operations deterministic. Raise SettingError if torch cannot use it."""
     try:
-        (number := th.zeros((), device=settings.device)).item()
+        (number := th.zeros((), device=name)).item()
     except Exception as error:  # torch can raise any exception here
         why = str(error).splitlines()[0]
-        message = f"device must be cpu or another device of torch, got {settings.device!r}: {why}"
-        raise SettingError(message) from error
+        raise SettingError(f"device must be cpu or another device of torch, got {name!r}: {why}") from error
     if number.device.type != "cpu":
         th.use_deterministic_algorithms(True)
         os.environ.setdefault("CUBLAS_WORKSPACE_CONFIG", ":4096:8")  # required for determinism
-    model = MaskablePPO(
-        PathPolicy,
-        env,
-        learning_rate=LinearSchedule(settings.learning_rate, 0.0, 1.0),
-        n_steps=settings.steps,
-        batch_size=settings.batch_size,
-        n_epochs=settings.epochs,
-        gamma=1.0,  # no discount: only the end of a game is rewarded
-        gae_lambda=settings.gae_lambda,
-        ent_coef=settings.entropy,
-        clip_range=settings.clip,
-        policy_kwargs={"rules": settings.rules, "width": settings.width},
-        seed=settings.seed,
-        device=number.device,
-    )
-    # With the seed s, game i would have the seed s + i, so runs with the seeds s and s + 1 would share games.
-    env.seed(settings.seed << 32)
-    return model
+    return number.device
 
 
-class Run(runs.Run):
-    """A training run of MaskablePPO."""
+class Learner:
+    """Trains MaskablePPO. Everything random in an update follows from the seed and its number."""
 
-    learner, unit, kind = "sb3", "decisions", Settings
-    fixed: ClassVar[tuple[str, ...]] = ("preset", "folder", "rules", "games", "width", "seed")
+    unit: ClassVar[str] = "decisions"
+    exports_early: ClassVar[bool] = False
+    fixed: ClassVar[tuple[str, ...]] = (
+        "preset", "rules", "seed", "total_timesteps", "milestones", "num_envs", "n_steps", "width",
+    )  # fmt: skip
 
     def __init__(self, settings: Settings) -> None:
-        super().__init__(settings)
-        # `random` is a placeholder: some opponents need the model, and the model needs the environment.
-        self.env = SelfPlayVecEnv(self.game, [self.references["random"]] * settings.games, settings.seed)
-        self.model = make_model(settings, self.env)
-        self.optimizer, self.state = self.model.policy.optimizer, self.env.state
-        actor_critic: Any = self.model.policy.mlp_extractor
-        self.network, self.value = actor_critic.network, actor_critic.value
-        self.past = copy.deepcopy(self.network)
-        self.pool: list[dict[str, th.Tensor]] = []
-        past = round(settings.games * settings.past)
-        greedy = min(round(settings.games * settings.greedy), settings.games - past)
-        itself, snapshots = (NetworkPolicy(network, sample=True) for network in (self.network, self.past))
-        kinds = (
-            (settings.games - past - greedy, itself),
-            (past, snapshots),
-            (greedy, self.references["greedy"]),
+        self.settings = settings
+        rollout = settings.num_envs * settings.n_steps
+        self.per_update = -(-settings.total_timesteps // (settings.milestones * rollout)) * rollout
+        th.set_num_threads(1)  # so that the order of sums does not depend on the number of cores
+        self.logs = False  # whether SB3's logger writes to the run folder
+        # Some opponents need the model, and the model needs the environment, so the pool is set later.
+        self.env = SB3VecEnv(settings.num_envs, opponents=Pool(["random"]), **asdict(settings.rules))
+        self.model = MaskablePPO(
+            PathPolicy,
+            self.env,
+            n_steps=settings.n_steps,
+            batch_size=settings.batch_size,
+            n_epochs=settings.n_epochs,
+            gamma=1.0,  # no discount: only the end of a game is rewarded
+            gae_lambda=settings.gae_lambda,
+            ent_coef=settings.ent_coef,
+            clip_range=settings.clip_range,
+            policy_kwargs={"rules": settings.rules, "width": settings.width},
+            seed=settings.seed,
+            device=check_device(settings.device),
         )
-        self.env.opponents = [policy for count, policy in kinds for _ in range(count)]
-        self.model.set_logger(Logger(None, []))
-        _, self.callback = self.model._setup_learn(0)  # starts the games
-
-    def update(self) -> dict[str, float]:
-        """Play and learn once with SB3; return the values that SB3 logs."""
-        # All random draws of the update follow from the seed and the number of decisions.
-        rng = np.random.default_rng([self.settings.seed, self.done])
-        set_random_seed(int(rng.integers(1 << 32)))
-        if self.settings.past:
-            self.past.load_state_dict(self.pool[rng.integers(len(self.pool))])
-        self.env.rng = rng
-        model = self.model
-        model.collect_rollouts(self.env, self.callback, model.rollout_buffer, model.n_steps)
-        model._update_current_progress_remaining(model.num_timesteps, self.total)
-        model.train()
-        self.updates += 1
-        numbers = model.logger.name_to_value.items()
-        return {name.removeprefix("train/"): float(value) for name, value in numbers}
-
-    def pass_milestone(self) -> None:
-        """Add a snapshot of the network to the pool of opponents, then measure the strength."""
-        if self.settings.past:
-            weights = self.network.state_dict().items()
-            self.pool.append({name: values.cpu().clone() for name, values in weights})
-        super().pass_milestone()
-
-    def parts(self) -> dict[str, Any]:
-        """Return the learner's part of a checkpoint."""
-        return super().parts() | {
-            "steps": self.model._n_updates,
-            "value": {name: weights.cpu() for name, weights in self.value.state_dict().items()},
-            "pool": self.pool,
-            "starts": th.from_numpy(np.asarray(self.model._last_episode_starts)),
+        fill(self.model.policy.optimizer)
+        self.network: Network = self.model.policy.features_extractor.network  # type: ignore[assignment]
+        self.past = copy.deepcopy(self.network)
+        # The network before each update; the rows of later updates are zeros.
+        weights = self.network.state_dict().items()
+        self.snapshots = {name: th.zeros(settings.milestones, *each.shape) for name, each in weights}
+        share = {
+            "itself": 1 - settings.past - settings.greedy,
+            "past": settings.past,
+            "greedy": settings.greedy,
         }
+        itself, past = (NetworkPolicy(network, sample=True) for network in (self.network, self.past))
+        opponents: dict[str, str | Policy] = {"itself": itself, "past": past, "greedy": "greedy"}
+        used = [name for name, probability in share.items() if probability > 0]
+        self.env.env.opponents = Pool(
+            {name: opponents[name] for name in used}, [share[name] for name in used]
+        )
 
-    def restore(self, saved: dict[str, Any]) -> None:
-        """Load the learner's part of a checkpoint."""
-        super().restore(saved)
-        self.value.load_state_dict(saved["value"])
-        self.model._n_updates, self.model.num_timesteps = saved["steps"], self.done
-        for i, weights in enumerate(saved["pool"]):
-            checkpoint.check(f"pool.{i}", weights, saved["network"])
-        self.pool = saved["pool"]
-        if not self.pool and self.updates:  # `past` was 0 until now: no snapshots were stored
-            self.pool = [saved["network"]]
-        self.env.seat[:] = self.state["player"]  # in every saved game, the learner's seat is to act
-        self.model._last_obs = self.game.observe(self.state)
-        self.model._last_episode_starts = saved["starts"].numpy()
+    def policy(self) -> NetworkPolicy:
+        """Return the policy that plays the network's most likely actions."""
+        return NetworkPolicy(self.network)
+
+    def update(self, number: int) -> dict[str, float]:
+        """Call `learn` once. SB3's logger writes the numbers for TensorBoard."""
+        settings, model = self.settings, self.model
+        for name, weights in self.network.state_dict().items():
+            self.snapshots[name][number] = weights
+        rng = np.random.default_rng([settings.seed, number])
+        set_random_seed(int(rng.integers(1 << 32)))
+
+        def draw_snapshot(local: dict[str, Any], world: dict[str, Any]) -> bool:
+            """Draw a snapshot for the next rollout after the last step of each rollout (a callback of SB3)."""
+            if local["n_steps"] == settings.n_steps - 1:
+                chosen = rng.integers(number + 1)
+                self.past.load_state_dict({name: rows[chosen] for name, rows in self.snapshots.items()})
+            return True
+
+        draw_snapshot({"n_steps": settings.n_steps - 1}, {})
+
+        # With the seed s, game i would have the seed s + i, so runs with the seeds s and s + 1 would share games.
+        self.env.seed((settings.seed << 32) + number * settings.num_envs)
+        model.set_env(self.env)  # the next call of learn resets the environment
+        model.num_timesteps = number * self.per_update
+        # SB3 computes the share of the decisions that remain until the end of this update, not of the run.
+        end = settings.learning_rate * (1 - (number + 1) / settings.updates)
+        model.lr_schedule = LinearSchedule(settings.learning_rate, end, 1.0)
+        if not self.logs:
+            model.set_logger(configure(str(settings.folder), ["tensorboard"]))
+            self.logs = True
+        show = sys.stderr.isatty()
+        model.learn(self.per_update, draw_snapshot, reset_num_timesteps=False, progress_bar=show)
+        return {}
+
+    def tensors(self) -> dict[str, th.Tensor]:
+        """Return the live tensors that a checkpoint keeps."""
+        snapshots = {f"snapshots.{name}": rows for name, rows in self.snapshots.items()}
+        return tensors_of(self.model.policy, self.model.policy.optimizer) | snapshots
+
+    def check(self) -> None:
+        """Do nothing: no value of the tensors is impossible."""
+
+    def export(self, folder: Path) -> None:
+        """Write the network to `model.onnx`, and the model to `model.zip`."""
+        files.write(folder / "model.onnx", to_onnx(copy.deepcopy(self.network).cpu()))
+        with files.replacing(folder / "model.zip") as part:
+            self.model.save(part)

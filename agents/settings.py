@@ -1,7 +1,4 @@
-"""The settings that all learners have, their checks, and the search for settings that name code.
-
-A setting can name a policy; the policy is loaded only when a run begins.
-"""
+"""The settings that all learners have, and their checks."""
 
 import math
 from dataclasses import asdict, dataclass, field
@@ -10,16 +7,9 @@ from typing import Annotated, Any, Literal, get_args, get_origin, get_type_hints
 
 from wotd_env import Rules, make_policy
 from wotd_env.core.arguments import check_integer
-from wotd_env.policies import runs_code
 from wotd_env.policy import check_plays
 
-# Settings that a checkpoint does not keep.
-OF_THIS_COMMAND = ("resume", "folder", "ray")
-
-NamesNoCode = Annotated[str, "names no code"]
-"""Type of a text setting that never names a policy. Any other text setting may name code as MODULE:OBJECT."""
-
-Count = Annotated[int, "an integer from 1 to 1,000,000"]
+Count = Annotated[int, "an integer of at least 1"]
 Share = Annotated[float, "from 0 to 1"]
 Positive = Annotated[float, "a positive number"]
 NotNegative = Annotated[float, "a number that is not negative"]
@@ -28,6 +18,13 @@ LIMITS = {
     Positive: lambda value: 0 < value < math.inf,
     NotNegative: lambda value: 0 <= value < math.inf,
 }
+LARGEST = 1 << 24  # of counts; a larger one is a mistake, or a crafted checkpoint
+
+OF_THIS_COMMAND = ("resume", "folder", "ray", "init")
+"""Settings that a checkpoint does not keep."""
+
+REPEATED = ("against",)
+"""Settings that name a policy. Loading a policy can run code, so a resumed run needs them on the command line again."""
 
 
 class SettingError(ValueError):
@@ -45,7 +42,7 @@ class Settings:
     """Run folder to create; by default runs/ followed by the time."""
 
     seed: int = 0
-    """Random seed. Equal seeds and settings give equal networks on the same kind of machine."""
+    """Random seed. The same seed and settings give the same network on the same kind of machine."""
 
     rules: Rules = field(default_factory=Rules)
 
@@ -64,12 +61,8 @@ class Settings:
             check_integer(name, getattr(self, name), self.rules.players, why="(the number of players)")
         for name, hint in get_type_hints(type(self), include_extras=True).items():
             value = getattr(self, name)
-            if name == "width":
-                check_integer(
-                    name, value, 1, 4096
-                )  # a damaged or untrusted checkpoint could exhaust the memory
-            elif hint == Count:
-                check_integer(name, value, 1, 1_000_000)
+            if hint == Count:
+                check_integer(name, value, 1, LARGEST)
             elif hint in LIMITS:
                 self.check(name, LIMITS[hint](value), f"must be {hint.__metadata__[0]}")
             elif get_origin(hint) is Literal:
@@ -94,23 +87,6 @@ class Settings:
             raise SettingError(f"{name} must name a policy for the rules at hand: {error}") from error
         self.check(name, isinstance(policy, kind), f"must be {what}")
         return policy
-
-
-def names_code(value: Any) -> bool:
-    """Return whether a setting names a policy that can run code, e.g. `module:object` or `deep:module:object`."""
-    if isinstance(value, str):
-        return runs_code(value)
-    return isinstance(value, list | tuple) and any(map(names_code, value))
-
-
-def code_options(settings: Settings) -> dict[str, str]:
-    """Return the settings whose values name code, as options of `train.py`: `{"--critic": "module:object"}`.
-
-    A checkpoint must not be able to run code, so the user has to repeat these options.
-    """
-    hints = get_type_hints(type(settings), include_extras=True)
-    values = {name: getattr(settings, name) for name, hint in hints.items() if hint != NamesNoCode}
-    return {f"--{name.replace('_', '-')}": value for name, value in values.items() if names_code(value)}
 
 
 def kept(settings: Settings) -> dict[str, Any]:

@@ -10,16 +10,17 @@ where `value` is the network, and `plan(s)` is the planner's exact expectation o
 is the result of the game minus the luck of its dice. In the last turn of a game, in the last turn of an update, and in
 a turn that ends with a random move, the target is just `plan(s)`.
 
-An *update* takes gradient steps on the turns of the last `Settings.replay` updates (`Run.learn`). At the same time it
-plays new turns in all games (`self_play`). The weights are averaged over the gradient steps. The network with the
+An *update* takes gradient steps on the turns of the last `Settings.replay` updates (`Learner.learn`). At the same time
+it plays new turns in all games (`self_play`). The weights are averaged over the gradient steps. The network with the
 averaged weights plays the games, computes the targets, and is the result of the run. An update plays with the averaged
-weights from the end of the previous update. So equal settings give equal weights with any number of threads.
+weights from the end of the previous update. So the same settings give the same weights with any number of threads.
 """
 
-import functools
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from typing import Any, Literal, NamedTuple
+from pathlib import Path
+from typing import ClassVar, Literal, NamedTuple, TypeVar
 
 import numpy as np
 import torch as th
@@ -27,9 +28,11 @@ from numpy.typing import NDArray
 from torch import nn
 from torch.optim.swa_utils import AveragedModel, get_ema_multi_avg_fn
 
-from agents import runs, settings
+from agents import response, settings
+from agents.checkpoint import adam, tensors_of
 from agents.settings import Count, Positive, Share
 from wotd_env import Game, Phase, Rules, files
+from wotd_env.core.checks import check_states
 from wotd_env.core.state import States
 from wotd_env.planning import learned
 from wotd_env.planning.learned import HIDDEN, Features, LearnedValue
@@ -38,6 +41,8 @@ from wotd_env.planning.slots import CHUNK
 from wotd_env.planning.vectors import BLOCK
 from wotd_env.policies.planner import Planner
 from wotd_env.policies.td import Td
+
+T = TypeVar("T")
 
 
 @dataclass(frozen=True)
@@ -89,12 +94,17 @@ class Settings(settings.Settings):
     threads: Count = 2
     """Threads: one learns while the others play."""
 
+    against: str = "none"
+    """Policy of all seats but one: the run then learns a best response to this policy. By default all seats learn."""
+
     ray: str | None = None
     """Address of the Ray cluster that plays the games, or auto for the one on this machine. By default none."""
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        self.check("width", self.width > 0 and self.width % BLOCK == 0, f"must be a multiple of {BLOCK}")
+        fits = 0 < self.width <= 4096 and self.width % BLOCK == 0
+        self.check("width", fits, f"must be a multiple of {BLOCK}, at most 4096")
+        self.check("ray", self.ray is None or self.against == "none", "must not be set for a best response")
 
 
 PRESETS = {
@@ -234,27 +244,37 @@ def falling(start: float, done: float) -> float:
     return float(start * (0.02 + 0.98 * (1 + np.cos(np.pi * min(done, 1))) / 2))
 
 
-# ------------------------------------------------------------------------------------------------------------- the run
+def beside(task: Callable[[], T], second: ThreadPoolExecutor | None) -> Callable[[], T]:
+    """Start a task in the second thread, and return a function that waits for its result. Without one, it runs it."""
+    return second.submit(task).result if second else task
 
 
-class Run(runs.Run):
-    """A training run of TD(lambda)."""
+# --------------------------------------------------------------------------------------------------------- the learner
 
-    learner, unit, kind = "td", "turns", Settings
-    network: Network
-    fixed = ("preset", "folder", "rules", "seed", "games", "turns", "width", "init")
+
+class Learner:
+    """Learns a value function by TD(lambda). Everything random in an update follows from the seed and its number."""
+
+    unit: ClassVar[str] = "turns"
+    exports_early: ClassVar[bool] = True
+    fixed: ClassVar[tuple[str, ...]] = (
+        "preset", "rules", "seed", "games", "turns", "replay", "width", "against",
+    )  # fmt: skip
 
     def __init__(self, settings: Settings) -> None:
-        super().__init__(settings)
+        self.settings = settings
+        self.per_update = settings.games * settings.turns
         th.set_num_threads(1)  # so that the order of sums does not depend on the number of threads
         th.manual_seed(settings.seed)
+        self.second = ThreadPoolExecutor(1) if settings.threads > 1 else None
         if settings.ray:
             from wotd_env.adapters.ray import connect
 
             connect(settings.ray)
         self.game = Game(settings.rules, num_threads=max(1, settings.threads - 1))
+        self.opponent = None if settings.against == "none" else settings.policy("against")
         self.network = Network(settings.rules, settings.width)
-        if settings.init != "none" and settings.resume is None:
+        if settings.init != "none":
             policy = settings.policy("init", Td, "a policy with a learned value, such as td or td:FILE")
             weights = policy.learned(settings.rules).network
             width = weights.rows.shape[1]
@@ -262,14 +282,13 @@ class Run(runs.Run):
             self.network.load(weights)
         average = get_ema_multi_avg_fn(settings.average)  # type: ignore[no-untyped-call]
         self.averaged = AveragedModel(self.network, multi_avg_fn=average)
-        self.optimizer = th.optim.Adam(self.network.parameters(), lr=settings.learning_rate, fused=True)
+        self.optimizer = adam(list(self.network.parameters()), settings.learning_rate)
         self.state = self.game.reset(settings.games, seed=settings.seed << 32, roll=False)
-        self.samples: list[Samples] = []  # the newest last
-
-    @property
-    def per_update(self) -> int:
-        """Number of turns that an update plays."""
-        return int(self.settings.games * self.settings.turns)
+        # The samples of the last updates; those of update number k are in row k % replay.
+        self.samples = Samples(
+            th.zeros((settings.replay, self.per_update, self.value.features.active), dtype=th.int32),
+            th.zeros((settings.replay, self.per_update, settings.rules.players)),
+        )
 
     @property
     def value(self) -> LearnedValue:
@@ -281,14 +300,14 @@ class Run(runs.Run):
         """Return the policy that plans turns with the learned value."""
         return Planner(self.value)
 
-    def update(self) -> dict[str, float]:
+    def update(self, number: int) -> dict[str, float]:
         """Learn from the stored samples, and at the same time play turns for new samples."""
-        if not self.samples:
-            self.samples.append(self.play(0, self.value))
-        newest = self.beside(functools.partial(self.play, self.updates + 1, self.value))
-        loss = self.learn()
-        self.samples = [*self.samples, newest()][-self.settings.replay :]
-        self.updates += 1
+        value = self.value
+        if number == 0:
+            self.store(0, self.play(0, value))
+        newest = beside(lambda: self.play(number + 1, value), self.second)
+        loss = self.learn(number)
+        self.store(number + 1, newest())
         return {"loss": loss, "learning_rate": self.optimizer.param_groups[0]["lr"]}
 
     def play(self, number: int, value: LearnedValue) -> Samples:
@@ -298,23 +317,31 @@ class Run(runs.Run):
         at_random = rng.random((settings.turns, settings.games)) < settings.explore
         if settings.ray:
             return play_slices(settings.rules, self.state, value, at_random, settings.td_lambda)
-        return self_play(self.game, self.state, value, at_random, settings.td_lambda, self.turns(number))
+        play: Play = play_turns
+        if self.opponent:
+            seat = np.arange(settings.games) % settings.rules.players
+            play = response.against(self.opponent, seat, np.random.default_rng([settings.seed, number, 2]))
+        return self_play(self.game, self.state, value, at_random, settings.td_lambda, play)
 
-    def turns(self, number: int) -> Play:
-        """Return the function that plays the turns of update `number`; experiments override this method."""
-        return play_turns
+    def store(self, number: int, samples: Samples) -> None:
+        """Replace the oldest samples."""
+        for stored, new in zip(self.samples, samples, strict=True):
+            stored[number % self.settings.replay] = new
 
-    def learn(self) -> float:
+    def learn(self, number: int) -> float:
         """Take the gradient steps of an update, on random batches of the samples; return the mean loss."""
         settings, network, optimizer = self.settings, self.network, self.optimizer
-        rng = np.random.default_rng([settings.seed, self.updates, 1])
-        active, chances = map(th.cat, zip(*self.samples, strict=True))
+        rng = np.random.default_rng([settings.seed, number, 1])
+        count = min(number + 1, settings.replay)
+        oldest = number + 1 - count
         losses = []
         for i in range(settings.batches):
-            done = (self.updates + i / settings.batches) / settings.updates
+            done = (number + i / settings.batches) / settings.updates
             optimizer.param_groups[0]["lr"] = falling(settings.learning_rate, done)
-            chosen = th.from_numpy(rng.integers(len(active), size=settings.batch_size))
-            loss = nn.functional.cross_entropy(network(active[chosen]), chances[chosen])
+            chosen = th.from_numpy(rng.integers(count * self.per_update, size=settings.batch_size))
+            row = (oldest + chosen // self.per_update) % settings.replay
+            active, chances = (stored[row, chosen % self.per_update] for stored in self.samples)
+            loss = nn.functional.cross_entropy(network(active), chances)
             optimizer.zero_grad()
             loss.backward()  # type: ignore[no-untyped-call]
             optimizer.step()
@@ -322,21 +349,20 @@ class Run(runs.Run):
             losses.append(loss.detach())
         return float(th.stack(losses).mean())
 
-    def save(self) -> None:
-        """Write the checkpoint, the learning curve and the network."""
-        super().save()
-        files.write(self.folder / "value.npz", learned.save(self.value))
+    def tensors(self) -> dict[str, th.Tensor]:
+        """Return the live tensors that a checkpoint keeps."""
+        averaged = {f"averaged.{name}": weights for name, weights in self.averaged.state_dict().items()}
+        state = th.from_numpy(self.state.view(np.uint8))
+        own = {"state": state, **{f"samples.{name}": x for name, x in self.samples._asdict().items()}}
+        return tensors_of(self.network, self.optimizer) | averaged | own
 
-    def export(self) -> None:
-        """Write nothing, because `save` has already written the network."""
+    def check(self) -> None:
+        """Raise ValueError if tensors from a checkpoint contain impossible values."""
+        check_states(self.settings.rules, self.state)
+        active = self.samples.active
+        if not 0 <= active.min() <= active.max() < self.value.features.total:
+            raise ValueError("samples.active contains feature indices out of range")
 
-    def parts(self) -> dict[str, Any]:
-        """Return the learner's part of a checkpoint."""
-        samples = [tuple(samples) for samples in self.samples]
-        return super().parts() | {"averaged": self.averaged.state_dict(), "samples": samples}
-
-    def restore(self, saved: dict[str, Any]) -> None:
-        """Load the learner's part of a checkpoint."""
-        super().restore(saved)
-        self.averaged.load_state_dict(saved["averaged"])
-        self.samples = [Samples(*samples) for samples in saved["samples"]]
+    def export(self, folder: Path) -> None:
+        """Write the value function to `value.npz`."""
+        files.write(folder / "value.npz", learned.save(self.value))

@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from agents.runs import LEARNERS, locked, opened
+from agents.loop import LEARNERS, locked, opened, train
 from tools.entries import WEIGHTS
 from wotd_env import make_policy
 from wotd_env.policy import Policy
@@ -34,9 +34,9 @@ class Learner:
             milestone_games=2,
             final_games=2,
         )
-        with opened(module.Run, settings) as run:
-            run.train(lambda _: None)
-            run.export()
+        with opened(self.name, settings) as run:
+            train(run, lambda _: None)
+            run.learner.export(folder)
 
     def load(self, budget: int = 5, seed: int = 0) -> Policy | None:
         folder = self._folder(budget, seed)

@@ -14,7 +14,7 @@ import torch as th
 from torch import nn
 
 from agents.export import NetworkPolicy
-from agents.layers import Network
+from agents.network import Network
 from tools.entries import WEIGHTS
 from wotd_env import Game, Rules, recording
 

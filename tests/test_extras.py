@@ -36,7 +36,7 @@ class Use(NamedTuple):
 def uses() -> list[Any]:
     """Return each use of `needed_for` once per package."""
     found = []
-    for file in sorted([*ROOT.glob("wotd_env/**/*.py"), *ROOT.glob("experiments/*.py")]):
+    for file in sorted([*ROOT.glob("wotd_env/**/*.py"), *ROOT.glob("agents/*.py")]):
         for block in ast.walk(ast.parse(file.read_text())):
             if isinstance(block, ast.With) and "needed_for" in ast.unparse(block.items[0]):
                 call = block.items[0].context_expr

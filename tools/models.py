@@ -19,7 +19,7 @@ from agents import checkpoint
 from agents.checkpoint import CHECKPOINT
 from agents.evaluate import Measurement, in_percent, plot_curve
 from agents.export import load, to_onnx
-from agents.runs import LEARNERS, RESULT
+from agents.loop import LEARNERS, RESULT
 from tools import pages
 from wotd_env import Rules, files, models
 from wotd_env.core.rules import options_of
@@ -54,7 +54,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 def put(run: Path, folder: Path) -> Path:
     """Write the network and the card of a finished run to a folder. Return the file of the network."""
-    policy = str(checkpoint.load(run / CHECKPOINT).get("learner"))
+    policy = str(checkpoint.load(run / CHECKPOINT)[1].get("learner"))
     config = json.loads((run / "config.json").read_text())
     settings = config["settings"]
     rules = Rules.from_dict(settings["rules"])

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from agents import evaluate, runs
+from agents import evaluate, ppo, sb3
 
 
 @pytest.fixture(autouse=True)
@@ -15,10 +15,8 @@ def skip_solving(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.fixture(autouse=True, scope="package")
 def skip_export() -> Iterator[None]:
-    """Write a stand-in for `model.onnx` at the end of a training run; the exporter takes seconds.
-
-    `test_other_devices_learn_and_save_the_same_network` starts a process that exports its network.
-    """
+    """Write a stand-in for `model.onnx` at the end of a training run; the exporter takes seconds."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(runs, "to_onnx", lambda network: b"a network")
+        for module in (ppo, sb3):
+            patch.setattr(module, "to_onnx", lambda network: b"a network")
         yield

@@ -10,18 +10,16 @@ import json
 import re
 import shlex
 from pathlib import Path
-from types import SimpleNamespace
-from typing import Any
 
 import numpy as np
 import pytest
 from rich.console import Console
 
-from agents import command, evaluate, ppo, runs, td
+from agents import command, evaluate, loop, ppo, sb3, td
 from agents.export import NetworkPolicy, load
 from tests.helpers import ROOT
 from tests.helpers.learned import some_value
-from tests.helpers.training import TINY_PPO, arguments, contents, rejected
+from tests.helpers.training import TINY_PPO, arguments, contents, rejected, resumed, trained
 from wotd_env import Game, Rules
 from wotd_env.planning import learned
 from wotd_env.policies import full_name
@@ -51,11 +49,11 @@ def test_train_writes_a_complete_run_folder_and_prints_milestones(
     assert shown[-2:-1] == command.next_commands(folder, rules)
     assert re.match(r"The agent wins \d+\.\d of 100 games against planner", shown[-1])
     curve = (folder / "curve.csv").read_text().splitlines()
-    assert curve[0] == "decisions,cpu_seconds,opponent,games,wins,ties,losses"
+    assert curve[0] == "decisions,seconds,opponent,games,wins,ties,losses"
     assert len(curve) == 1 + 3 * (TINY_PPO.milestones + 1)
     assert (folder / "curve.png").read_bytes().startswith(b"\x89PNG")
     assert '"seed": 0' in (folder / "config.json").read_text()
-    assert set(json.loads((folder / "result.json").read_text())) == set(runs.REFERENCES)
+    assert set(json.loads((folder / "result.json").read_text())) == set(loop.REFERENCES)
 
     game = Game(rules)
     state = game.reset(50, seed=0)
@@ -65,14 +63,17 @@ def test_train_writes_a_complete_run_folder_and_prints_milestones(
         assert game.legal_actions(state)[np.arange(50), actions].all()
 
 
-def test_a_resumed_run_shows_its_last_milestone_with_the_turns_of_that_milestone(tmp_path: Path):
-    rows = [evaluate.Measurement(50, 1.0, name, 100, 10, 0, 90) for name in runs.REFERENCES]
-    run: Any = SimpleNamespace(unit="turns", total=200, done=100, curve=rows, references=runs.REFERENCES)
-    run.folder, run.settings = tmp_path, TINY_PPO
-    run.train, run.finish = lambda show: show(run), lambda: {}
+def test_a_log_file_gets_the_speed_and_the_time_left_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(command, "EARLY", 0.0)
+    trained(TINY_PPO, tmp_path / "run", updates=1, milestones=1)
     out = io.StringIO()
-    command.train(run, Console(file=out))
-    assert " 25%  50 turns, wins: " in out.getvalue()
+    with resumed(tmp_path / "run", updates=4) as run:
+        command.train(run, Console(file=out))
+    assert (
+        len(re.findall(r"^[\d,]+ decisions per second, about \d+ min left$", out.getvalue(), re.MULTILINE))
+        == 1
+    )
+    assert "  0%" not in out.getvalue()  # milestones of the earlier run are not repeated
 
 
 def test_next_steps_start_with_the_missing_install_command(monkeypatch: pytest.MonkeyPatch):
@@ -108,28 +109,25 @@ def test_a_nonempty_folder_is_refused_and_left_unchanged(tmp_path: Path, capsys:
     [
         ("--players 7", "players must be an integer from 2 to 5, got 7"),
         ("sb3 --past 0.25 --greedy 0.9", "greedy must be at most 1 - past = 0.75, got 0.9"),
-        ("--critic greedy", "critic must be learn, or a policy that plans turns, such as td"),
         ("sb3 --device gpu", "device must be cpu or another device of torch, got 'gpu': Expected one of"),
         ("sb3 --device meta", "device must be cpu or another device of torch, got 'meta'"),
-        ("--critic td:nowhere.npz", "critic must name a policy for the rules at hand: no file nowhere.npz"),
-        ("--critic td --spaces 6", "critic must name a policy for the rules at hand: no trained"),
         ("--learning-rate -1", "learning_rate must be a positive number, got -1.0"),
         ("--learning-rate inf", "learning_rate must be a positive number, got inf"),
-        ("--entropy inf", "entropy must be a positive number, got inf"),
-        ("--penalty -1", "penalty must be a number that is not negative, got -1.0"),
-        ("--steps 0", "steps must be an integer from 1 to 1000000, got 0"),
+        ("--ent-coef -1", "ent_coef must be a number that is not negative, got -1.0"),
+        ("--clip-coef 2", "clip_coef must be from 0 to 1, got 2.0"),
+        ("--num-steps 0", "num_steps must be an integer from 1 to 16777216, got 0"),
         (
             "--milestone-games 1",
             "milestone_games must be an integer of at least 2 (the number of players), got 1",
         ),
-        ("sb3 --batch-size 1000", "batch_size must divide games * steps = 16384, got 1000"),
+        ("sb3 --batch-size 1000", "batch_size must divide num_envs * n_steps = 16384, got 1000"),
         ("--start 2", "start must be an integer from 0 to 1 as a seat, got 2"),
         ("--preset slow", "slow"),
         ("--no-such-thing", "--no-such-thing"),
         ("td --explore 2", "explore must be from 0 to 1, got 2"),
-        ("td --width 33", "width must be a multiple of 32, got 33"),
+        ("td --width 33", "width must be a multiple of 32, at most 4096, got 33"),
         ("td --learning-rate 0", "learning_rate must be a positive number"),
-        ("td --updates 0", "updates must be an integer from 1 to 1000000, got 0"),
+        ("td --updates 0", "updates must be an integer from 1 to 16777216, got 0"),
         ("td --init nobody", "init must name a policy for the rules at hand: policy must be one of"),
         ("td --init planner", "init must be a policy with a learned value"),
         ("td --init td --spaces 4", "no trained model of td"),
@@ -144,7 +142,8 @@ def test_wrong_settings_are_reported(wrong: str, words: str, capsys: pytest.Capt
 
 
 @pytest.mark.parametrize(
-    ("words", "learner", "settings"), [([], "ppo", ppo.Settings), (["td"], "td", td.Settings)]
+    ("words", "learner", "settings"),
+    [([], "ppo", ppo.Settings), (["td"], "td", td.Settings), (["sb3"], "sb3", sb3.Settings)],
 )
 def test_help_names_the_learners_and_explains_every_setting(
     words: list[str],

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import dataclasses
 import io
 import shlex
 from pathlib import Path
@@ -16,10 +15,9 @@ from typer.testing import CliRunner
 
 from agents import command, export
 from agents.export import load, to_onnx
-from agents.layers import Network
-from agents.ppo import Run
+from agents.network import Network
 from tests.helpers import ROOT
-from tests.helpers.training import TINY_PPO
+from tests.helpers.training import TINY_PPO, TINY_TD, started
 from wotd_env import Game, Rules, make_policy
 from wotd_env.cli import app as wotd
 from wotd_env.policy import check_plays
@@ -32,7 +30,8 @@ def exported(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Return a run folder with an exported network. Tests must not modify it."""
     folder = tmp_path_factory.mktemp("exported") / "a run"
     rules = Rules(spaces=3, immunity=True, colors=("fire", "wood"))
-    Run(dataclasses.replace(TINY_PPO, folder=folder, rules=rules)).begin()
+    with started(TINY_PPO, folder, rules=rules):
+        pass
     with pytest.raises(ValueError, match=r"contains no policy.*agents\.export"):
         make_policy(str(folder))
     with contextlib.redirect_stdout(io.StringIO()) as printed:
@@ -57,7 +56,6 @@ def check_onnx(model: bytes, network: Network, overhead: int) -> None:
 
 def test_exported_networks_are_small_and_contain_no_local_paths(exported: Path):
     model, network = (exported / "model.onnx").read_bytes(), load(exported).network
-    assert network.planned is not None
     check_onnx(model, network, overhead=100_000)
     assert b"forward" not in model
     assert str(ROOT).encode() not in model
@@ -67,7 +65,7 @@ def test_exported_networks_are_small_and_contain_no_local_paths(exported: Path):
     "rules", [Rules(spaces=2, powers="any"), Rules(spaces=0)], ids=["powers", "shortest board"]
 )
 def test_an_exported_network_computes_the_same_scores(rules: Rules):
-    network = Network(rules, 16, planned=True)
+    network = Network(rules, 16)
     check_onnx(to_onnx(network), network, overhead=130_000)
 
 
@@ -86,8 +84,11 @@ def test_a_finished_run_plays_with_the_printed_commands(
 
 
 def test_export_reports_missing_checkpoints_and_folders(tmp_path: Path, capsys: pytest.CaptureFixture[str]):
-    run = Run(dataclasses.replace(TINY_PPO, folder=tmp_path / "run")).begin()
+    with started(TINY_PPO, tmp_path / "run") as run, started(TINY_TD, tmp_path / "td"):
+        pass
     assert export.main([str(tmp_path / "nowhere")]) == 2
     assert "error: there is no checkpoint" in capsys.readouterr().err
     assert export.main([str(run.folder), str(tmp_path / "nowhere" / "model.onnx")]) == 2
     assert "error: no folder" in capsys.readouterr().err
+    assert export.main([str(tmp_path / "td")]) == 2
+    assert "it is not a run of ppo or sb3" in capsys.readouterr().err

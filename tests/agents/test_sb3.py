@@ -3,131 +3,65 @@
 from __future__ import annotations
 
 import dataclasses
-import signal
 import subprocess
 import sys
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
-from stable_baselines3.common.vec_env import VecEnv
+import torch as th
+from sb3_contrib import MaskablePPO
 from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
 
 from agents import checkpoint, command, sb3
-from agents.checkpoint import CheckpointError
-from agents.sb3 import Run, Settings
-from agents.selfplay import SelfPlayVecEnv
+from agents.checkpoint import CHECKPOINT
 from tests.helpers import ROOT
-from tests.helpers.training import TINY_SB3, arguments, same, trained
+from tests.helpers.training import TINY_SB3, arguments, refusal, resumed, same, trained
 from wotd_env import Game, Rules, make_policy
-from wotd_env.adapters.sb3 import SB3VecEnv
 
 
-@pytest.mark.parametrize(
-    "games",
-    [
-        lambda game: SelfPlayVecEnv(game, [make_policy("random")] * 8, 0),
-        lambda game: SB3VecEnv(8, opponents="random", spaces=game.rules.spaces),
-    ],
-    ids=["self-play", "vector environment"],
-)
-def test_training_runs_with_different_seeds_share_no_games(games: Callable[[Game], VecEnv]):
-    rules = Rules(spaces=1)
+def test_training_runs_with_different_seeds_share_no_games():
     streams: list[set[int]] = []
     for seed in 0, 1:
-        env = games(Game(rules))
-        sb3.make_model(Settings(rules=rules, seed=seed, games=8, steps=32, batch_size=64), env)
-        env.reset()
-        state = env.env.record if isinstance(env, SB3VecEnv) else env.state  # type: ignore[attr-defined]
-        streams.append(set(state["rng"].tolist()))
-    assert len(streams[0]) == len(streams[1]) == 8
-    assert not streams[0] & streams[1]
+        learner = sb3.Learner(dataclasses.replace(TINY_SB3, seed=seed))
+        for number in range(2):
+            learner.env.seed((seed << 32) + number * 8)
+            learner.env.reset()
+            streams.append(set(learner.env.env.record["rng"].tolist()))
+    assert len(set.union(*streams)) == 4 * 8
 
 
-def test_an_interrupted_run_resumes_to_the_same_weights(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-):
-    changes: dict[str, Any] = {"past": 0.5, "greedy": 0.25}  # the pool of snapshots must be restored, too
-    whole = trained(TINY_SB3, tmp_path / "whole", **changes)
-
-    # Ctrl-C in the middle of the second rollout, between two milestones.
-    steps = 0
-    step = SelfPlayVecEnv.step_async
-
-    def interrupted(self: SelfPlayVecEnv, actions: np.ndarray) -> None:
-        nonlocal steps
-        steps += 1
-        if steps == TINY_SB3.steps + 5:
-            signal.raise_signal(signal.SIGINT)
-        step(self, actions)
-
-    folder = tmp_path / "parts"
-    before = signal.getsignal(signal.SIGINT)
-    monkeypatch.setattr(SelfPlayVecEnv, "step_async", interrupted)
-    assert command.main(arguments(dataclasses.replace(TINY_SB3, **changes), folder)) == 130
-    assert signal.getsignal(signal.SIGINT) is before
-    assert steps == 2 * TINY_SB3.steps
-    assert f"--resume {folder}" in capsys.readouterr().out
-    assert not (folder / "result.json").exists()
-
-    assert command.main(["--resume", str(folder)]) == 0
-    assert steps == TINY_SB3.updates * TINY_SB3.steps
-    assert (folder / "result.json").exists()
-    assert same(whole, Run.resume(Run.read_settings(folder)))
-
-
-def test_other_devices_learn_and_save_the_same_network(tmp_path: Path):
-    here, there = tmp_path / "here", tmp_path / "there"
-    changes: dict[str, Any] = {"updates": 3, "milestones": 1, "milestone_games": 2}
+def test_the_snapshots_are_those_of_a_resumed_run(tmp_path: Path):
+    changes: dict[str, Any] = {"past": 0.5, "greedy": 0.25, "milestones": 3, "total_timesteps": 768}
+    run = trained(TINY_SB3, tmp_path / "whole", **changes)
+    learner: Any = run.learner
+    assert all(rows.any() for name, rows in learner.snapshots.items() if name.endswith("weight"))
+    assert set(learner.env.env.opponents.names) == {"itself", "past", "greedy"}
+    np.testing.assert_allclose(learner.env.env.opponents.weights, [0.25, 0.5, 0.25])
     settings = dataclasses.replace(TINY_SB3, **changes)
-    words = [*arguments(settings, there), "--device", "pretended"]
-    pretended = [sys.executable, "-m", "tests.helpers.fake_device", *words]
-    done = subprocess.run(pretended, capture_output=True, text=True, cwd=ROOT, check=False)
-    assert done.returncode == 0, done.stderr
-    trained(settings, here)
-    saved, other = (checkpoint.load(folder / "checkpoint.pt") for folder in (here, there))
-    for name in ("network", "optimizer", "state"):
-        checkpoint.check(name, other[name], saved[name])  # also checks that tensors are in main memory
-    for name, tensor in saved["network"].items():
-        assert tensor.equal(other["network"][name]), name
+    words = [*arguments(settings, tmp_path / "parts"), "--final-games", "4"]
+    update = sb3.Learner.update
 
-    more = dataclasses.replace(Run.read_settings(there), updates=4)
-    with pytest.raises(CheckpointError, match="device must be cpu or another device of torch"):
-        Run.resume(more)
-    run = Run.resume(dataclasses.replace(more, device="cpu"))
-    run.train(lambda run: None)
-    assert run.updates == 4
+    def stopped(self: sb3.Learner, number: int) -> dict[str, float]:
+        if number == 1:
+            raise KeyboardInterrupt
+        return update(self, number)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(sb3.Learner, "update", stopped)
+        assert command.main(words) == 130
+    assert command.main(["--resume", str(tmp_path / "parts")]) == 0
+    assert same(tmp_path / "whole", tmp_path / "parts")
 
 
-@pytest.mark.slow
-def test_self_play_learns(tmp_path: Path):
-    run = trained(
-        TINY_SB3,
-        tmp_path / "run",
-        rules=Rules(),
-        updates=37,
-        milestones=6,
-        games=128,
-        steps=64,
-        batch_size=1024,
-        width=64,
-        milestone_games=1000,
-    )
-    random, greedy, _ = (row.wins / row.games for row in run.curve[-3:])
-    # Seeds 0 to 6: at least 0.994 and 0.244 (mean 0.34, standard deviation 0.05); untrained at most 0.76 and 0.02.
-    assert random > 0.95
-    assert greedy > 0.1
-
-
-def test_opponent_shares_never_exceed_the_number_of_games(tmp_path: Path):
-    settings = dataclasses.replace(TINY_SB3, games=3, steps=64, past=0.5, greedy=0.5, folder=tmp_path)
-    run = Run(settings)
-    network, greedy = run.past, run.references["greedy"]
-    snapshots = [getattr(policy, "network", None) is network for policy in run.env.opponents]
-    assert snapshots == [True, True, False]
-    assert run.env.opponents[2] is greedy
+def test_the_learning_rate_falls_linearly_to_zero(tmp_path: Path):
+    run = trained(TINY_SB3, tmp_path / "run")
+    shown = EventAccumulator(str(run.folder)).Reload().Scalars("train/learning_rate")
+    rollout = TINY_SB3.num_envs * TINY_SB3.n_steps
+    for point in shown:
+        done = point.step - rollout  # SB3 logs the values of the update before
+        assert point.value == pytest.approx(TINY_SB3.learning_rate * (1 - done / run.total), abs=1e-9)
 
 
 def test_tensorboard_shows_the_losses_of_sb3(tmp_path: Path):
@@ -135,3 +69,55 @@ def test_tensorboard_shows_the_losses_of_sb3(tmp_path: Path):
     shown = EventAccumulator(str(run.folder)).Reload()
     for name in ("train/loss", "train/approx_kl", "strength/wins_against_random"):
         assert 0 < shown.Scalars(name)[-1].step <= run.done, name
+
+
+def test_the_saved_model_is_a_model_of_sb3(tmp_path: Path):
+    folder = tmp_path / "run"
+    assert command.main(arguments(TINY_SB3, folder)) == 0
+    learner = sb3.Learner(TINY_SB3)
+    tensors, _ = checkpoint.load(folder / CHECKPOINT)
+    checkpoint.restore(tensors, learner.tensors())
+    model = MaskablePPO.load(folder / "model.zip")
+    for name, weights in learner.model.policy.state_dict().items():
+        assert weights.equal(model.policy.state_dict()[name]), name
+    game = Game(TINY_SB3.rules)
+    state = game.reset(50, seed=1)
+    policies = learner.policy(), make_policy(f"sb3:{folder / 'model.zip'}", trust=True)
+    one, other = (policy.act(game, state, np.random.default_rng(0)) for policy in policies)
+    np.testing.assert_array_equal(one, other)
+
+
+def test_the_policy_has_the_logits_of_the_path_network():
+    learner = sb3.Learner(TINY_SB3)
+    game = Game(TINY_SB3.rules)
+    state = game.reset(50, seed=1)
+    observation, mask = th.from_numpy(game.observe(state)), game.legal_actions(state)
+    with th.no_grad():
+        logits = learner.network(observation.float())[0].masked_fill(th.from_numpy(mask) == 0, -1e8)
+        distribution = learner.model.policy.get_distribution(observation, mask)
+    probabilities = distribution.distribution.probs  # type: ignore[union-attr]
+    np.testing.assert_allclose(probabilities, logits.softmax(1), atol=1e-6)
+
+
+def test_other_devices_learn_and_save_the_same_network(tmp_path: Path, capsys: pytest.CaptureFixture[str]):
+    here, there = tmp_path / "here", tmp_path / "there"
+    settings = dataclasses.replace(TINY_SB3, milestones=3, total_timesteps=768)
+    words = [*arguments(settings, there), "--device", "pretended"]
+    pretended = [sys.executable, "-m", "tests.helpers.fake_device", *words]
+    done = subprocess.run(pretended, capture_output=True, text=True, cwd=ROOT, check=False)
+    assert done.returncode == 0, done.stderr
+    trained(settings, here)
+    assert same(here, there)
+    assert "device must be cpu or another device of torch" in refusal(there, capsys)
+    with resumed(there, device="cpu") as run:
+        assert run.updates == run.settings.updates
+
+
+@pytest.mark.slow
+def test_self_play_learns(tmp_path: Path):
+    changes: dict[str, Any] = {"rules": Rules(), "total_timesteps": 303_104, "milestones": 6, "num_envs": 128}
+    changes |= {"n_steps": 64, "batch_size": 1024, "width": 64, "milestone_games": 1000, "n_epochs": 3}
+    run = trained(TINY_SB3, tmp_path / "run", **changes)
+    random, greedy, _ = (row.wins / row.games for row in run.curve[-3:])
+    assert random > 0.95
+    assert greedy > 0.1

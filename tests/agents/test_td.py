@@ -6,7 +6,6 @@ import dataclasses
 import re
 import shlex
 import shutil
-import signal
 from collections.abc import Callable
 from pathlib import Path
 from types import SimpleNamespace
@@ -18,13 +17,12 @@ import torch as th
 from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
 from typer.testing import CliRunner
 
-from agents import checkpoint, command, evaluate, runs, td
-from agents.checkpoint import CheckpointError
-from agents.evaluate import Counts
-from agents.td import Network, Run, Samples, self_play
+from agents import command, evaluate, loop, td
+from agents.evaluate import MEASURING, Counts
+from agents.td import Network, self_play
 from tests.helpers.games import positions
 from tests.helpers.learned import some_value
-from tests.helpers.training import TINY_TD, arguments, contents, flip, in_games, put, refusal, same, trained
+from tests.helpers.training import TINY_TD, arguments, contents, resumed, same, settings_in, started, trained
 from tools import models as tool
 from wotd_env import Game, Rules, analysis, make_policy, models, solver
 from wotd_env.cli import app as wotd
@@ -94,112 +92,82 @@ def test_planner_values_equal_the_network_outputs(rules: Rules):
     np.testing.assert_allclose(value(game, state), np.take_along_axis(expected, seats, 1), atol=1e-5)
 
 
-def test_gradient_steps_fit_the_targets(tmp_path: Path):
-    run = Run(dataclasses.replace(TINY_TD, folder=tmp_path, updates=1, batches=300, average=0.9)).begin()
-    game = run.game
+def test_gradient_steps_fit_the_targets():
+    learner = td.Learner(dataclasses.replace(TINY_TD, updates=1, batches=300, average=0.9, replay=1))
+    game = learner.game
     state = game.reset(20, seed=9, roll=False)
     for _ in range(5):
-        play_turns(game, state, run.value)
-    active = th.from_numpy(run.value.features.write(game, state).astype(np.int32))
+        play_turns(game, state, learner.value)
+    active = th.from_numpy(learner.value.features.write(game, state).astype(np.int32))
     chances = th.from_numpy(np.linspace([0.1, 0.9], [0.9, 0.1], 20, dtype=np.float32))
     distinct = th.from_numpy(np.unique(np.sort(active, 1), axis=0, return_index=True)[1])
-    run.samples = [Samples(active[distinct], chances[distinct])]
-    run.learn()
+    rows = distinct[th.arange(learner.per_update) % len(distinct)]
+    learner.samples.active[0], learner.samples.chances[0] = active[rows], chances[rows]
+    learner.learn(0)
     with th.no_grad():
-        fitted = run.averaged(active[distinct]).softmax(1)
+        fitted = learner.averaged(active[distinct]).softmax(1)
     np.testing.assert_allclose(fitted, chances[distinct], atol=0.02)
 
 
 # ------------------------------------------------------------------------------------------------------------- running
 
 
-def test_training_starts_from_the_network_that_init_names(tmp_path: Path, capsys: pytest.CaptureFixture[str]):
+def test_training_starts_from_the_network_that_init_names(tmp_path: Path):
     first = trained(TINY_TD, tmp_path / "first")
-    settings = dataclasses.replace(TINY_TD, folder=tmp_path / "second", init=str(first.folder))
-    second = Run(settings).begin()
-    for mine, its in zip(second.value.network, first.value.network, strict=True):
-        np.testing.assert_array_equal(mine, its)
-    second.stop = True
-    with pytest.raises(runs.Stopped):
-        second.train(lambda run: None)
-    measured = [row._replace(done=0, seconds=0) for row in first.curve[-len(first.references) :]]
+    with started(TINY_TD, tmp_path / "second", init=str(first.folder)) as second:
+        for mine, its in zip(second.learner.value.network, first.learner.value.network, strict=True):  # type: ignore[attr-defined]
+            np.testing.assert_array_equal(mine, its)
+        second.stop = True
+        with pytest.raises(loop.Stopped):
+            loop.train(second, lambda run: None)
+    measured = [row._replace(done=0, seconds=0) for row in first.curve[-3:]]
     assert [row._replace(seconds=0) for row in second.curve] == measured
 
-    whole = trained(TINY_TD, tmp_path / "whole", init=str(first.folder))
-    assert not same(whole, first)
-    assert "init cannot change" in refusal(second.folder, capsys, "--init", "td")
+    trained(TINY_TD, tmp_path / "whole", init=str(first.folder))
+    assert not same(tmp_path / "whole", first.folder)
     shutil.rmtree(first.folder)  # resuming does not need it
-    rest = Run.resume(td.Run.read_settings(second.folder))
-    rest.train(lambda run: None)
-    assert same(rest, whole)
-
-
-def test_equal_seeds_give_equal_weights_with_any_number_of_threads(tmp_path: Path):
-    games = 600  # enough for two threads
-    one = trained(TINY_TD, tmp_path / "1", seed=1, games=games, updates=3)
-    assert same(one, trained(TINY_TD, tmp_path / "2", seed=1, games=games, updates=3, threads=2))
-    assert same(one, trained(TINY_TD, tmp_path / "3", seed=1, games=games, updates=3, threads=3))
-    assert not same(one, trained(TINY_TD, tmp_path / "4", seed=2, games=games, updates=3))
-
-
-def test_an_interrupted_run_resumes_to_the_same_weights(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-):
-    whole = trained(TINY_TD, tmp_path / "whole")
-    learn, updates = Run.learn, 0
-
-    def interrupted(self: Run) -> float:
-        nonlocal updates
-        updates += 1
-        if updates == 2:  # between two milestones
-            signal.raise_signal(signal.SIGINT)
-        return learn(self)
-
-    folder, before = tmp_path / "parts", signal.getsignal(signal.SIGINT)
-    monkeypatch.setattr(Run, "learn", interrupted)
-    assert command.main(arguments(TINY_TD, folder)) == 130
-    assert signal.getsignal(signal.SIGINT) is before
-    assert updates == 2
-    assert f"--resume {folder}" in capsys.readouterr().out
-    assert learned.load(folder / "value.npz").rules == TINY_TD.rules
-    assert not (folder / "result.json").exists()
-
-    assert command.main(["--resume", str(folder)]) == 0
-    assert updates == TINY_TD.updates
-    assert (folder / "result.json").exists()
-    rest = Run.resume(td.Run.read_settings(folder))
-    assert same(whole, rest)
-    assert all(map(np.array_equal, whole.value.network, learned.load(folder / "value.npz").network))
+    with resumed(second.folder) as rest:
+        loop.train(rest, lambda run: None)
+    assert same(rest.folder, tmp_path / "whole")
 
 
 @pytest.mark.parametrize("replay", [1, 2, 9])
-def test_old_samples_are_dropped(tmp_path: Path, replay: int):
-    run = Run(dataclasses.replace(TINY_TD, folder=tmp_path, replay=replay)).begin()
-    run.train(lambda run: None)
-    assert len(run.samples) == min(replay, TINY_TD.updates + 1)
+def test_an_update_learns_from_the_samples_of_the_last_updates(replay: int, monkeypatch: pytest.MonkeyPatch):
+    learner = td.Learner(dataclasses.replace(TINY_TD, replay=replay))
+    per_update = learner.per_update
+    seen: list[th.Tensor] = []
+    forward = Network.forward
 
+    def noted(self: Network, active: th.Tensor) -> th.Tensor:
+        seen.append(active)
+        return forward(self, active)
 
-def test_new_and_finished_runs_can_be_resumed(tmp_path: Path):
-    whole = trained(TINY_TD, tmp_path / "whole")
-    Run(dataclasses.replace(TINY_TD, folder=tmp_path / "run")).begin()
-    run = Run.resume(td.Run.read_settings(tmp_path / "run"))
-    run.train(lambda run: None)
-    assert same(whole, run)
-    more = Run.resume(dataclasses.replace(td.Run.read_settings(run.folder), updates=8))
-    assert (more.updates, more.done) == (6, 6 * 16 * 4)
-    more.train(lambda run: None)
-    assert (more.updates, more.done, more.total) == (8, 8 * 16 * 4, 8 * 16 * 4)
-    assert td.Run.read_settings(run.folder).updates == 8
+    monkeypatch.setattr(Network, "forward", noted)
+    columns = learner.samples.active.shape[2]
+    for number in range(5):
+        active = th.full((per_update, columns), number, dtype=th.int32)
+        learner.store(number, td.Samples(active, th.full((per_update, 2), 0.5)))
+        seen.clear()
+        learner.learn(number)
+        numbers = {int(value) for active in seen for value in active.unique()}
+        assert number in numbers
+        assert numbers <= set(range(max(0, number + 1 - replay), number + 1))
 
 
 @pytest.mark.parametrize("rules", VARIANTS, ids=str)
 def test_every_variant_trains(tmp_path: Path, rules: Rules):
     run = trained(TINY_TD, tmp_path / "run", rules=rules, updates=2)
     assert run.curve[-1].done == run.done
-    assert td.Run.read_settings(run.folder).rules == rules
-    state = run.game.reset(50, seed=0)
-    actions = make_policy(f"td:{run.folder}").act(run.game, state, np.random.default_rng(0))
-    assert run.game.legal_actions(state)[np.arange(50), actions].all()
+    assert settings_in(run.folder).rules == rules
+    game = Game(rules)
+    state = game.reset(50, seed=0)
+    actions = make_policy(f"td:{run.folder}").act(game, state, np.random.default_rng(0))
+    assert game.legal_actions(state)[np.arange(50), actions].all()
+
+
+def test_an_unfinished_run_folder_is_a_policy(tmp_path: Path):
+    with started(TINY_TD, tmp_path / "run") as run:
+        assert learned.load(run.folder / "value.npz").rules == TINY_TD.rules
 
 
 def test_train_writes_a_complete_run_folder_and_prints_next_steps(
@@ -210,9 +178,9 @@ def test_train_writes_a_complete_run_folder_and_prints_next_steps(
     names = {path.name.split(".")[0] for path in folder.iterdir()}
     assert names == {"", "checkpoint", "config", "curve", "events", "game", "result", "value"}
     shown = capsys.readouterr().out
-    assert all(name in shown for name in runs.REFERENCES)
+    assert all(name in shown for name in loop.REFERENCES)
     curve = (folder / "curve.csv").read_text().splitlines()
-    assert curve[0] == "turns,cpu_seconds,opponent,games,wins,ties,losses"
+    assert curve[0] == "turns,seconds,opponent,games,wins,ties,losses"
     assert len(curve) == 1 + 3 * (TINY_TD.milestones + 1)
     assert '"td_lambda": 0.8' in (folder / "config.json").read_text()
 
@@ -238,11 +206,11 @@ def test_self_play_learns(tmp_path: Path):
         batch_size=1024,
         milestones=1,
     )
-    assert run.measure(2000)["greedy"].wins > 1150
+    assert loop.strengths(run, 2000, MEASURING)["greedy"].wins > 1150
     table = solver.solve(0, tmp_path / "0.wotd")
     untrained = Planner(Network(run.settings.rules, 64).value())
     before, after = (
-        analysis.grade(player, table, games=500).all.regret for player in (untrained, Planner(run.value))
+        analysis.grade(player, table, games=500).all.regret for player in (untrained, run.learner.policy())
     )
     assert after < 0.05 * before
 
@@ -342,7 +310,7 @@ def test_tensorboard_shows_losses_speed_and_strength(tmp_path: Path):
     updates = [64 * i for i in range(1, 7)]
     for tag in ("train/loss", "train/learning_rate", "time/turns_per_second"):
         assert steps.pop(tag) == updates
-    assert steps == {f"strength/wins_against_{name}": [0, 192, 384] for name in runs.REFERENCES}
+    assert steps == {f"strength/wins_against_{name}": [0, 192, 384] for name in loop.REFERENCES}
 
 
 def test_a_finished_run_can_be_bundled_as_a_model(
@@ -370,63 +338,6 @@ def test_a_finished_run_can_be_bundled_as_a_model(
 
 
 # ---------------------------------------------------------------------------------------------------------- bad input
-
-
-@pytest.fixture(scope="module")
-def finished(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A finished run folder. Tests must not modify it."""
-    run: Run = trained(TINY_TD, tmp_path_factory.mktemp("finished") / "run", updates=2, milestones=1)
-    return run.folder
-
-
-@pytest.mark.parametrize(
-    ("change", "words"),
-    [
-        (in_games("pieces", 100), "game 2: pieces must be"),
-        (put(th.zeros(64, dtype=th.uint8), "state"), "state must be ('torch.uint8', (1024,)"),
-        (put("2", "updates"), "updates must be of type int"),
-        (lambda c: c["optimizer"].pop(0), "optimizer must have the keys"),
-        (put(th.zeros(3), "averaged", "module.hidden.bias"), "averaged.module.hidden.bias must be"),
-        (put("ppo", "learner"), "settings must have the keys"),
-        (put("another", "learner"), "has the learner another, not ppo or td"),
-        (put("another", "settings", "preset"), "preset must be quick or standard or many"),
-        (put({"players": 9}, "settings", "rules"), "players must be"),
-        (put("os:abort", "settings", "init"), "names code that would be run: --init os:abort"),
-    ],
-)
-def test_an_inconsistent_checkpoint_is_refused(
-    tmp_path: Path,
-    finished: Path,
-    capsys: pytest.CaptureFixture[str],
-    change: Callable[[Any], None],
-    words: str,
-):
-    folder = shutil.copytree(finished, tmp_path / "run")
-    content = checkpoint.load(folder / "checkpoint.pt")
-    content["samples"] = [list(samples) for samples in content["samples"]]
-    change(content)
-    content["samples"] = [tuple(samples) for samples in content["samples"]]
-    checkpoint.save(folder / "checkpoint.pt", content)
-    assert words in refusal(folder, capsys)
-
-
-def test_a_damaged_checkpoint_and_changed_settings_are_refused(
-    tmp_path: Path, finished: Path, capsys: pytest.CaptureFixture[str]
-):
-    assert "width cannot change" in refusal(finished, capsys, "--width", "64")
-    assert "rules cannot change" in refusal(finished, capsys, "--players", "3")
-    with runs.locked(finished):
-        assert "another training run uses" in refusal(finished, capsys)
-    folder = shutil.copytree(finished, tmp_path / "run")
-    assert command.main(["ppo", "--resume", str(folder)]) == 2
-    assert "has the learner td, not ppo" in capsys.readouterr().err
-    flip(folder / "checkpoint.pt")
-    assert "checkpoint.pt is damaged" in refusal(folder, capsys)
-    with pytest.raises(CheckpointError, match="is damaged"):
-        td.Run.read_settings(folder)
-    with pytest.raises(FileExistsError, match="already contains a run"):
-        Run(dataclasses.replace(TINY_TD, folder=folder)).begin()
-    assert contents(folder).keys() == contents(finished).keys()
 
 
 @pytest.mark.parametrize("preset", td.PRESETS)

@@ -16,10 +16,10 @@ pytest.importorskip("ray.tune", exc_type=ImportError)
 
 import ray
 
-from agents import td
-from agents.runs import LEARNERS
-from experiments import tune
-from tests.helpers.training import TINY_TD, arguments, contents, trained
+from agents import loop, tune
+from agents.evaluate import FINAL
+from agents.loop import LEARNERS
+from tests.helpers.training import TINY_TD, arguments, contents, settings_in, started, trained
 from wotd_env.planning import learned
 
 pytestmark = [
@@ -50,7 +50,7 @@ def test_a_sweep_trains_ranks_and_resumes_trials(tmp_path: Path, capsys: pytest.
     alone = trained(TINY_TD, tmp_path / "alone", **values)
     assert same_network(alone.folder, one)
     result = json.loads((one / "result.json").read_text())
-    assert result["planner"] == alone.measure(TINY_TD.final_games)["planner"]._asdict()
+    assert result["planner"] == loop.strengths(alone, TINY_TD.final_games, FINAL)["planner"]._asdict()
 
     # The strongest trial is named.
     best = shown.split("The strongest is the run")[1].split()[0]
@@ -58,7 +58,8 @@ def test_a_sweep_trains_ranks_and_resumes_trials(tmp_path: Path, capsys: pytest.
 
     # A finished trial is not repeated; an interrupted one is resumed.
     shutil.copytree(one, again / one.name)
-    td.Run(dataclasses.replace(td.Run.read_settings(other), resume=None, folder=again / other.name)).begin()
+    with started(dataclasses.replace(settings_in(other), resume=None), again / other.name):
+        pass
     assert tune.main([*arguments(TINY_TD, again), "--trials", "2"]) == 0
     assert {path.name for path in again.glob("learning_rate=*")} == {one.name, other.name}
     assert contents(again / one.name) == contents(one)

@@ -17,8 +17,7 @@ import torch as th
 from torch.utils import _pytree as pytree
 from torch.utils.backend_registration import _setup_privateuseone_for_python_backend
 
-from agents import command
-from agents.runs import Stopped
+from agents import command, loop
 
 NAME = "pretended"
 LIBRARY = th.library.Library("_", "IMPL")
@@ -108,9 +107,9 @@ def register() -> None:
 
 if __name__ == "__main__":
     register()
-    learner, settings = command.parse(sys.argv[1:])
-    run = learner.Run(settings).begin()
-    with contextlib.suppress(Stopped):
-        run.train(lambda run: setattr(run, "stop", run.done > 0))
+    name, settings = command.parse(sys.argv[1:])
+    with loop.opened(name, settings) as run, contextlib.suppress(loop.Stopped):
+        loop.train(run, lambda run: setattr(run, "stop", run.done > 0))
     assert 0 < run.done < run.total
-    learner.Run.resume(replace(settings, resume=settings.folder)).train(lambda run: None)
+    with loop.opened(name, replace(settings, resume=settings.folder)) as run:
+        loop.train(run, lambda run: None)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -12,33 +11,36 @@ from typing import Any
 import pytest
 import torch as th
 
-from agents import checkpoint, command, ppo, sb3, td
-from agents.runs import LEARNERS, Run
+from agents import checkpoint, command, loop, ppo, sb3, td
+from agents.checkpoint import CHECKPOINT
+from agents.loop import Run
 from wotd_env import STATE, Rules
+
+Change = Callable[[dict[str, th.Tensor], dict[str, Any]], Any]
 
 TINY_PPO = ppo.Settings(
     rules=Rules(spaces=1),
     updates=4,
     milestones=2,
-    games=8,
-    steps=4,
-    batch_size=16,
+    num_envs=8,
+    num_steps=4,
+    minibatch_size=16,
     width=8,
-    epochs=1,
+    update_epochs=1,
     critic_turns=64,
     milestone_games=5,
     final_games=5,
     threads=1,
 )
 
-TINY_SB3 = dataclasses.replace(
-    sb3.PRESETS["quick"],
+TINY_SB3 = sb3.Settings(
     rules=Rules(spaces=1),
-    updates=4,
+    total_timesteps=512,
     milestones=2,
-    games=8,
-    steps=16,
+    num_envs=8,
+    n_steps=16,
     batch_size=64,
+    n_epochs=1,
     width=8,
     milestone_games=5,
     final_games=5,
@@ -68,26 +70,41 @@ VARIANTS = [
 """Rules of all kinds."""
 
 
-def kind_of_run(settings: Any) -> Any:
-    """Return the class of the training runs with these settings."""
-    return sys.modules[type(settings).__module__].Run
+def learner_of(settings: Any) -> str:
+    """Return the name of the learner with these settings."""
+    return next(name for name, module in loop.LEARNERS.items() if module == type(settings).__module__)
 
 
-def trained(settings: Any, folder: Path, **changes: Any) -> Any:
-    """Train a run to its end without measurements; return it."""
-    run = kind_of_run(settings)(dataclasses.replace(settings, folder=folder, **changes)).begin()
-    run.train(lambda run: None)
-    return run
+@contextmanager
+def started(settings: Any, folder: Path, **changes: Any) -> Iterator[Run]:
+    """Start a run in a folder, and keep the folder locked."""
+    with loop.opened(learner_of(settings), dataclasses.replace(settings, folder=folder, **changes)) as run:
+        yield run
 
 
-def resumed(run: Any, **changes: Any) -> Any:
-    """Resume a run from its folder with changed settings; return it."""
-    return type(run).resume(dataclasses.replace(run.read_settings(run.folder), **changes))
+def trained(settings: Any, folder: Path, **changes: Any) -> Run:
+    """Train a run to its end without the final measurement; return it."""
+    with started(settings, folder, **changes) as run:
+        loop.train(run, lambda run: None)
+        return run
+
+
+def settings_in(folder: Path) -> Any:
+    """Return the settings of the run in a folder, to resume the run."""
+    return loop.read_settings(str(checkpoint.load(folder / CHECKPOINT)[1]["learner"]), folder)
+
+
+@contextmanager
+def resumed(folder: Path, **changes: Any) -> Iterator[Run]:
+    """Resume the run in a folder with changed settings."""
+    settings = dataclasses.replace(settings_in(folder), **changes)
+    with loop.opened(learner_of(settings), settings) as run:
+        yield run
 
 
 def arguments(settings: Any, folder: Path) -> list[str]:
     """Return the command line for settings whose rules differ from the default only in the number of spaces."""
-    words = [kind_of_run(settings).learner, "--folder", str(folder), "--spaces", str(settings.rules.spaces)]
+    words = [learner_of(settings), "--folder", str(folder), "--spaces", str(settings.rules.spaces)]
     for field in dataclasses.fields(settings):
         value = getattr(settings, field.name)
         if value != field.default and field.name not in ("rules", "folder", "resume"):
@@ -95,20 +112,18 @@ def arguments(settings: Any, folder: Path) -> list[str]:
     return words
 
 
-def same(one: Run, other: Run) -> bool:
-    """Return whether two runs have the same training state and curve."""
-    measured = [[row._replace(seconds=0) for row in run.curve] for run in (one, other)]
-    return _equal(one.parts(), other.parts()) and measured[0] == measured[1]
-
-
-def _equal(one: Any, other: Any) -> bool:
-    if isinstance(one, th.Tensor):
-        return bool(one.equal(other))
-    if isinstance(one, dict):
-        return one.keys() == other.keys() and all(_equal(one[key], other[key]) for key in one)
-    if isinstance(one, list | tuple):
-        return len(one) == len(other) and all(map(_equal, one, other))
-    return bool(one == other)
+def same(one: Path, other: Path) -> bool:
+    """Return whether two run folders have the same training state and curve."""
+    (tensors, facts), (others, other_facts) = (
+        checkpoint.load(folder / CHECKPOINT) for folder in (one, other)
+    )
+    curves = [
+        [(row[0], *row[2:]) for row in each["curve"]] for each in (facts, other_facts)
+    ]  # without the seconds
+    equal = tensors.keys() == others.keys() and all(
+        tensor.equal(others[name]) for name, tensor in tensors.items()
+    )
+    return equal and curves[0] == curves[1] and facts["updates"] == other_facts["updates"]
 
 
 def contents(folder: Path) -> dict[str, bytes]:
@@ -128,12 +143,10 @@ def refusal(folder: Path, capsys: pytest.CaptureFixture[str], *options: str) -> 
     return message
 
 
-def rejected(
-    words: list[str], capsys: pytest.CaptureFixture[str], learners: dict[str, str] = LEARNERS
-) -> str:
+def rejected(words: list[str], capsys: pytest.CaptureFixture[str]) -> str:
     """Run `train.py`, which must exit with 2, and return its output in one line."""
     try:
-        code: Any = command.main(words, learners)
+        code: Any = command.main(words)
     except SystemExit as stop:  # raised by the parser
         code = stop.code
     assert code == 2
@@ -148,29 +161,34 @@ def flip(path: Path) -> None:
     path.write_bytes(data)
 
 
-def change_checkpoint(folder: Path, change: Callable[[Any], Any]) -> None:
+def change_checkpoint(folder: Path, change: Change) -> None:
     """Change the content of a checkpoint and keep its digest valid, as an attacker could."""
-    content = checkpoint.load(folder / "checkpoint.pt")
-    change(content)
-    checkpoint.save(folder / "checkpoint.pt", content)
+    tensors, facts = checkpoint.load(folder / CHECKPOINT)
+    change(tensors, facts)
+    checkpoint.save(folder / CHECKPOINT, tensors, facts)
 
 
-def put(value: Any, *where: Any) -> Callable[[Any], None]:
-    """Return a function that changes one value of a checkpoint."""
+def put(value: Any, *where: Any) -> Change:
+    """Return a function that changes one of the facts of a checkpoint."""
 
-    def change(content: Any) -> None:
+    def change(tensors: dict[str, th.Tensor], facts: Any) -> None:
         for key in where[:-1]:
-            content = content[key]
-        content[where[-1]] = value
+            facts = facts[key]
+        facts[where[-1]] = value
 
     return change
 
 
-def in_games(field: str, value: Any) -> Callable[[Any], None]:
+def replace_tensor(name: str, value: th.Tensor) -> Change:
+    """Return a function that replaces a tensor of a checkpoint."""
+    return lambda tensors, facts: tensors.__setitem__(name, value)
+
+
+def in_games(field: str, value: Any) -> Change:
     """Return a function that changes a field of the third game of a checkpoint."""
 
-    def change(content: Any) -> None:
-        content["state"].numpy().view(STATE)[field][2] = value
+    def change(tensors: dict[str, th.Tensor], facts: Any) -> None:
+        tensors["state"].numpy().view(STATE)[field][2] = value
 
     return change
 

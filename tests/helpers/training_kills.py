@@ -16,12 +16,25 @@ from pathlib import Path
 
 import torch as th
 
-from agents import command, evaluate, export, runs
+from agents import command, evaluate, ppo
+from agents.checkpoint import CHECKPOINT
+from tests.helpers.training import same
 
 SETTINGS = (
-    *("--updates", "2", "--milestones", "2", "--games", "8", "--steps", "4", "--batch-size", "16"),
+    *("--updates", "2", "--milestones", "2", "--num-envs", "8", "--num-steps", "4", "--minibatch-size", "16"),
     *("--critic-turns", "32"),
-    *("--width", "4", "--epochs", "1", "--milestone-games", "2", "--final-games", "2", "--threads", "1"),
+    *(
+        "--width",
+        "4",
+        "--update-epochs",
+        "1",
+        "--milestone-games",
+        "2",
+        "--final-games",
+        "2",
+        "--threads",
+        "1",
+    ),
     *("--spaces", "0"),  # short games
 )
 
@@ -95,7 +108,7 @@ def train_on(folder: Path, count: Callable[[Path, Moment], None] | None = None, 
         The number of moments, or None if the process was killed.
     """
     begin, resume = [*SETTINGS, "--folder", str(folder)], ["--resume", str(folder)]
-    arguments = resume if (folder / "checkpoint.pt").exists() else begin
+    arguments = resume if (folder / CHECKPOINT).exists() else begin
     process, answer = start(folder, arguments, count, at)
     _, status = os.waitpid(process, 0)
     with open(answer, "rb") as reader:
@@ -118,17 +131,11 @@ def race(folder: Path) -> list[int]:
     return sorted(codes)
 
 
-def same_weights(one: Path, other: Path) -> bool:
-    """Return whether two training runs have equal weights."""
-    weights = export.load(other).network.state_dict()
-    return all(tensor.equal(weights[name]) for name, tensor in export.load(one).network.state_dict().items())
-
-
 def main(folder: Path, number: int = 100) -> None:
     """Kill and resume `number` training runs, race a tenth as many, and print the results as JSON."""
     th.set_num_threads(1)
     # The export takes seconds each time and only writes one file at the end.
-    vars(runs)["to_onnx"] = lambda network: b"a network"
+    vars(ppo)["to_onnx"] = lambda network: b"a network"
     vars(evaluate)["SMALL"] = -1  # solving the board would take seconds each time
     command.main([*SETTINGS, "--folder", str(folder / "warm")])
     files = train_on(folder / "whole", at_files)
@@ -144,12 +151,12 @@ def main(folder: Path, number: int = 100) -> None:
         for _ in range(2):  # the second run may finish before its moment
             kills += train_on(run, count, at) is None
         train_on(run)
-        if not same_weights(folder / "whole", run):
+        if not same(folder / "whole", run):
             wrong.append(f"{count.__name__} {at}")
         shutil.rmtree(run)
     for i in range(number // 10):
         run = folder / f"race-{i}"
-        if (codes := race(run)) != [0, 2] or not same_weights(folder / "whole", run):
+        if (codes := race(run)) != [0, 2] or not same(folder / "whole", run):
             wrong.append(f"{run.name} {codes}")
     print(json.dumps({"files": files, "calls": calls, "kills": kills, "wrong": wrong}))
 

@@ -155,7 +155,7 @@ def test_train_accepts_the_command_of_a_model():
     from agents import command, ppo
 
     usual, rules = vars(ppo.PRESETS["quick"]), Rules(players=3, immunity=True)
-    changed = {"seed": 3, "planned": False, "critic": "planner", "penalty": 0.1}
+    changed = {"seed": 3, "ent_coef": 0.1, "num_envs": 64}
     words = tool.command("ppo", usual | changed, rules).split()
     assert words[:2] == ["python", "train.py"]
     _, settings = command.parse(words[2:])

@@ -62,7 +62,7 @@ POLICIES = {
     "td": Named(
         "plans every turn exactly, with the bundled learned value; td:FILE uses another", "td:Td", "FILE"
     ),
-    "ppo": Named("the best action of a bundled network that PPO trained", "ppo:Ppo"),
+    "ppo": Named("the best action of a bundled policy network", "ppo:Ppo"),
     "deep": Named(
         "plans two turns exactly, with the bundled learned value; deep:NAME uses another", "deep:Deep", "NAME"
     ),

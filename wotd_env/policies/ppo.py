@@ -1,4 +1,4 @@
-"""`ppo`: the most likely action of a bundled network, trained by PPO (docs/results/models.md; extra `arena`)."""
+"""`ppo`: the most likely action of a bundled policy network (docs/results/models.md; extra `arena`)."""
 
 from __future__ import annotations
 

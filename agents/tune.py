@@ -1,33 +1,32 @@
-"""Sweeps with Ray Tune: `python -m experiments.tune td --trials 30 --folder runs/sweep`, on one or many machines.
+"""Sweeps with Ray Tune: `python -m agents.tune td --trials 30 --folder runs/sweep`, on one or many machines.
 
 A *trial* is a training run with settings drawn from `RANGES`; all trials have the same seed. The run folder of a trial
 is in the folder of the sweep, and is named after the drawn settings. Repeat the command with a larger `--trials` to add
 trials. All nodes of a cluster need the checkout and the folder of the sweep under the same paths.
 """
 
-import importlib
 import json
 import sys
 from collections.abc import Sequence
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, replace
 from datetime import datetime
 from pathlib import Path
-from typing import Any, get_type_hints
+from typing import Any
 
 import tyro
 from rich.console import Console
 from rich.table import Table
 
+from agents import loop
 from agents.checkpoint import CHECKPOINT, CheckpointError
 from agents.command import parse
 from agents.evaluate import in_percent
-from agents.runs import LEARNERS, RESULT, opened
 from agents.settings import SettingError, kept
 from wotd_env.adapters.ray import connect
 from wotd_env.core.arguments import check_integer
 from wotd_env.extras import needed_for
 from wotd_env.policies import POLICIES
-from wotd_env.process import exit_code, prepare_streams, shell_command
+from wotd_env.process import exit_code, prepare_streams
 
 with needed_for("a sweep", "tune"):
     from ray import tune
@@ -36,9 +35,9 @@ with needed_for("a sweep", "tune"):
 RANGES = {
     "ppo": {
         "learning_rate": tune.loguniform(1e-3, 1e-2),
-        "entropy": tune.loguniform(3e-3, 5e-2),
-        "penalty": tune.loguniform(3e-3, 5e-2),
-        "epochs": tune.randint(1, 5),
+        "ent_coef": tune.loguniform(3e-3, 5e-2),
+        "clip_coef": tune.loguniform(0.05, 0.5),
+        "update_epochs": tune.randint(1, 5),
     },
     "td": {
         "learning_rate": tune.loguniform(1e-3, 1e-2),
@@ -48,9 +47,9 @@ RANGES = {
     },
     "sb3": {
         "learning_rate": tune.loguniform(3e-4, 3e-3),
-        "entropy": tune.loguniform(1e-3, 3e-2),
+        "ent_coef": tune.loguniform(1e-3, 3e-2),
         "gae_lambda": tune.uniform(0.8, 1.0),
-        "epochs": tune.randint(1, 7),
+        "n_epochs": tune.randint(1, 7),
     },
 }
 
@@ -77,22 +76,22 @@ class Sweep:
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run the command; return its exit code: 0, 1 if trials failed, 2 for a user's mistake, 130 if interrupted."""
+    """Run the command; return its exit code: 0, 1 if trials or the machine failed, 2 for a user's mistake, or 130."""
     words = list(sys.argv[1:] if arguments is None else arguments)
-    sweep, rest = tyro.cli(Sweep, args=words, prog="python -m experiments.tune", return_unknown_args=True)
+    sweep, rest = tyro.cli(Sweep, args=words, prog="python -m agents.tune", return_unknown_args=True)
     try:
-        learner, base = parse(rest)
+        name, base = parse(rest)
         if base.resume:
             raise CheckpointError("--resume is not for sweeps: the same command continues a sweep")
         folder = (sweep.folder or Path("runs", f"sweep-{datetime.now():%Y-%m-%d_%H-%M-%S}")).absolute()
         folder.mkdir(parents=True, exist_ok=True)
         base = with_absolute_paths(replace(base, folder=folder))
-        learner.Run(base)  # a wrong setting raises an error here, before any trial starts
+        loop.made(name, base)  # a wrong setting raises an error here, before any trial starts
         connect(sweep.ray)
     except (CheckpointError, SettingError, ImportError, OSError) as error:
-        print(f"experiments.tune: error: {error}", file=sys.stderr)
+        print(f"agents.tune: error: {error}", file=sys.stderr)
         return exit_code(error)
-    console, name = Console(), learner.Run.learner
+    console = Console()
     console.print(f"Folder of the sweep {folder}", soft_wrap=True)
 
     def trial(drawn: dict[str, Any]) -> None:
@@ -109,9 +108,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 def with_absolute_paths(base: Any) -> Any:
     """Return the settings with absolute paths to policies, because each trial has its own working folder."""
-    hints, changed = get_type_hints(type(base), include_extras=True), {}
-    for name in (each.name for each in fields(base) if hints[each.name] is str):
-        kind, colon, path = getattr(base, name).rpartition(":")
+    changed = {}
+    for name in ("init", "against"):
+        kind, colon, path = getattr(base, name, "").rpartition(":")
         if Path(path).exists() and (colon or path not in POLICIES):
             changed[name] = f"{kind}{colon}{Path(path).absolute()}"
     return replace(base, **changed)
@@ -123,36 +122,36 @@ def rounded(drawn: dict[str, Any]) -> dict[str, Any]:
 
 
 def words_of(drawn: dict[str, Any]) -> str:
-    """Return the name of a trial, e.g. `learning_rate=0.002,epochs=3`."""
+    """Return the name of a trial, e.g. `learning_rate=0.002,update_epochs=3`."""
     return ",".join(f"{name}={value}" for name, value in rounded(drawn).items())
 
 
 def run_trial(name: str, settings: Any) -> None:
     """Start or resume a trial, and report its strength: the share of games won against the strongest reference."""
-    kind, result = importlib.import_module(LEARNERS[name]).Run, settings.folder / RESULT
+    result = settings.folder / loop.RESULT
     if (settings.folder / CHECKPOINT).is_file():
-        started = kind.read_settings(settings.folder)
+        started = loop.read_settings(name, settings.folder)
         if kept(started) != kept(settings):
-            why = "was started with other settings; remove the folder"
-            raise CheckpointError(f"the run in {settings.folder} {why}")
+            raise CheckpointError(
+                f"the run in {settings.folder} was started with other settings; remove the folder"
+            )
         settings = started
     if not result.is_file():
-        with opened(kind, settings) as run:
+        with loop.opened(name, settings) as run:
             shown = len(run.curve)
 
-            def progress(run: Any) -> None:
+            def progress(run: loop.Run) -> None:
                 nonlocal shown
                 if len(run.curve) > shown:
                     shown = len(run.curve)
                     strength = run.curve[-1].wins / run.curve[-1].games
                     tune.report({"strength": strength, "trained": run.done / run.total})
 
-            run.train(progress)
-            run.finish()
+            loop.train(run, progress)
+            loop.finish(run)
     opponent, counts = list(json.loads(result.read_text()).items())[-1]
-    tune.report(
-        {"strength": counts["wins"] / counts["games"], "trained": 1.0, "opponent": opponent, **counts}
-    )
+    strength = counts["wins"] / counts["games"]
+    tune.report({"strength": strength, "trained": 1.0, "opponent": opponent, **counts})
 
 
 def show(results: Any, name: str, folder: Path, console: Console) -> int:
@@ -172,15 +171,11 @@ def show(results: Any, name: str, folder: Path, console: Console) -> int:
         console.print("The strongest is the run", str(best), soft_wrap=True)
         console.print("The best of many trials is partly lucky; measure it again with wotd arena.")
     for error in results.errors:
-        print(f"experiments.tune: error: {error}", file=sys.stderr)
+        print(f"agents.tune: error: {error}", file=sys.stderr)
     if results.errors:
         return 1
     if len(finished) < len(results):
-        console.print(
-            "Interrupted. Continue with the same command and",
-            shell_command("--folder", folder),
-            soft_wrap=True,
-        )
+        console.print("Interrupted. Continue with the same command and", f"--folder {folder}", soft_wrap=True)
         return 130
     return 0
 

@@ -1,8 +1,8 @@
-"""Best responses: `python -m experiments.response --against POLICY` learns to beat a fixed policy.
+"""Best responses: `python train.py td --against POLICY` learns to beat a fixed policy.
 
-The learner plays one seat of every game, and the policy plays all other seats. The network of TD(lambda) learns the
-value of positions in these games. The learner's turns are planned as in self-play (`agents.td`). The policy's turns can
-only be sampled. Let s be the position before such a turn. Instead of the value after the turn, the TD target uses
+The learner plays one seat of every game, and the policy plays all other seats. The learner's turns are planned as in
+self-play (`agents.td`). The policy's turns can only be sampled. Let s be the position before such a turn. Instead of
+the value after the turn, the TD target uses
 
     plan(s) - sum of the regrets of the policy's decisions in this turn.
 
@@ -11,60 +11,16 @@ action minus the planned value of the policy's action. The target thus excludes 
 luck is zero for any policy and any value function. So excluding it adds no bias.
 """
 
-import sys
 from collections.abc import Callable
-from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
-from agents import command, td
 from wotd_env import Game, Phase
 from wotd_env.core.state import States
 from wotd_env.planning.planner import Value, plan
 from wotd_env.planning.playing import Turns, play_turns
 from wotd_env.policy import Policy, ask
-from wotd_env.process import prepare_streams
-
-
-@dataclass(frozen=True)
-class Settings(td.Settings):
-    """Learn a best response to a fixed policy by TD(lambda) through the exact turn planner.
-
-    Ctrl-C saves the run after the current update; --resume continues it.
-    """
-
-    against: str = "planner"
-    """Policy of all seats except the learner's."""
-
-    final_games: int = 100_000
-    """Minimum number of games against the policy after training."""
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        self.check("ray", self.ray is None, "must not be set for a best response")
-
-
-LEARNERS = {"response": "experiments.response"}
-
-PRESETS = {name: Settings(**vars(preset) | {"final_games": 100_000}) for name, preset in td.PRESETS.items()}
-
-
-class Run(td.Run):
-    """A training run that learns a best response."""
-
-    learner, kind = "response", Settings
-    fixed = (*td.Run.fixed, "against")  # type: ignore[assignment]  # this tuple is longer
-
-    def __init__(self, settings: Settings) -> None:
-        super().__init__(settings)
-        self.references = {settings.against: settings.policy("against")}
-
-    def turns(self, number: int) -> td.Play:
-        """Return the function that plays the turns of update `number`."""
-        seat = np.arange(self.settings.games) % self.settings.rules.players
-        (policy,) = self.references.values()
-        return against(policy, seat, np.random.default_rng([self.settings.seed, number, 2]))
 
 
 def against(
@@ -129,8 +85,3 @@ def sample_turns(game: Game, state: States, value: Value, policy: Policy, rng: n
     before = (after + luck / (game.rules.players - 1)).astype(np.float32)
     before[games, player] = expected
     return Turns(before, after)
-
-
-if __name__ == "__main__":
-    prepare_streams()
-    sys.exit(command.main(learners=LEARNERS))
