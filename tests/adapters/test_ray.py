@@ -12,10 +12,10 @@ from contextlib import contextmanager
 
 import pytest
 
-from agents import command, td
+from agents import command, loop
 from tests.helpers import ROOT
 from tests.helpers.tournaments import OWN, QUICK, same
-from tests.helpers.training import TINY_TD, arguments, trained
+from tests.helpers.training import TINY_TD, arguments, settings_in, started, trained
 from tests.helpers.training import same as same_run
 from wotd_env.arena import BrokenPolicyError, Tournament, run
 
@@ -78,17 +78,15 @@ def test_td_learns_the_same_on_a_cluster_that_loses_slices(tmp_path, monkeypatch
         os._exit(1)
 
     monkeypatch.setattr("agents.td._play_slice", play_or_die)
+    local, remote = tmp_path / "local", tmp_path / "remote"
     settings = dataclasses.replace(TINY_TD, games=600, updates=5, threads=2)
-    local = trained(TINY_TD, tmp_path / "local", games=600, updates=5, threads=2)
+    trained(settings, local)
 
-    with two_nodes() as kill_one:
-        remote = td.Run(dataclasses.replace(settings, folder=tmp_path / "remote", ray="auto")).begin()
-        remote.train(lambda run: kill_one() if run.updates == 2 else None)
+    with two_nodes() as kill_one, started(settings, remote, ray="auto") as training:
+        loop.train(training, lambda run: kill_one() if run.updates == 2 else None)
     assert first.exists()
     assert same_run(local, remote)
-    assert td.Run.read_settings(remote.folder) == dataclasses.replace(
-        td.Run.read_settings(local.folder), resume=remote.folder, folder=remote.folder
-    )
+    assert settings_in(remote) == dataclasses.replace(settings_in(local), resume=remote, folder=remote)
 
 
 def test_a_policy_that_raises_stops_the_tournament(tmp_path):

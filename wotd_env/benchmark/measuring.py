@@ -140,6 +140,12 @@ class Result:
         return positions
 
 
+def _without_home(text: str) -> str:
+    """Return text with `~` in place of the user's home folder, because result files are published."""
+    home = os.path.expanduser("~")
+    return text.replace(f"{home}{os.sep}", f"~{os.sep}") if len(home) > 1 else text
+
+
 def mean_regret(positions: Positions, regret: NDArray[np.float64], low: float = 0.0) -> Regrets:
     """Return the mean regret for each pair of kind and stage that has decisions from at least two games.
 
@@ -336,7 +342,7 @@ def measure(
             FileNotFoundError,
             TableError,
         ) as error:  # the message contains the command that makes the table
-            left_out[PERFECT] = str(error)
+            left_out[PERFECT] = _without_home(str(error))
     for number in range(2, MAX_PLAYERS + 1) if players is None else [rules.players]:
         board = replace(rules, players=number)
         if reason := objection(policy, board):

@@ -332,8 +332,7 @@ def new_game(s: Record, rules: Config, starter: Any) -> None:
                 candidates &= ~(1 << seat)
 
     s.turn = 0
-    s.used = 0
-    s.expired = 0
+    s.used = s.expired = 0
     s.players = n
     s._reserved[:] = 0
     for seat in range(MAX_PLAYERS):
