@@ -19,11 +19,11 @@ from rich.progress import Progress
 
 from agents import checkpoint, evaluate, loop
 from agents.checkpoint import CHECKPOINT, CheckpointError
-from agents.evaluate import Counts
 from agents.loop import LEARNERS, REPLAY, Run, Stopped, opened, stopping
 from agents.settings import REPEATED, SettingError
 from wotd_env import Rules, files
 from wotd_env.core.rules import options_of
+from wotd_env.evaluation import Evaluation
 from wotd_env.policies import POLICIES
 from wotd_env.process import NO_ROOM, exit_code, shell_command
 
@@ -112,7 +112,7 @@ def work(run: Run, console: Console) -> int:
     return 0
 
 
-def train(run: Run, console: Console) -> dict[str, Counts]:
+def train(run: Run, console: Console) -> dict[str, Evaluation]:
     """Train, measure the strength, and write the results to the run folder."""
     unit = run.learner.unit
     bar = Progress(console=console, transient=True, disable=not console.is_terminal)
@@ -141,12 +141,14 @@ def train(run: Run, console: Console) -> dict[str, Counts]:
     finally:
         picture = evaluate.draw_curve(run.curve, unit, run.settings.rules.players)
         files.write(run.folder / "curve.png", picture)
+    opponents = ", ".join(loop.references(run))
     console.print(
-        f"Measuring: {run.settings.final_games:,} games against each of {', '.join(loop.references(run))}."
+        f"Measuring the share of games won against {opponents}, with 95 % intervals.", soft_wrap=True
     )
     with console.status("measuring"):
         results = loop.finish(run)
-    console.print(evaluate.table(results, run.settings.rules.players))
+    for opponent, result in results.items():
+        console.print(f"against {opponent}: {result}", soft_wrap=True)
     return results
 
 
@@ -155,15 +157,11 @@ def train(run: Run, console: Console) -> dict[str, Counts]:
 
 def next_commands(folder: Path, rules: Rules) -> list[str]:
     """Return shell commands that measure the policy of a finished run. They must be run in the current folder."""
-    lines = []
-    if not evaluate.has_arena():
-        root = Path(__file__).parent.parent
-        pins, extra = root / "constraints.txt", f"{root}[arena]"
-        lines.append(command("python", "-m", "pip", "install", "--constraint", pins, "--editable", extra))
     name = policy_name(folder)
-    lines.append(command("wotd", "arena", name, "greedy", "planner", *options_of(rules)))
-    if evaluate.solved(rules):
-        lines.append(command("wotd", "analyze", name, "--spaces", str(rules.spaces)))
+    lines = [command("wotd", "arena", name, "greedy", "planner", *options_of(rules))]
+    if evaluate.has_equities(rules):
+        board = replace(rules, start=Rules.start, max_turns=Rules.max_turns)
+        lines.append(command("wotd", "analyze", name, *options_of(board)))
     return lines
 
 

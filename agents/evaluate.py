@@ -1,20 +1,20 @@
-"""Measure a policy's strength; show it as a learning curve, a table and a sentence."""
+"""Show a policy's strength as a learning curve and as a sentence; show a game that it plays."""
 
 import csv
 import io
 from collections.abc import Iterable, Sequence
-from dataclasses import replace
-from importlib.util import find_spec
 from typing import Any, NamedTuple
 
 import numpy as np
-from rich.table import Table
 
 from wotd_env import Game, Rules
-from wotd_env.evaluation import match
+from wotd_env.analysis import grade
+from wotd_env.evaluation import Evaluation
 from wotd_env.intervals import proportion_confint
+from wotd_env.policies.oracle import Oracle
 from wotd_env.policy import Policy, play_policies
 from wotd_env.rendering import Replay
+from wotd_env.solver.table import check_solvable
 
 MEASURING = 1 << 63
 """Seed of the measurements at milestones. Training games have smaller seeds."""
@@ -26,16 +26,6 @@ It differs from `MEASURING`, because users may choose settings by the results at
 """
 
 GRADED = 2000  # number of games against perfect play after a training run
-SMALL = 2  # `strength` computes a missing table for at most this many plain spaces, which takes seconds
-
-
-class Counts(NamedTuple):
-    """The numbers of games played, won, tied and lost."""
-
-    games: int
-    wins: int
-    ties: int
-    losses: int
 
 
 class Measurement(NamedTuple):
@@ -48,11 +38,6 @@ class Measurement(NamedTuple):
     wins: int
     ties: int
     losses: int
-
-
-def measure(game: Game, policy: Policy, opponent: Policy, games: int, seed: int) -> Counts:
-    """Return the results of `wotd_env.evaluate`, from games with the rules and threads of `game`."""
-    return Counts(*match(game, policy, opponent, games, seed)[:4])
 
 
 def replay(game: Game, policy: Policy, seed: int = FINAL) -> Replay:
@@ -104,59 +89,40 @@ def plot_curve(axes: Any, rows: Sequence[Measurement], players: int) -> None:
     axes.grid(alpha=0.3)
 
 
-def table(results: dict[str, Counts], players: int) -> Table:
-    """Return the table of the final measurement: the shares of games won, tied and lost, with 95 % intervals."""
-    title = f"The trained network, {players} players, all seats equally often, 95 % intervals"
-    out = Table("against", title=title, title_justify="left")
-    for column in ("games", "won, %", "tied, %", "lost, %"):
-        out.add_column(column, justify="right")
-    for opponent, counts in results.items():
-        shares = (in_percent(count, counts.games) for count in (counts.wins, counts.ties, counts.losses))
-        out.add_row(opponent, f"{counts.games:,}", *shares)
-    return out
-
-
 def in_percent(count: int, total: int) -> str:
     """Return `count / total` in percent with its 95 % interval, e.g. `53.1 (52.4-53.8)`."""
     low, high = proportion_confint(count, total)
     return f"{100 * count / total:.1f} ({100 * low:.1f}-{100 * high:.1f})"
 
 
-def strength(policy: str, rules: Rules, results: dict[str, Counts]) -> str:
+def strength(policy: str, rules: Rules, results: dict[str, Evaluation]) -> str:
     """Return the strength of a policy in words: against perfect play if possible, else against an opponent.
 
-    The comparison with perfect play needs the extra `arena` and a table of the solved board in the cache folder.
-    Without this comparison, the text is about the last opponent in `results`, which must be the strongest.
+    Perfect play needs the table of the board, see `Oracle`. Without it, the text is about the last opponent in
+    `results`, which must be the strongest.
     """
-    opponent, counts = list(results.items())[-1]
-    share = 100 * counts.wins / counts.games
-    by_games = f"The agent wins {share:.1f} of 100 games against {opponent} ({counts.games:,} games)."
-    if not solved(rules):
+    opponent, result = list(results.items())[-1]
+    by_games = (
+        f"The agent wins {100 * result.share:.1f} of 100 games against {opponent} ({result.games:,} games)."
+    )
+    if not has_equities(rules):
         return by_games
-    if not has_arena():
-        return f"{by_games} A comparison with perfect play needs the extra arena."
-    from wotd_env import analysis, solver
-
-    file = solver.cache_file(rules)
-    if not file.is_file() and rules.spaces > SMALL:
-        return f"{by_games} A comparison with perfect play needs a table: wotd solve --spaces {rules.spaces}"
     try:
-        table = solver.solve(rules.spaces, file)
-        grades = analysis.grade(policy, table, GRADED, seed=FINAL, opponent=f"oracle:{file}").all
-    except (ValueError, OSError) as error:  # a damaged table must not make a finished run fail
+        table = Oracle().table(Game(rules))
+        grades = grade(policy, table, GRADED, seed=FINAL, opponent="oracle").all
+    except (ImportError, OSError, ValueError) as error:  # must not make a finished run fail
         return f"{by_games} No comparison with perfect play: {' '.join(str(error).split())}"
     return (
         f"The agent would win {max(grades.share_against_perfect, 0):.1f} of 100 games against perfect play "
         f"({grades.share_against_perfect:.2f} % ± {grades.share_against_perfect_error:.2f}, 95 % interval of "
-        f"{GRADED:,} graded games; regret {grades.regret:.5f} per decision)."
+        f"{GRADED:,} graded games; regret {1000 * grades.regret:.2f} thousandths of equity per decision)."
     )
 
 
-def solved(rules: Rules) -> bool:
-    """Return whether the solver supports these rules."""
-    return replace(rules, spaces=Rules.spaces, start="dragons", max_turns=1000) == Rules()
-
-
-def has_arena() -> bool:
-    """Return whether the packages of the extra `arena` are installed."""
-    return all(map(find_spec, ("typer", "choix", "onnxruntime", "platformdirs")))
+def has_equities(rules: Rules) -> bool:
+    """Return whether the decisions of games with these rules have exact equities, once the board is solved."""
+    try:
+        check_solvable(rules)
+    except ValueError:
+        return False
+    return True

@@ -1,17 +1,8 @@
-"""Load a trained network as a policy, or write it to an ONNX file. Playing an ONNX file does not need torch.
+"""Load a trained network as a policy, and write networks as ONNX. Playing an ONNX file does not need torch."""
 
-    python -m agents.export RUN [FILE]
-    wotd arena onnx:FILE greedy
-
-RUN is a run folder of `train.py`. The first command does not run code from the checkpoint in RUN.
-"""
-
-import argparse
 import json
 import logging
-import sys
 import warnings
-from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
@@ -25,17 +16,14 @@ from torch import nn
 from agents import checkpoint
 from agents.checkpoint import CHECKPOINT, CheckpointError
 from agents.network import Network
-from wotd_env import Game, Rules, files
+from wotd_env import Game, Rules
 from wotd_env.core.arguments import check_integer
 from wotd_env.core.state import States
 from wotd_env.policies.onnx import ENCODING, RULES, sealed
 from wotd_env.policy import check_made_for, seen_in
-from wotd_env.process import exit_code, prepare_streams
 
 PREFIXES = {"ppo": "network.", "sb3": "network.features_extractor.network."}
 """By learner: the start of the names of the network's weights in a checkpoint."""
-
-LARGE = 64  # integer tables with at least this many entries are stored in 16 bits
 
 
 class NetworkPolicy:
@@ -100,29 +88,20 @@ def to_onnx(network: Any) -> bytes:
         )
     assert program is not None
     model = program.model_proto
-    shrink(model.graph)
+    strip(model.graph)
     model.metadata_props.add(key=RULES, value=json.dumps(asdict(network.rules)))
     model.metadata_props.add(key=ENCODING, value="one_hot")
     return sealed(model.SerializeToString())
 
 
-def shrink(graph: onnx.GraphProto) -> None:
-    """Remove the graph's descriptions, which contain paths of this machine; store large integer tables in 16 bits."""
+def strip(graph: onnx.GraphProto) -> None:
+    """Remove the graph's descriptions, which contain paths of this machine."""
     del graph.value_info[:]
     for node in graph.node:
         node.ClearField("doc_string")
         del node.metadata_props[:]
-    widened = []
-    for table in graph.initializer:
-        del table.metadata_props[:]
-        numbers = onnx.numpy_helper.to_array(table)
-        if numbers.dtype == np.int64 and numbers.size >= LARGE and abs(numbers).max() < 2**15:
-            name = table.name
-            table.CopyFrom(onnx.numpy_helper.from_array(numbers.astype(np.int16), f"{name}_small"))
-            widened.append(onnx.helper.make_node("Cast", [table.name], [name], to=onnx.TensorProto.INT64))
-    nodes = [*widened, *graph.node]
-    del graph.node[:]
-    graph.node.extend(nodes)
+    for weights in graph.initializer:
+        del weights.metadata_props[:]
 
 
 def load(run: Path | str) -> NetworkPolicy:
@@ -149,27 +128,3 @@ def load(run: Path | str) -> NetworkPolicy:
     except (KeyError, TypeError, ValueError) as error:
         raise checkpoint.unusable(path, error) from error
     return NetworkPolicy(network)
-
-
-def main(arguments: Sequence[str] | None = None) -> int:
-    """Run the command; return its exit code: 0, 1 if the machine failed, or 2 for a user's mistake."""
-    parser = argparse.ArgumentParser(prog="python -m agents.export", description="Write a network as ONNX.")
-    parser.add_argument("run", type=Path, help="run folder of train.py")
-    parser.add_argument("file", type=Path, nargs="?", help="by default model.onnx in the run folder")
-    options = parser.parse_args(arguments)
-    file = options.file or options.run / "model.onnx"
-    try:
-        policy = load(options.run)
-        if not file.parent.is_dir():
-            raise FileNotFoundError(f"no folder {file.parent} to write {file.name} to")
-        files.write(file, to_onnx(policy.network))
-    except (CheckpointError, OSError) as error:
-        print(f"agents.export: error: {error}", file=sys.stderr)
-        return exit_code(error)
-    print(file)
-    return 0
-
-
-if __name__ == "__main__":
-    prepare_streams()
-    sys.exit(main())

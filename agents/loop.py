@@ -26,9 +26,10 @@ from torch.utils.tensorboard import SummaryWriter
 import wotd_env
 from agents import checkpoint, evaluate
 from agents.checkpoint import CHECKPOINT, CheckpointError
-from agents.evaluate import FINAL, MEASURING, Counts, Measurement, measure
+from agents.evaluate import FINAL, MEASURING, Measurement
 from agents.settings import REPEATED, SettingError, kept
 from wotd_env import Game, Rules, files, make_policy
+from wotd_env.evaluation import Evaluation, match
 from wotd_env.policy import Policy
 
 LEARNERS = {"ppo": "agents.ppo", "td": "agents.td", "sb3": "agents.sb3"}
@@ -36,7 +37,7 @@ LEARNERS = {"ppo": "agents.ppo", "td": "agents.td", "sb3": "agents.sb3"}
 
 REFERENCES = ("random", "greedy", "planner")  # the opponents in measurements, the strongest last
 RESULT, REPLAY, LOCK = "result.json", "game.html", ".lock"
-OF_THE_END = (RESULT, REPLAY, "model.onnx", "model.zip")  # files that only a finished run has
+OF_THE_END = (RESULT, REPLAY, "value.npz", "model.onnx", "model.zip")  # files of a finished or stopped run
 PACKAGES = ("numpy", "numba", "gymnasium", "torch", "stable-baselines3", "sb3-contrib")
 
 
@@ -45,7 +46,6 @@ class Learner(Protocol):
 
     unit: ClassVar[str]  # the unit of progress, such as "decisions"
     fixed: ClassVar[tuple[str, ...]]  # names of the settings that cannot change when a run is resumed
-    exports_early: ClassVar[bool]  # whether `export` is fast enough for every checkpoint
     per_update: int  # units of progress per update
 
     def update(self, number: int) -> dict[str, float]:
@@ -61,7 +61,7 @@ class Learner(Protocol):
         """Raise ValueError if tensors from a checkpoint contain impossible values."""
 
     def export(self, folder: Path) -> None:
-        """Write the learned policy to files."""
+        """Write the learned policy to files, at the end of training or when it is stopped."""
 
 
 class Stopped(Exception):
@@ -118,9 +118,7 @@ def opened(name: str, settings: Any) -> Iterator[Run]:
         with locked(settings.resume):
             yield _resume(name, settings)
     else:
-        run = Run(
-            name, settings, made(name, settings)
-        )  # wrong settings raise here, before the folder is made
+        run = Run(name, settings, made(name, settings))  # wrong settings raise before the folder is made
         _make_folder(run.folder)
         with locked(run.folder):
             _make_folder(run.folder)  # raises if another run has started in this folder
@@ -231,7 +229,7 @@ def locked(folder: Path) -> Iterator[None]:
 
 
 def train(run: Run, progress: Callable[[Run], None]) -> None:
-    """Train to the end. Call `progress(run)` before the first update, and after every update.
+    """Train to the end and export. Call `progress(run)` before the first update, and after every update.
 
     Raises:
         Stopped: if `run.stop` is set.
@@ -257,22 +255,25 @@ def train(run: Run, progress: Callable[[Run], None]) -> None:
             elif run.stop:
                 save(run)
             if run.stop:
-                raise Stopped
+                break
             progress(run)
+    run.learner.export(run.folder)
+    if run.stop:
+        raise Stopped
 
 
 def _measure(run: Run, board: SummaryWriter) -> None:
     """Add a milestone to the learning curve, and save the run."""
-    for name, counts in strengths(run, run.settings.milestone_games, MEASURING).items():
-        run.curve.append(Measurement(run.done, run.seconds, name, *counts))
-        _log(board, run, {f"strength/wins_against_{name}": counts.wins / counts.games})
+    for name, result in strengths(run, run.settings.milestone_games, MEASURING).items():
+        run.curve.append(Measurement(run.done, run.seconds, name, *result[:4]))
+        _log(board, run, {f"strength/wins_against_{name}": result.wins / result.games})
     save(run)
 
 
-def strengths(run: Run, games: int, seed: int) -> dict[str, Counts]:
+def strengths(run: Run, games: int, seed: int) -> dict[str, Evaluation]:
     """Play at least `games` games against each reference; return a dict from the references to the results."""
     policy, game = run.learner.policy(), Game(run.settings.rules)
-    return {name: measure(game, policy, make_policy(name), games, seed) for name in references(run)}
+    return {name: match(game, policy, make_policy(name), games, seed) for name in references(run)}
 
 
 def references(run: Run) -> tuple[str, ...]:
@@ -281,12 +282,11 @@ def references(run: Run) -> tuple[str, ...]:
     return REFERENCES if against == "none" else (against,)
 
 
-def finish(run: Run) -> dict[str, Counts]:
-    """Measure the trained network; write the network, the results and the replay of a game; return the results."""
-    run.learner.export(run.folder)
+def finish(run: Run) -> dict[str, Evaluation]:
+    """Measure the trained network; write the results and the replay of a game; return the results."""
     evaluate.replay(Game(run.settings.rules), run.learner.policy()).save(run.folder / REPLAY)
     results = strengths(run, run.settings.final_games, FINAL)
-    write_json(run.folder / RESULT, {name: counts._asdict() for name, counts in results.items()})
+    write_json(run.folder / RESULT, {name: result._asdict() for name, result in results.items()})
     return results
 
 
@@ -299,8 +299,6 @@ def save(run: Run) -> None:
         "seconds": run.seconds,
     }
     checkpoint.save(run.folder / CHECKPOINT, run.learner.tensors(), facts | {"curve": run.curve})
-    if run.learner.exports_early:
-        run.learner.export(run.folder)
     files.write(run.folder / "curve.csv", evaluate.curve(run.curve, run.learner.unit).encode())
 
 

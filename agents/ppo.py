@@ -82,9 +82,6 @@ class Settings(settings.Settings):
     critic_turns: Count = 16_384
     """Turns that the learner of the value function plays per update. Its other settings are those of a preset of td."""
 
-    threads: Count = 2
-    """Threads: the policy learns in one, the value function in the other."""
-
 
 PRESETS = {"quick": Settings(), "standard": Settings(preset="standard", updates=4000, milestones=40)}
 
@@ -159,7 +156,6 @@ class Learner:
     """Learns a policy by PPO. Everything random in an update follows from the seed and its number."""
 
     unit: ClassVar[str] = "decisions"
-    exports_early: ClassVar[bool] = False
     fixed: ClassVar[tuple[str, ...]] = (
         "preset", "rules", "seed", "num_envs", "num_steps", "width", "critic_turns",
     )  # fmt: skip
@@ -168,7 +164,7 @@ class Learner:
         self.settings = settings
         self.per_update = settings.num_envs * settings.num_steps
         self.critic = td.Learner(critic_settings(settings))
-        self.second = ThreadPoolExecutor(1) if settings.threads > 1 else None
+        self.second = ThreadPoolExecutor(1)  # in which the critic learns
         th.manual_seed(settings.seed)
         self.game = Game(settings.rules)
         self.network = Network(settings.rules, settings.width)
@@ -184,13 +180,13 @@ class Learner:
         """Play and learn once; at the same time, update the value function."""
         settings, done = self.settings, number / self.settings.updates
         value = self.critic.value  # both threads use the weights from before the update
-        of_critic = td.beside(lambda: self.critic.update(number), self.second)
+        of_critic = self.second.submit(self.critic.update, number)
         rng = np.random.default_rng([settings.seed, number])
         rate = self.optimizer.param_groups[0]["lr"] = td.falling(settings.learning_rate, done)
         rollout = play(self.network, self.game, self.state, value, settings.num_steps, rng)
         ent_coef = settings.ent_coef * (1 - 0.9 * done)
         numbers = learn(self.network, self.optimizer, rollout, settings, ent_coef, rng)
-        return numbers | {"learning_rate": rate, "critic_loss": of_critic()["loss"]}
+        return numbers | {"learning_rate": rate, "critic_loss": of_critic.result()["loss"]}
 
     def tensors(self) -> dict[str, th.Tensor]:
         """Return the live tensors that a checkpoint keeps."""
@@ -214,4 +210,4 @@ def critic_settings(settings: Settings) -> td.Settings:
     games = max(settings.critic_turns // preset.turns, 1)
     batches = max(preset.batches * games // preset.games, 1)
     same = {name: getattr(settings, name) for name in ("seed", "rules", "updates")}
-    return dataclasses.replace(preset, games=games, batches=batches, threads=1, **same)
+    return dataclasses.replace(preset, games=games, batches=batches, **same)

@@ -158,6 +158,7 @@ class PathPolicy(MaskableActorCriticPolicy):
 
 def check_device(name: str) -> th.device:
     """Return a device, and make its operations deterministic. Raise SettingError if torch cannot use it."""
+    os.environ.setdefault("CUBLAS_WORKSPACE_CONFIG", ":4096:8")  # required for determinism
     try:
         (number := th.zeros((), device=name)).item()
     except Exception as error:  # torch can raise any exception here
@@ -165,7 +166,6 @@ def check_device(name: str) -> th.device:
         raise SettingError(f"device must be cpu or another device of torch, got {name!r}: {why}") from error
     if number.device.type != "cpu":
         th.use_deterministic_algorithms(True)
-        os.environ.setdefault("CUBLAS_WORKSPACE_CONFIG", ":4096:8")  # required for determinism
     return number.device
 
 
@@ -173,7 +173,6 @@ class Learner:
     """Trains MaskablePPO. Everything random in an update follows from the seed and its number."""
 
     unit: ClassVar[str] = "decisions"
-    exports_early: ClassVar[bool] = False
     fixed: ClassVar[tuple[str, ...]] = (
         "preset", "rules", "seed", "total_timesteps", "milestones", "num_envs", "n_steps", "width",
     )  # fmt: skip
@@ -183,7 +182,6 @@ class Learner:
         rollout = settings.num_envs * settings.n_steps
         self.per_update = -(-settings.total_timesteps // (settings.milestones * rollout)) * rollout
         th.set_num_threads(1)  # so that the order of sums does not depend on the number of cores
-        self.logs = False  # whether SB3's logger writes to the run folder
         # Some opponents need the model, and the model needs the environment, so the pool is set later.
         self.env = SB3VecEnv(settings.num_envs, opponents=Pool(["random"]), **asdict(settings.rules))
         self.model = MaskablePPO(
@@ -206,17 +204,10 @@ class Learner:
         # The network before each update; the rows of later updates are zeros.
         weights = self.network.state_dict().items()
         self.snapshots = {name: th.zeros(settings.milestones, *each.shape) for name, each in weights}
-        share = {
-            "itself": 1 - settings.past - settings.greedy,
-            "past": settings.past,
-            "greedy": settings.greedy,
-        }
         itself, past = (NetworkPolicy(network, sample=True) for network in (self.network, self.past))
         opponents: dict[str, str | Policy] = {"itself": itself, "past": past, "greedy": "greedy"}
-        used = [name for name, probability in share.items() if probability > 0]
-        self.env.env.opponents = Pool(
-            {name: opponents[name] for name in used}, [share[name] for name in used]
-        )
+        itself_share = 1 - settings.past - settings.greedy
+        self.env.env.opponents = Pool(opponents, [itself_share, settings.past, settings.greedy])
 
     def policy(self) -> NetworkPolicy:
         """Return the policy that plays the network's most likely actions."""
@@ -246,11 +237,10 @@ class Learner:
         # SB3 computes the share of the decisions that remain until the end of this update, not of the run.
         end = settings.learning_rate * (1 - (number + 1) / settings.updates)
         model.lr_schedule = LinearSchedule(settings.learning_rate, end, 1.0)
-        if not self.logs:
-            model.set_logger(configure(str(settings.folder), ["tensorboard"]))
-            self.logs = True
+        model.set_logger(configure(str(settings.folder), ["tensorboard"]))
         show = sys.stderr.isatty()
         model.learn(self.per_update, draw_snapshot, reset_num_timesteps=False, progress_bar=show)
+        model.logger.close()
         return {}
 
     def tensors(self) -> dict[str, th.Tensor]:

@@ -20,7 +20,7 @@ from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
-from typing import ClassVar, Literal, NamedTuple, TypeVar
+from typing import ClassVar, Literal, NamedTuple
 
 import numpy as np
 import torch as th
@@ -41,8 +41,6 @@ from wotd_env.planning.slots import CHUNK
 from wotd_env.planning.vectors import BLOCK
 from wotd_env.policies.planner import Planner
 from wotd_env.policies.td import Td
-
-T = TypeVar("T")
 
 
 @dataclass(frozen=True)
@@ -91,8 +89,8 @@ class Settings(settings.Settings):
     init: str = "none"
     """Policy whose weights initialize the network: td, td:FILE, or a run folder of td. By default they are random."""
 
-    threads: Count = 2
-    """Threads: one learns while the others play."""
+    threads: Count = 1
+    """Threads that play games. Another thread learns at the same time."""
 
     against: str = "none"
     """Policy of all seats but one: the run then learns a best response to this policy. By default all seats learn."""
@@ -244,11 +242,6 @@ def falling(start: float, done: float) -> float:
     return float(start * (0.02 + 0.98 * (1 + np.cos(np.pi * min(done, 1))) / 2))
 
 
-def beside(task: Callable[[], T], second: ThreadPoolExecutor | None) -> Callable[[], T]:
-    """Start a task in the second thread, and return a function that waits for its result. Without one, it runs it."""
-    return second.submit(task).result if second else task
-
-
 # --------------------------------------------------------------------------------------------------------- the learner
 
 
@@ -256,7 +249,6 @@ class Learner:
     """Learns a value function by TD(lambda). Everything random in an update follows from the seed and its number."""
 
     unit: ClassVar[str] = "turns"
-    exports_early: ClassVar[bool] = True
     fixed: ClassVar[tuple[str, ...]] = (
         "preset", "rules", "seed", "games", "turns", "replay", "width", "against",
     )  # fmt: skip
@@ -266,12 +258,12 @@ class Learner:
         self.per_update = settings.games * settings.turns
         th.set_num_threads(1)  # so that the order of sums does not depend on the number of threads
         th.manual_seed(settings.seed)
-        self.second = ThreadPoolExecutor(1) if settings.threads > 1 else None
+        self.player = ThreadPoolExecutor(1)
         if settings.ray:
             from wotd_env.adapters.ray import connect
 
             connect(settings.ray)
-        self.game = Game(settings.rules, num_threads=max(1, settings.threads - 1))
+        self.game = Game(settings.rules, num_threads=settings.threads)
         self.opponent = None if settings.against == "none" else settings.policy("against")
         self.network = Network(settings.rules, settings.width)
         if settings.init != "none":
@@ -305,9 +297,9 @@ class Learner:
         value = self.value
         if number == 0:
             self.store(0, self.play(0, value))
-        newest = beside(lambda: self.play(number + 1, value), self.second)
+        newest = self.player.submit(self.play, number + 1, value)
         loss = self.learn(number)
-        self.store(number + 1, newest())
+        self.store(number + 1, newest.result())
         return {"loss": loss, "learning_rate": self.optimizer.param_groups[0]["lr"]}
 
     def play(self, number: int, value: LearnedValue) -> Samples:

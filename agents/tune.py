@@ -6,6 +6,7 @@ trials. All nodes of a cluster need the checkout and the folder of the sweep und
 """
 
 import json
+import os
 import sys
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -25,7 +26,6 @@ from agents.settings import SettingError, kept
 from wotd_env.adapters.ray import connect
 from wotd_env.core.arguments import check_integer
 from wotd_env.extras import needed_for
-from wotd_env.policies import POLICIES
 from wotd_env.process import exit_code, prepare_streams
 
 with needed_for("a sweep", "tune"):
@@ -85,35 +85,27 @@ def main(arguments: Sequence[str] | None = None) -> int:
             raise CheckpointError("--resume is not for sweeps: the same command continues a sweep")
         folder = (sweep.folder or Path("runs", f"sweep-{datetime.now():%Y-%m-%d_%H-%M-%S}")).absolute()
         folder.mkdir(parents=True, exist_ok=True)
-        base = with_absolute_paths(replace(base, folder=folder))
+        base = replace(base, folder=folder)
         loop.made(name, base)  # a wrong setting raises an error here, before any trial starts
         connect(sweep.ray)
     except (CheckpointError, SettingError, ImportError, OSError) as error:
         print(f"agents.tune: error: {error}", file=sys.stderr)
         return exit_code(error)
-    console = Console()
+    console, here = Console(), Path.cwd()
     console.print(f"Folder of the sweep {folder}", soft_wrap=True)
 
     def trial(drawn: dict[str, Any]) -> None:
-        run_trial(name, replace(base, folder=folder / words_of(drawn), **rounded(drawn)))
+        os.chdir(here)  # Ray starts a trial in another folder, but settings may contain relative paths
+        settings = rounded(drawn)
+        run_trial(name, replace(base, folder=trial_folder(folder, settings), **settings))
 
     search = BasicVariantGenerator(random_state=base.seed)
     config = tune.TuneConfig(num_samples=sweep.trials, search_alg=search, metric="strength", mode="max")
     failures = tune.FailureConfig(max_failures=3)  # retry, because most failures are failures of nodes
     run = tune.RunConfig(name="tune", storage_path=str(folder), failure_config=failures, verbose=1)
-    task = tune.with_resources(trial, {"cpu": base.threads})
+    task = tune.with_resources(trial, {"cpu": 1 + getattr(base, "threads", 1)})
     results = tune.Tuner(task, param_space=RANGES[name], tune_config=config, run_config=run).fit()
     return show(results, name, folder, console)
-
-
-def with_absolute_paths(base: Any) -> Any:
-    """Return the settings with absolute paths to policies, because each trial has its own working folder."""
-    changed = {}
-    for name in ("init", "against"):
-        kind, colon, path = getattr(base, name, "").rpartition(":")
-        if Path(path).exists() and (colon or path not in POLICIES):
-            changed[name] = f"{kind}{colon}{Path(path).absolute()}"
-    return replace(base, **changed)
 
 
 def rounded(drawn: dict[str, Any]) -> dict[str, Any]:
@@ -121,9 +113,9 @@ def rounded(drawn: dict[str, Any]) -> dict[str, Any]:
     return {name: value if isinstance(value, int) else float(f"{value:.3g}") for name, value in drawn.items()}
 
 
-def words_of(drawn: dict[str, Any]) -> str:
-    """Return the name of a trial, e.g. `learning_rate=0.002,update_epochs=3`."""
-    return ",".join(f"{name}={value}" for name, value in rounded(drawn).items())
+def trial_folder(folder: Path, settings: dict[str, Any]) -> Path:
+    """Return the run folder of a trial, e.g. `SWEEP/learning_rate=0.002,update_epochs=3`."""
+    return folder / ",".join(f"{name}={value}" for name, value in settings.items())
 
 
 def run_trial(name: str, settings: Any) -> None:
@@ -138,20 +130,16 @@ def run_trial(name: str, settings: Any) -> None:
         settings = started
     if not result.is_file():
         with loop.opened(name, settings) as run:
-            shown = len(run.curve)
 
             def progress(run: loop.Run) -> None:
-                nonlocal shown
-                if len(run.curve) > shown:
-                    shown = len(run.curve)
-                    strength = run.curve[-1].wins / run.curve[-1].games
-                    tune.report({"strength": strength, "trained": run.done / run.total})
+                last = run.curve[-1]
+                if last.done == run.done:
+                    tune.report({"strength": last.wins / last.games, "trained": run.done / run.total})
 
             loop.train(run, progress)
             loop.finish(run)
     opponent, counts = list(json.loads(result.read_text()).items())[-1]
-    strength = counts["wins"] / counts["games"]
-    tune.report({"strength": strength, "trained": 1.0, "opponent": opponent, **counts})
+    tune.report({"strength": counts["share"], "trained": 1.0, "opponent": opponent, **counts})
 
 
 def show(results: Any, name: str, folder: Path, console: Console) -> int:
@@ -167,9 +155,9 @@ def show(results: Any, name: str, folder: Path, console: Console) -> int:
         table.add_row(*map(str, rounded(result.config).values()), counts["opponent"], wins)
     console.print(table)
     if finished:
-        best = folder / words_of(finished[0].config)
-        console.print("The strongest is the run", str(best), soft_wrap=True)
-        console.print("The best of many trials is partly lucky; measure it again with wotd arena.")
+        best = trial_folder(folder, rounded(finished[0].config))
+        advice = "The best of many trials is partly lucky; measure it again with wotd arena."
+        console.print(f"The strongest is the run {best}\n{advice}", soft_wrap=True)
     for error in results.errors:
         print(f"agents.tune: error: {error}", file=sys.stderr)
     if results.errors:

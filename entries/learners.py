@@ -29,14 +29,12 @@ class Learner:
             updates=self.updates[budget],
             seed=seed,
             folder=folder,
-            threads=1,
             milestones=1,  # few measurements, because the benchmark measures the strength later
             milestone_games=2,
             final_games=2,
         )
         with opened(self.name, settings) as run:
             train(run, lambda _: None)
-            run.learner.export(folder)
 
     def load(self, budget: int = 5, seed: int = 0) -> Policy | None:
         folder = self._folder(budget, seed)

@@ -79,7 +79,7 @@ def test_td_learns_the_same_on_a_cluster_that_loses_slices(tmp_path, monkeypatch
 
     monkeypatch.setattr("agents.td._play_slice", play_or_die)
     local, remote = tmp_path / "local", tmp_path / "remote"
-    settings = dataclasses.replace(TINY_TD, games=600, updates=5, threads=2)
+    settings = dataclasses.replace(TINY_TD, games=600, updates=5)
     trained(settings, local)
 
     with two_nodes() as kill_one, started(settings, remote, ray="auto") as training:

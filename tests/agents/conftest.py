@@ -1,16 +1,19 @@
 """Fixtures shared by the tests of the learners."""
 
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 
-from agents import evaluate, ppo, sb3
+from agents import ppo, sb3
+from wotd_env.policies import oracle
 
 
 @pytest.fixture(autouse=True)
-def skip_solving(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Skip solving boards at the end of a training run, which takes seconds."""
-    monkeypatch.setattr(evaluate, "SMALL", -1)
+def no_tables(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Skip the grades at the end of a training run: there is no table, and none is solved, which takes seconds."""
+    monkeypatch.setattr(oracle, "cache_file", lambda rules: tmp_path / "no table")
+    monkeypatch.setattr(oracle, "AT_ONCE", -1)
 
 
 @pytest.fixture(autouse=True, scope="package")

@@ -15,7 +15,7 @@ import numpy as np
 import pytest
 from rich.console import Console
 
-from agents import command, evaluate, loop, ppo, sb3, td
+from agents import command, loop, ppo, sb3, td
 from agents.export import NetworkPolicy, load
 from tests.helpers import ROOT
 from tests.helpers.learned import some_value
@@ -43,7 +43,8 @@ def test_train_writes_a_complete_run_folder_and_prints_milestones(
         ["100%", "128", "decisions,"],
     ]
     assert re.search(r", planner \d+%$", percents[1])
-    assert "Measuring: 5 games against each of random, greedy, planner." in shown
+    assert "Measuring the share of games won against random, greedy, planner, with 95 % intervals." in shown
+    assert re.search(r"^against planner: \d+\.\d % \(.+\) of 6 games$", "\n".join(shown), re.MULTILINE)
     assert f"Replay of a game by the trained policy: {folder / 'game.html'}" in shown
     assert (folder / "game.html").read_text().startswith("<!doctype html>")
     assert shown[-2:-1] == command.next_commands(folder, rules)
@@ -74,14 +75,6 @@ def test_a_log_file_gets_the_speed_and_the_time_left_once(tmp_path: Path, monkey
         == 1
     )
     assert "  0%" not in out.getvalue()  # milestones of the earlier run are not repeated
-
-
-def test_next_steps_start_with_the_missing_install_command(monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr(evaluate, "find_spec", lambda name: None)
-    install, play_it, grade_it = map(shlex.split, command.next_commands(Path("run"), TINY_PPO.rules))
-    assert install[1:4] == ["-m", "pip", "install"]
-    assert install[4:] == ["--constraint", f"{ROOT}/constraints.txt", "--editable", f"{ROOT}[arena]"]
-    assert [play_it[1], grade_it[1]] == ["arena", "analyze"]
 
 
 def test_a_run_folder_named_like_a_policy_gets_a_path_prefix(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
-import io
 import shlex
 from pathlib import Path
 
@@ -13,7 +11,8 @@ import pytest
 import torch as th
 from typer.testing import CliRunner
 
-from agents import command, export
+from agents import command, ppo
+from agents.checkpoint import CheckpointError
 from agents.export import load, to_onnx
 from agents.network import Network
 from tests.helpers import ROOT
@@ -30,13 +29,13 @@ def exported(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Return a run folder with an exported network. Tests must not modify it."""
     folder = tmp_path_factory.mktemp("exported") / "a run"
     rules = Rules(spaces=3, immunity=True, colors=("fire", "wood"))
-    with started(TINY_PPO, folder, rules=rules):
+    with started(TINY_PPO, folder, rules=rules) as run:
         pass
-    with pytest.raises(ValueError, match=r"contains no policy.*agents\.export"):
+    with pytest.raises(ValueError, match=r"contains no policy.* train\.py --resume"):
         make_policy(str(folder))
-    with contextlib.redirect_stdout(io.StringIO()) as printed:
-        assert export.main([str(folder)]) == 0
-    assert printed.getvalue() == f"{folder / 'model.onnx'}\n"
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(ppo, "to_onnx", to_onnx)  # conftest.py replaces it with a stand-in
+        run.learner.export(folder)
     return folder
 
 
@@ -73,8 +72,11 @@ def test_a_finished_run_plays_with_the_printed_commands(
     exported: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ):
     monkeypatch.chdir(exported.parent)
-    (play_it,) = map(shlex.split, command.next_commands(Path(exported.name), load(exported).network.rules))
+    play_it, grade_it = map(
+        shlex.split, command.next_commands(Path(exported.name), load(exported).network.rules)
+    )
     assert Path(play_it[0]).name == "wotd"
+    assert grade_it[1:] == ["analyze", exported.name, "--spaces", "3", "--immunity", "--colors", "fire,wood"]
     few = ["--games", "4", "--workers", "0", "--file", str(tmp_path / "arena.sqlite"), "--quiet"]
     result = CliRunner().invoke(wotd, [*play_it[1:], *few])
     assert result.exit_code == 0, result.output
@@ -83,12 +85,10 @@ def test_a_finished_run_plays_with_the_printed_commands(
             check_plays(policy, Rules(immunity=True, colors=("fire", "wood")))
 
 
-def test_export_reports_missing_checkpoints_and_folders(tmp_path: Path, capsys: pytest.CaptureFixture[str]):
-    with started(TINY_PPO, tmp_path / "run") as run, started(TINY_TD, tmp_path / "td"):
+def test_load_reports_missing_checkpoints_and_other_learners(tmp_path: Path):
+    with started(TINY_TD, tmp_path / "td"):
         pass
-    assert export.main([str(tmp_path / "nowhere")]) == 2
-    assert "error: there is no checkpoint" in capsys.readouterr().err
-    assert export.main([str(run.folder), str(tmp_path / "nowhere" / "model.onnx")]) == 2
-    assert "error: no folder" in capsys.readouterr().err
-    assert export.main([str(tmp_path / "td")]) == 2
-    assert "it is not a run of ppo or sb3" in capsys.readouterr().err
+    with pytest.raises(CheckpointError, match="there is no checkpoint"):
+        load(tmp_path / "nowhere")
+    with pytest.raises(CheckpointError, match="it is not a run of ppo or sb3"):
+        load(tmp_path / "td")

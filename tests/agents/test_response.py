@@ -9,12 +9,12 @@ import numpy as np
 import pytest
 
 from agents import response
-from agents.evaluate import measure
 from tests.helpers.learned import some_value
 from tests.helpers.training import TINY_TD, rejected, same, trained
 from wotd_env import Game, Phase, Rules, make_policy
 from wotd_env.core.state import States
-from wotd_env.planning.playing import play_turns
+from wotd_env.evaluation import match
+from wotd_env.planning.playing import play_turns, sample_turns
 from wotd_env.policies.planner import Planner
 
 VARIANTS = [
@@ -39,7 +39,7 @@ def test_a_sampled_turn_is_the_turn_of_the_policy(rules: Rules):
     game, value, policy = Game(rules), some_value(rules), make_policy("first")
     state = before_turns(rules, 60)
     mine = state.copy()
-    turns = response.sample_turns(game, state, value, policy, np.random.default_rng(0))
+    turns = sample_turns(game, state, value, policy, np.random.default_rng(0))
     single = Game(rules, skip_forced=False)
     for i in range(len(mine)):
         one = mine[i : i + 1]
@@ -62,7 +62,7 @@ def test_only_the_luck_of_the_dice_is_removed(rules: Rules):
     seat = int(state["player"][0])
     state["rng"] = np.random.default_rng(1).integers(0, 1 << 64, times, dtype=np.uint64)
     for policy in (make_policy("random"), Planner(value)):
-        turns = response.sample_turns(game, state.copy(), value, policy, np.random.default_rng(2))
+        turns = sample_turns(game, state.copy(), value, policy, np.random.default_rng(2))
         luck = turns.after - turns.before
         assert (abs(luck.mean(0)) < 4 * luck.std(0) / times**0.5 + 1e-6).all()
         assert turns.before[:, seat].std() < turns.after[:, seat].std()
@@ -84,7 +84,7 @@ def test_only_the_learner_explores_and_plans():
     assert (state[own] == planned).all()
     np.testing.assert_array_equal(turns.before[own], expected.before)
     sampled = alone[~own]
-    response.sample_turns(Game(rules), sampled, value, make_policy("first"), np.random.default_rng(0))
+    sample_turns(Game(rules), sampled, value, make_policy("first"), np.random.default_rng(0))
     assert (state[~own] == sampled).all()
 
 
@@ -121,5 +121,5 @@ def test_a_best_response_beats_its_policy(tmp_path: Path):
         TINY_TD, tmp_path / "run", against="planner", rules=Rules(spaces=0), updates=60, milestones=1, **small
     )
     game, games = Game(run.settings.rules), 20_000
-    counts = measure(game, run.learner.policy(), make_policy("planner"), games, seed=5)
+    counts = match(game, run.learner.policy(), make_policy("planner"), games, seed=5)
     assert counts.wins > 0.5 * games  # at first 0.36; perfect play has 0.516

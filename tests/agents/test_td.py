@@ -18,7 +18,7 @@ from tensorboard.backend.event_processing.event_accumulator import EventAccumula
 from typer.testing import CliRunner
 
 from agents import command, evaluate, loop, td
-from agents.evaluate import MEASURING, Counts
+from agents.evaluate import MEASURING
 from agents.td import Network, self_play
 from tests.helpers.games import positions
 from tests.helpers.learned import some_value
@@ -26,8 +26,10 @@ from tests.helpers.training import TINY_TD, arguments, contents, resumed, same, 
 from tools import models as tool
 from wotd_env import Game, Rules, analysis, make_policy, models, solver
 from wotd_env.cli import app as wotd
+from wotd_env.evaluation import Evaluation, match
 from wotd_env.planning import learned
 from wotd_env.planning.playing import play_turns
+from wotd_env.policies import oracle
 from wotd_env.policies.planner import Planner
 
 VARIANTS = [
@@ -165,9 +167,13 @@ def test_every_variant_trains(tmp_path: Path, rules: Rules):
     assert game.legal_actions(state)[np.arange(50), actions].all()
 
 
-def test_an_unfinished_run_folder_is_a_policy(tmp_path: Path):
+def test_a_stopped_run_folder_is_a_policy(tmp_path: Path):
     with started(TINY_TD, tmp_path / "run") as run:
-        assert learned.load(run.folder / "value.npz").rules == TINY_TD.rules
+        run.stop = True
+        with pytest.raises(loop.Stopped):
+            loop.train(run, lambda run: None)
+    assert run.updates == 1
+    assert learned.load(run.folder / "value.npz").rules == TINY_TD.rules
 
 
 def test_train_writes_a_complete_run_folder_and_prints_next_steps(
@@ -245,7 +251,7 @@ def test_an_unusable_table_does_not_fail_a_finished_run(
 ):
     table = Path(shutil.copy(solved, tmp_path / "a [red] table.wotd"))
     damage(table)
-    monkeypatch.setattr(solver, "cache_file", lambda rules: table)
+    monkeypatch.setattr(oracle, "cache_file", lambda rules: table)
     assert command.main([*arguments(TINY_TD, tmp_path / "run"), "--spaces", "0", "--updates", "1"]) == 0
     shown = capsys.readouterr().out.splitlines()
     assert "of 100 games against planner" in shown[-1]
@@ -255,10 +261,10 @@ def test_an_unusable_table_does_not_fail_a_finished_run(
 
 
 def test_an_estimate_below_zero_is_no_negative_number_of_wins(solved: Path, monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr(solver, "cache_file", lambda rules: solved)
+    monkeypatch.setattr(oracle, "cache_file", lambda rules: solved)
     grade = SimpleNamespace(share_against_perfect=-0.41, share_against_perfect_error=0.8, regret=0.02)
-    monkeypatch.setattr(analysis, "grade", lambda *arguments, **options: SimpleNamespace(all=grade))
-    shown = evaluate.strength("random", Rules(spaces=0), {"planner": Counts(10, 0, 0, 10)})
+    monkeypatch.setattr(evaluate, "grade", lambda *arguments, **options: SimpleNamespace(all=grade))
+    shown = evaluate.strength("random", Rules(spaces=0), {"planner": Evaluation(10, 0, 0, 10, 0.0, 0.0, 0.3)})
     assert shown.startswith("The agent would win 0.0 of 100 games against perfect play (-0.41 % ± 0.80")
 
 
@@ -266,12 +272,15 @@ def test_an_estimate_below_zero_is_no_negative_number_of_wins(solved: Path, monk
 def test_the_last_line_shows_the_win_rate_against_perfect_play(
     tmp_path: Path, solved: Path, monkeypatch: pytest.MonkeyPatch, cached: bool
 ):
-    monkeypatch.setattr(solver, "cache_file", lambda rules: solved if cached else tmp_path / "missing")
-    monkeypatch.setattr(evaluate, "SMALL", 0)
+    monkeypatch.setattr(oracle, "cache_file", lambda rules: solved if cached else tmp_path / "missing")
+    monkeypatch.setattr(oracle, "AT_ONCE", 10**6)
     rules = Rules(spaces=0)
     value = some_value(rules)
     (tmp_path / "value.npz").write_bytes(learned.save(value))
-    results = {"random": Counts(10, 9, 0, 1), "planner": Counts(8, 2, 2, 4)}
+    results = {
+        "random": Evaluation(10, 9, 0, 1, 0.9, 0.6, 1.0),
+        "planner": Evaluation(8, 2, 0, 6, 0.25, 0.0, 0.7),
+    }
     shown = evaluate.strength(str(tmp_path), rules, results)
     assert (tmp_path / "missing").exists() != cached
     assert re.match(r"The agent would win \d+\.\d of 100 games against perfect play", shown)
@@ -279,7 +288,7 @@ def test_the_last_line_shows_the_win_rate_against_perfect_play(
     assert found is not None
     share, band = map(float, found.groups())
     games = 8000
-    played = evaluate.measure(Game(rules), Planner(value), make_policy(f"oracle:{solved}"), games, seed=1)
+    played = match(Game(rules), Planner(value), make_policy(f"oracle:{solved}"), games, seed=1)
     three_deviations = 150 / games**0.5
     assert abs(share - 100 * (played.wins + played.ties / 2) / games) < band + three_deviations
     assert 0 < band < 2
@@ -287,20 +296,19 @@ def test_the_last_line_shows_the_win_rate_against_perfect_play(
 
 
 def test_the_last_line_names_the_strongest_reference_without_perfect_play():
-    results = {"random": Counts(10, 9, 0, 1), "planner": Counts(8, 2, 2, 4)}
+    results = {
+        "random": Evaluation(10, 9, 0, 1, 0.9, 0.6, 1.0),
+        "planner": Evaluation(8, 2, 0, 6, 0.25, 0.0, 0.7),
+    }
     shown = evaluate.strength("td", Rules(spaces=0, players=3), results)
     assert shown == "The agent wins 25.0 of 100 games against planner (8 games)."
 
 
-@pytest.mark.parametrize("missing", ["the extra arena", "a table: wotd solve --spaces 3"])
-def test_the_last_line_names_what_a_comparison_with_perfect_play_needs(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, missing: str
-):
-    monkeypatch.setattr(solver, "cache_file", lambda rules: tmp_path / "missing")
-    monkeypatch.setattr(evaluate, "has_arena", lambda: missing != "the extra arena")
-    shown = evaluate.strength("td", Rules(spaces=3), {"planner": Counts(8, 2, 2, 4)})
+def test_the_last_line_names_the_command_that_solves_the_board():
+    shown = evaluate.strength("td", Rules(spaces=3), {"planner": Evaluation(8, 2, 0, 6, 0.25, 0.0, 0.7)})
     assert shown.startswith("The agent wins 25.0 of 100 games against planner")
-    assert f"A comparison with perfect play needs {missing}" in shown
+    assert "No comparison with perfect play: " in shown
+    assert "wotd solve --spaces 3" in shown
 
 
 def test_tensorboard_shows_losses_speed_and_strength(tmp_path: Path):

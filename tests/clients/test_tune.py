@@ -19,6 +19,7 @@ import ray
 from agents import loop, tune
 from agents.evaluate import FINAL
 from agents.loop import LEARNERS
+from tests.helpers.learned import some_value
 from tests.helpers.training import TINY_TD, arguments, contents, settings_in, started, trained
 from wotd_env.planning import learned
 
@@ -78,11 +79,11 @@ def strength(folder: Path) -> float:
     return float(counts["wins"] / counts["games"])
 
 
-def test_paths_in_names_of_policies_become_absolute(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+def test_trials_find_policies_by_relative_paths(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     monkeypatch.chdir(tmp_path)
-    (tmp_path / "value.npz").write_bytes(b"")
-    settings = tune.with_absolute_paths(dataclasses.replace(TINY_TD, init="td:value.npz"))
-    assert settings.init == f"td:{tmp_path / 'value.npz'}"
+    (tmp_path / "first.npz").write_bytes(learned.save(some_value(TINY_TD.rules, width=TINY_TD.width)))
+    words = [*arguments(TINY_TD, tmp_path / "sweep"), "--trials", "1", "--init", "td:first.npz"]
+    assert tune.main(words) == 0
 
 
 def test_invalid_arguments_raise_an_error_that_names_them(tmp_path: Path, capsys: pytest.CaptureFixture[str]):

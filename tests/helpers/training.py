@@ -30,7 +30,6 @@ TINY_PPO = ppo.Settings(
     critic_turns=64,
     milestone_games=5,
     final_games=5,
-    threads=1,
 )
 
 TINY_SB3 = sb3.Settings(
@@ -58,7 +57,6 @@ TINY_TD = td.Settings(
     width=32,
     milestone_games=5,
     final_games=5,
-    threads=1,
 )
 
 VARIANTS = [

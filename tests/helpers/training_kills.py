@@ -22,19 +22,8 @@ from tests.helpers.training import same
 
 SETTINGS = (
     *("--updates", "2", "--milestones", "2", "--num-envs", "8", "--num-steps", "4", "--minibatch-size", "16"),
-    *("--critic-turns", "32"),
-    *(
-        "--width",
-        "4",
-        "--update-epochs",
-        "1",
-        "--milestone-games",
-        "2",
-        "--final-games",
-        "2",
-        "--threads",
-        "1",
-    ),
+    *("--critic-turns", "32", "--width", "4", "--update-epochs", "1"),
+    *("--milestone-games", "2", "--final-games", "2"),
     *("--spaces", "0"),  # short games
 )
 

@@ -22,8 +22,10 @@ from wotd_env.core.rules import Phase
 from wotd_env.core.state import Record, Records, States
 from wotd_env.core.stream import below
 from wotd_env.planning import slots, turn
+from wotd_env.planning.planner import plan
 from wotd_env.planning.slots import TurnPlan, Value
 from wotd_env.planning.turn import NOTHING
+from wotd_env.policy import Policy, ask
 
 
 class Turns(NamedTuple):
@@ -60,6 +62,47 @@ def play_turns(game: Game, state: States, value: Value, at_random: NDArray[np.bo
     return turns
 
 
+def sample_turns(game: Game, state: States, value: Value, policy: Policy, rng: np.random.Generator) -> Turns:
+    """Play one turn of a policy in every game. Update `state`, STATE (N,), in place.
+
+    Each game must be before the first roll of a turn. `value` must be a zero-sum value function. The values before the
+    turn are those after it minus the luck of its rolls. For the seat to act, they are
+
+        plan(s) - sum of the regrets of the policy's decisions in this turn,
+
+    where plan(s) is the expected value of a planned turn from s. The regret of a decision is the planned value of the
+    best action minus that of the policy's action. The mean of the luck is zero for any policy and any value function,
+    so the values have no bias.
+
+    Raises:
+        IllegalActionError: if the policy chooses an illegal action.
+    """
+    single = Game(game.rules, skip_forced=False, num_threads=game.num_threads)
+    number, player = state["turn"].copy(), state["player"].astype(np.int64)
+    going = np.arange(len(state))
+    expected = plan(single, state, value)[1]
+    while going.size:
+        part = state[going]
+        single.roll(part, validate=False)
+        legal = single.legal_actions(part)
+        actions = legal.argmax(1)
+        if (asked := np.flatnonzero(legal.sum(1) > 1)).size:
+            actions[asked] = ask(policy, game, part[asked], rng)
+            single.check(part, actions)
+            worth, best = plan(single, part[asked], value)
+            expected[going[asked]] += worth[np.arange(asked.size), actions[asked]] - best
+        single.decide(part, actions, validate=False)
+        state[going] = part
+        going = going[(part["turn"] == number[going]) & (part["phase"] != Phase.OVER)]
+    over = (state["phase"] == Phase.OVER)[:, None]
+    after = np.where(over, game.rewards(state), value(game, state)).astype(np.float32)
+    games = np.arange(len(state))
+    luck = (after[games, player] - expected)[:, None]
+    before = (after + luck / (game.rules.players - 1)).astype(np.float32)
+    before[games, player] = expected
+    return Turns(before, after)
+
+
 def _play_part(
     game: Game, value: Value, states: Records, config: Configs, at_random: Any, turns: Turns
 ) -> None:
@@ -67,9 +110,9 @@ def _play_part(
     seats = game.rules.players if game.rules.players > 2 else 1
     for group in slots.group_states(states, config):
         games, batch = group.games, states[group.games]
-        plan = slots.plan_turns(game, value, batch, group, seats, keeps=True)
+        plans = slots.plan_turns(game, value, batch, group, seats, keeps=True)
         played = Turns(turns.before[games], turns.after[games])
-        _play(plan, batch, at_random[games], played)
+        _play(plans, batch, at_random[games], played)
         states[games], turns.before[games], turns.after[games] = batch, played.before, played.after
 
 

@@ -101,10 +101,10 @@ def full_name(name: str) -> str:
     for file in (Path(name, file) for file in RUN_FILES):
         if file.is_file():
             return f"{FILES[file.suffix]}:{file}"
-    export = shell_command("python", "-m", "agents.export", Path(name))
+    resume = shell_command("python", "train.py", "--resume", Path(name))
     raise ValueError(
-        f"the folder {name} contains no policy: it has none of {', '.join(RUN_FILES)}. The command `{export}` writes "
-        "the policy of an unfinished PPO run"
+        f"the folder {name} contains no policy: it has none of {', '.join(RUN_FILES)}. A training run writes them when "
+        f"it is finished or stopped by Ctrl-C; to continue a killed one: {resume}"
     )
 
 
