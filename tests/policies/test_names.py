@@ -15,6 +15,7 @@ from wotd_env.core.compilation import kernel
 from wotd_env.core.state import scratch
 from wotd_env.envs.opponents import choose
 from wotd_env.policies import POLICIES, Script, script_of
+from wotd_env.policies.function import FunctionPolicy
 
 
 def test_make_policy_accepts_names_import_paths_and_policies():
@@ -34,6 +35,22 @@ def test_make_policy_imports_an_object_of_a_module(monkeypatch):
         make_policy("players:wrong")
     with pytest.raises(ValueError, match="players:missing"):
         make_policy("players:missing")
+
+
+def test_a_function_of_a_module_gets_the_text_after_the_second_colon(monkeypatch):
+    module = types.ModuleType("players")
+    module.load = lambda file: FunctionPolicy(lambda observation, mask: file)  # type: ignore[attr-defined]
+    module.best = make_policy("greedy")  # type: ignore[attr-defined]
+    monkeypatch.setitem(sys.modules, "players", module)
+    game = Game()
+    with pytest.raises(ValueError, match=r"got \['C:weights.npz'\]"):  # the function returns the text
+        make_policy("players:load:C:weights.npz").act(game, game.reset(1), np.random.default_rng(0))
+    with pytest.raises(
+        ValueError, match=r"'players:load' must be a policy, or return one when called without"
+    ):
+        make_policy("players:load")
+    with pytest.raises(ValueError, match=r"players:best is a policy and takes nothing after a colon"):
+        make_policy("players:best:3")
 
 
 @pytest.mark.parametrize("name", ["gredy", "", "nowhere:policy", "random.Random:x"])
@@ -58,6 +75,7 @@ def test_error_for_an_unknown_policy_lists_the_known_ones(name):
             "'json:dumps' must be a policy, or return one when called without arguments",
         ),
         ("fractions:Fraction.limit_denominator", ValueError, "must be a policy, or return one when called"),
+        ("json:JSONDecodeError:3", ValueError, "must be a policy, or return one when called with a text"),
         ("json:dump_", ValueError, "has no attribute 'dump_': did you mean json:dump?"),
         ("gredy", ValueError, "got 'gredy': did you mean greedy?"),
         ("GREEDY", ValueError, "got 'GREEDY': did you mean greedy?"),

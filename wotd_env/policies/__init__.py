@@ -142,8 +142,9 @@ def make_policy(name: str | Policy, *, trust: bool = False) -> Policy:
 
     Args:
         name: a name in `POLICIES` such as `td`, or NAME:ARGUMENT such as `mcts:500`; a run folder of train.py; or
-            `module:object`. The object is a policy, or a callable without arguments that returns a policy. A policy
-            object passed as `name` is returned unchanged.
+            `module:object`. The object is a policy, or a callable without arguments that returns a policy. For
+            `module:object:ARGUMENT`, it is a callable that takes the text ARGUMENT, such as the name of a file. A
+            policy object passed as `name` is returned unchanged.
         trust: consent to read files that can run code. Only `sb3:FILE` needs it.
 
     Raises:
@@ -190,7 +191,9 @@ def objection(policy: str | Policy, rules: Rules) -> str | None:
 
 
 def _from_module(name: str) -> Policy:
-    module, _, attribute = name.partition(":")
+    module, _, rest = name.partition(":")
+    attribute, colon, argument = rest.partition(":")
+    arguments = [argument] if colon else []
     if not attribute or module.startswith("."):  # relative imports are not supported
         kind = FILES.get(os.path.splitext(name)[1])
         cure = f": write '{kind}:{name}' for the policy in this file" if kind else ""
@@ -203,7 +206,7 @@ def _from_module(name: str) -> Policy:
         )
     with watch(module):
         try:
-            found = pkgutil.resolve_name(name)
+            found = pkgutil.resolve_name(f"{module}:{attribute}")
         except (ModuleNotFoundError, AttributeError, ValueError) as error:
             raise ValueError(
                 f"policy {name[:80]!r} is neither one of {', '.join(POLICIES)} nor 'module:object': {error}"
@@ -211,15 +214,20 @@ def _from_module(name: str) -> Policy:
             ) from error
         if callable(found) and not _acts(found):
             try:
-                inspect.signature(found).bind()
+                inspect.signature(found).bind(*arguments)
             except ValueError:  # some callables written in C have no signature
                 pass
             except TypeError:
+                how = "with a text" if colon else "without arguments"
                 raise ValueError(
-                    f"{name!r} must be a policy, or return one when called without arguments, got {found!r}. To use a "
+                    f"{name!r} must be a policy, or return one when called {how}, got {found!r}. To use a "
                     "function (observation, mask) -> action, write wotd_env.policies.function.FunctionPolicy(function)"
                 ) from None
-            found = found()
+            found = found(*arguments)
+        elif colon:
+            raise ValueError(
+                f"{module}:{attribute} is a policy and takes nothing after a colon, got {name!r}"
+            )
     return check_policy(name, found)
 
 
