@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pickle
 from itertools import permutations
 from typing import Any
 
@@ -30,6 +31,11 @@ def keys(count: int, seed: int = 0) -> Any:
 def new_games(env: WayOfTheDragon, count: int = GAMES) -> State:
     state: State = jax.jit(jax.vmap(env.init))(keys(count))
     return state
+
+
+def test_an_environment_can_be_pickled() -> None:
+    env = WayOfTheDragon(players=3, powers="own")
+    assert pickle.loads(pickle.dumps(env)).rules == env.rules
 
 
 def test_the_interface_is_that_of_pgx() -> None:

@@ -58,6 +58,9 @@ class WayOfTheDragon:
         self.observation_shape = (max(part.stop for part in self.observation_layout.values()),)
         self._completed = jax.jit(jax.vmap(self._complete))
 
+    def __reduce__(self) -> tuple[type[WayOfTheDragon], tuple[Rules]]:
+        return type(self), (self.rules,)  # a jitted function cannot be pickled
+
     def init(self, key: Array) -> State:
         """Return a new game at its first decision (R1, R15).
 
