@@ -3,18 +3,22 @@
 One network plays both seats and learns from the results of the games only. All gradients are written by hand. Each
 decision is used in only one gradient step. One thread is enough:
 
-    OPENBLAS_NUM_THREADS=1 python examples/actor_critic_numpy.py
+    OPENBLAS_NUM_THREADS=1 python examples/actor_critic_numpy.py --save actor_critic.npz
+    python examples/actor_critic_numpy.py --help         # all settings
 """
 
 import argparse
+import os
+import shlex
 import time
+from dataclasses import dataclass, fields
 from typing import Any, NamedTuple
 
-import gymnasium
 import numpy as np
 from numpy.typing import NDArray
 
-from wotd_env import Game
+from wotd_env import Game, evaluate
+from wotd_env.policies.function import FunctionPolicy
 
 Array = NDArray[Any]
 
@@ -34,16 +38,37 @@ ROLL_OF_CODE = np.zeros(6**6, np.int64)
 ROLL_OF_CODE[COUNTS[:, -1] @ CODE] = np.arange(len(ROLLS))  # the last hold keeps the whole roll
 
 
+@dataclass(frozen=True)
+class Settings:
+    """The settings of a training run."""
+
+    save: str = ""  # file for the trained network, such as actor_critic.npz
+    seed: int = 0
+    total_timesteps: int = 6_144_000  # decisions of both seats
+    num_envs: int = 128  # games side by side
+    num_steps: int = 16  # decisions of each game in a rollout; each rollout has one gradient step
+    learning_rate: float = 3e-3  # initial learning rate of Adam; it falls linearly to 0
+    gae_lambda: float = 0.9  # lambda of generalized advantage estimation; there is no discount
+    ent_coef: float = 0.01  # initial weight of the entropy bonus; it falls linearly to 0
+    evaluation_games: int = 500
+
+    def __post_init__(self) -> None:
+        least = {"save": "", "seed": 0, "total_timesteps": self.num_envs * self.num_steps}
+        for name, value in vars(self).items():
+            if not value >= (low := least.get(name, int(isinstance(value, int)))):
+                raise ValueError(f"{name} must be at least {low}, got {value}")
+        if os.path.isdir(self.save) or not os.path.isdir(os.path.dirname(self.save) or "."):
+            raise ValueError(f"save must be a file in an existing folder, got {self.save}")
+
+
 class Answer(NamedTuple):
     """The output of the network for N observations, and the intermediate arrays that `gradients` needs."""
 
     inputs: Array
     hidden: Array
     kept: Array
-    policy: Array
-    """(N, A): probabilities, 0 for illegal actions"""
-    value: Array
-    """(N,): expected reward of the seat to act"""
+    policy: Array  # (N, A): probabilities, 0 for illegal actions
+    value: Array  # (N,): expected reward of the seat to act
 
 
 class Network:
@@ -70,6 +95,14 @@ class Network:
         logits = np.where(mask, np.concatenate((holds, y[:, SCORES:-1]), 1), -np.inf)
         policy = np.exp(logits - logits.max(1, keepdims=True))
         return Answer(x, hidden, kept, policy / policy.sum(1, keepdims=True), np.tanh(y[:, -1]))
+
+    def best(self, observation: Array, mask: Array) -> Array:
+        """Return the most likely actions, int64 (N,)."""
+        return np.asarray(self(observation, mask).policy.argmax(1))
+
+    def policy(self) -> FunctionPolicy:
+        """Return the policy that plays the most likely actions."""
+        return FunctionPolicy(self.best, batched=True, encoding=ENCODING, rules=game.rules)
 
     def gradients(
         self, observation: Array, mask: Array, action: Array, advantage: Array, entropy: float
@@ -101,20 +134,15 @@ class Network:
             w -= rate * mean / (1 - 0.9**self.steps) / (np.sqrt(square / (1 - 0.999**self.steps)) + 1e-8)
 
 
-def train(updates: int = 3000, seed: int = 0, evaluation_games: int = 500) -> Network:
-    """Train a network, print its progress ten times, and return it.
-
-    Args:
-        updates: number of gradient steps. Each step uses 2,048 decisions: 16 in each of 128 games.
-        seed: equal seeds give equal networks.
-        evaluation_games: number of games for each win rate.
-    """
-    games, steps, trace = 128, 16, 0.9
-    rng, started = np.random.default_rng(seed), time.process_time()
+def train(settings: Settings) -> Network:
+    """Train a network, print its strength ten times, and return it."""
+    games, steps, gae_lambda = settings.num_envs, settings.num_steps, settings.gae_lambda
+    rng, started = np.random.default_rng(settings.seed), time.process_time()
     network, everyone = Network(rng), np.arange(games)
-    state = game.reset(games, seed=seed)
+    state = game.reset(games, seed=settings.seed)
     observation, mask = game.observe(state), game.legal_actions(state)
     rewards, done = np.empty((games, 2), np.float32), np.empty(games, np.bool_)
+    updates = settings.total_timesteps // (games * steps)
     for update in range(updates):
         decisions = []
         for _ in range(steps):
@@ -127,42 +155,44 @@ def train(updates: int = 3000, seed: int = 0, evaluation_games: int = 500) -> Ne
             sign = np.where(done, 0, np.where(state["player"] == actor, 1, -1))
             decisions.append((*seen, action, answer.value, rewards[everyone, actor], sign))
         observations, masks, actions, value, reward, sign = map(np.stack, zip(*decisions, strict=True))
-        # A_t = r_t + sign_t * (V(s_t+1) + trace * A_t+1) - V(s_t)
-        advantage, ahead, value_ahead = (
-            np.empty_like(value),
-            np.zeros(games),
-            network(observation, mask).value,
-        )
+        # A_t = r_t + sign_t * (V(s_t+1) + gae_lambda * A_t+1) - V(s_t)
+        advantage, ahead = np.empty_like(value), np.zeros(games)
+        value_ahead = network(observation, mask).value
         for t in reversed(range(steps)):
-            ahead = advantage[t] = reward[t] + sign[t] * (value_ahead + trace * ahead) - value[t]
+            ahead = advantage[t] = reward[t] + sign[t] * (value_ahead + gae_lambda * ahead) - value[t]
             value_ahead = value[t]
         flat = [part.reshape(-1, *part.shape[2:]) for part in (observations, masks, actions, advantage)]
         left = 1 - update / updates
-        network.step(network.gradients(flat[0], flat[1], flat[2], flat[3], 0.01 * left), rate=3e-3 * left)
+        gradients = network.gradients(flat[0], flat[1], flat[2], flat[3], settings.ent_coef * left)
+        network.step(gradients, rate=settings.learning_rate * left)
         if 10 * (update + 1) // updates > 10 * update // updates:
-            spent = time.process_time() - started
-            greedy, random = (win_rate(network, name, evaluation_games) for name in ("greedy", "random"))
+            spent, compared = time.process_time() - started, settings.evaluation_games
+            shares = (evaluate(network.policy(), name, compared).share for name in ("greedy", "random"))
             print(f"update {update + 1}, {spent:.0f} s of processor time: ", end="")
-            print(f"{greedy:.1%} against greedy, {random:.1%} against random", flush=True)
+            print("{:.1%} against greedy, {:.1%} against random".format(*shares), flush=True)
     return network
 
 
-def win_rate(network: Network, opponent: str, games: int) -> float:
-    """Return a network's win rate in random seats against a named policy. The network plays its most likely actions."""
-    name = "wotd_env:wotd_env/WayOfTheDragon-v0"
-    envs = gymnasium.make_vec(name, num_envs=games, opponents=opponent, encoding=ENCODING)
-    observation, info = envs.reset(seed=1 << 40)
-    won, running = np.zeros(games, np.bool_), np.ones(games, np.bool_)
-    while running.any():
-        action = network(observation, info["action_mask"]).policy.argmax(1)
-        observation, reward, terminated, truncated, info = envs.step(action)
-        won |= running & (reward == 1)
-        running &= ~(terminated | truncated)
-    return float(won.mean())
+def load(file: str) -> FunctionPolicy:
+    """Return the policy with the saved network, e.g. for `wotd arena examples.actor_critic_numpy:load:FILE greedy`."""
+    network = Network(np.random.default_rng(0))
+    with np.load(file) as arrays:
+        network.weights = list(arrays.values())
+    return network.policy()
 
 
 if __name__ == "__main__":
     parser = argparse.ArgumentParser(description="Train an actor-critic by self-play in NumPy.")
-    parser.add_argument("--updates", type=int, default=3000, help="gradient steps, on 2,048 decisions each")
-    parser.add_argument("--seed", type=int, default=0)
-    train(**vars(parser.parse_args()))
+    for each in fields(Settings):
+        parser.add_argument(f"--{each.name.replace('_', '-')}", type=type(each.default), default=each.default)
+    try:
+        settings = Settings(**vars(parser.parse_args()))
+    except ValueError as error:
+        parser.error(str(error))
+    trained = train(settings)
+    if settings.save:
+        with open(settings.save, "wb") as out:
+            np.savez(out, *trained.weights)
+        module = os.path.relpath(__file__).removesuffix(".py").replace(os.sep, ".")
+        policy = shlex.quote(f"{module}:load:{settings.save}")
+        print(f"wotd arena {policy} greedy\nwotd benchmark {policy}")

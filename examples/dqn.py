@@ -3,10 +3,12 @@
 The example shows where Q-learning needs masks: in the greedy action, the random action and the target. It also shows
 how to use a vector environment with autoreset. The n-step targets suit a game whose only reward comes at the end.
 
-    python examples/dqn.py
+    python examples/dqn.py --save dqn.onnx
     python examples/dqn.py --help         # all settings
 """
 
+import os
+import shlex
 import time
 from collections import deque
 from dataclasses import dataclass
@@ -19,35 +21,46 @@ import tyro
 from numpy.typing import NDArray
 from torch import nn
 
-from wotd_env import Game
+from wotd_env import Game, evaluate
+from wotd_env.policies.function import FunctionPolicy
 
 Array = NDArray[Any]
+
+ENCODING = "features"  # a few dozen handcrafted features, which suit small networks
 
 
 @dataclass(frozen=True)
 class Settings:
     """Train a network by double DQN, and measure it against greedy and random."""
 
+    save: str = ""
+    """File for the trained network, such as dqn.onnx."""
     seed: int = 0
-    steps: int = 6000
-    """Steps of the vector environment. The opponent is `random` in the first third, and `greedy` afterwards."""
-    games: int = 128
+    total_timesteps: int = 768_000
+    """Decisions of the learner. The opponent is `random` in the first third, and `greedy` afterwards."""
+    num_envs: int = 128
     """Games side by side."""
-    memory: int = 200_000
+    buffer_size: int = 200_000
     """Capacity of the replay buffer, in decisions."""
-    batch: int = 1024
-    updates: int = 1
-    """Gradient steps after each step of the vector environment."""
+    batch_size: int = 1024
     learning_rate: float = 1e-3
     """Learning rate of Adam at the start; it falls linearly to 0."""
     n_step: int = 8
     """The n of the n-step targets, counted in decisions of the learner."""
-    target_every: int = 100
-    """Steps of the vector environment between two updates of the target network."""
-    explore: float = 0.3
-    """Share of random actions at the start; it falls linearly to 0.02 in the first half of training."""
-    width: int = 128
+    target_network_frequency: int = 100
+    """Steps of the vector environment between two updates of the target network. Each step has one gradient step."""
+    start_e: float = 0.3
+    """Share of random actions at the start; it falls linearly in the first half of the training, to `end_e`."""
+    end_e: float = 0.02
     evaluation_games: int = 1000
+
+    def __post_init__(self) -> None:
+        least = {"save": "", "seed": 0, "total_timesteps": self.num_envs, "buffer_size": self.num_envs}
+        for name, value in vars(self).items():
+            if not value >= (low := least.get(name, int(isinstance(value, int)))):
+                raise ValueError(f"{name} must be at least {low}, got {value}")
+        if os.path.isdir(self.save) or not os.path.isdir(os.path.dirname(self.save) or "."):
+            raise ValueError(f"save must be a file in an existing folder, got {self.save}")
 
 
 class Network(nn.Module):
@@ -56,9 +69,9 @@ class Network(nn.Module):
     A layer scores each pair (face, number of kept dice). The value of a hold is the sum of six scores, one per face.
     """
 
-    def __init__(self, game: Game, width: int) -> None:
+    def __init__(self, game: Game, width: int = 128) -> None:
         super().__init__()
-        self.dice = game.observation_layout["dice"]
+        self.dice, self.size = game.observation_layout["dice"], game.observation_size
         self.body = nn.Sequential(
             nn.Linear(game.observation_size, width), nn.ReLU(), nn.Linear(width, width), nn.ReLU()
         )
@@ -80,11 +93,32 @@ class Network(nn.Module):
         values: th.Tensor = self(th.from_numpy(observation))
         return values.masked_fill(th.from_numpy(mask) == 0, -th.inf)
 
+    @th.no_grad()
+    def best(self, observation: Array, mask: Array) -> Array:
+        """Return the legal actions with the highest values, int64 (N,)."""
+        return self.masked(observation, mask).argmax(1).numpy()
+
+    def policy(self) -> FunctionPolicy:
+        """Return the policy that plays the actions with the highest values."""
+        return FunctionPolicy(self.best, batched=True, encoding=ENCODING)
+
+    def save(self, file: str) -> None:
+        """Write the network to an ONNX file, which plays as the policy `onnx:FILE`."""
+        example = th.ones(2, self.size, dtype=th.int8)
+        rows = {0: th.export.Dim("rows")}
+        program = th.onnx.export(
+            self.eval(), (example,), input_names=["observation"], output_names=["logits"],
+            dynamic_shapes=(rows,), verbose=False,
+        )  # fmt: skip
+        assert program is not None
+        program.model.metadata_props["wotd_encoding"] = ENCODING
+        program.save(file)
+
 
 def make_games(opponent: str, games: int) -> Any:
     """Return a vector environment. The step after the end of a game starts the next game (autoreset `NextStep`)."""
     name = "wotd_env:wotd_env/WayOfTheDragon-v0"
-    return gymnasium.make_vec(name, num_envs=games, opponents=opponent, encoding="features")
+    return gymnasium.make_vec(name, num_envs=games, opponents=opponent, encoding=ENCODING)
 
 
 def new_memory(size: int, game: Game) -> Array:
@@ -99,47 +133,44 @@ def train(settings: Settings) -> Network:
     """Train a network, print its progress ten times, and return it."""
     th.set_num_threads(1)  # with one thread, equal seeds give equal weights
     th.manual_seed(settings.seed)
-    rng, started = np.random.default_rng(settings.seed), time.process_time()
-    envs = make_games("random", settings.games)
-    network, target = (Network(envs.game, settings.width) for _ in range(2))
+    rng, started, num_envs = np.random.default_rng(settings.seed), time.process_time(), settings.num_envs
+    envs = make_games("random", num_envs)
+    network, target = (Network(envs.game) for _ in range(2))
     target.load_state_dict(network.state_dict())
     optimizer = th.optim.Adam(network.parameters())
-    memory, added = new_memory(settings.memory, envs.game), 0
+    memory, added = new_memory(settings.buffer_size, envs.game), 0
     recent: deque[tuple[Array, ...]] = deque(maxlen=settings.n_step)
 
     observation, info = envs.reset(seed=settings.seed)
-    ended = np.zeros(settings.games, np.bool_)
-    for step in range(settings.steps):
-        share = step / settings.steps
-        if step == settings.steps // 3:  # not earlier: against `greedy`, an untrained network learns nothing
-            envs = make_games("greedy", settings.games)
+    ended, steps = np.zeros(num_envs, np.bool_), settings.total_timesteps // num_envs
+    for step in range(steps):
+        share = step / steps
+        if step == steps // 3:  # not earlier: against `greedy`, an untrained network learns nothing
+            envs = make_games("greedy", num_envs)
             observation, info = envs.reset(seed=settings.seed)
             ended[:] = False
             recent.clear()
         mask = info["action_mask"]
-        with th.no_grad():
-            action = network.masked(observation, mask).argmax(1).numpy()
         anything = (mask * rng.random(mask.shape)).argmax(1)  # a random legal action
-        explore = max(0.02, settings.explore * (1 - 2 * share))
-        action = np.where(rng.random(len(action)) < explore, anything, action)
+        explores = rng.random(num_envs) < max(settings.end_e, settings.start_e * (1 - 2 * share))
+        action = np.where(explores, anything, network.best(observation, mask))
         before, started_anew = observation, ended
         observation, reward, terminated, truncated, info = envs.step(action)
         ended = terminated | truncated
         # The step after the end of a game ignores the action and starts the next game. So this step is not stored.
         recent.append((before, action, reward, ended, ~started_anew))
         added += remember(memory, added, recent, observation, info["action_mask"])
-        if added >= settings.batch:
+        if added >= settings.batch_size:
             optimizer.param_groups[0]["lr"] = settings.learning_rate * (1 - share)
-            for _ in range(settings.updates):
-                rows = memory[rng.integers(min(added, settings.memory), size=settings.batch)]
-                learn(network, target, optimizer, rows)
-        if step % settings.target_every == 0:
+            rows = rng.integers(min(added, settings.buffer_size), size=settings.batch_size)
+            learn(network, target, optimizer, memory[rows])
+        if step % settings.target_network_frequency == 0:
             target.load_state_dict(network.state_dict())
-        if 10 * (step + 1) // settings.steps > 10 * step // settings.steps:
+        if 10 * (step + 1) // steps > 10 * step // steps:
             spent, games = time.process_time() - started, settings.evaluation_games
-            greedy, random = (win_rate(network, name, games) for name in ("greedy", "random"))
+            shares = (evaluate(network.policy(), name, games).share for name in ("greedy", "random"))
             print(f"step {step + 1}, {spent:.0f} s of processor time: ", end="")
-            print(f"{greedy:.1%} against greedy, {random:.1%} against random", flush=True)
+            print("{:.1%} against greedy, {:.1%} against random".format(*shares), flush=True)
     return network
 
 
@@ -180,19 +211,10 @@ def learn(network: Network, target: Network, optimizer: th.optim.Optimizer, rows
     optimizer.step()
 
 
-def win_rate(network: Network, opponent: str, games: int) -> float:
-    """Return the network's win rate against a named policy. The network plays its best actions in a random seat."""
-    envs = make_games(opponent, games)
-    observation, info = envs.reset(seed=1 << 40)
-    won, running = np.zeros(games, np.bool_), np.ones(games, np.bool_)
-    while running.any():
-        with th.no_grad():
-            action = network.masked(observation, info["action_mask"]).argmax(1).numpy()
-        observation, reward, terminated, truncated, info = envs.step(action)
-        won |= running & (reward == 1)
-        running &= ~(terminated | truncated)
-    return float(won.mean())
-
-
 if __name__ == "__main__":
-    train(tyro.cli(Settings))
+    settings = tyro.cli(Settings)
+    trained = train(settings)
+    if settings.save:
+        trained.save(settings.save)
+        policy = shlex.quote(f"onnx:{settings.save}")
+        print(f"wotd arena {policy} greedy\nwotd benchmark {policy}")

@@ -4,41 +4,57 @@ The example trains on `wotd_env.jax`. The loops over steps, minibatches and upda
 computes the advantages backwards in time, separately for each seat. The example needs only the extra `jax`, and works
 for 2 to 5 players.
 
-    python examples/jax_ppo.py
-    python examples/jax_ppo.py --updates 50 --players 3
+    python examples/jax_ppo.py --save jax_ppo.npz
+    python examples/jax_ppo.py --total-timesteps 1000000 --players 3
 """
 
 import argparse
+import functools
+import os
+import shlex
 import time
+from dataclasses import dataclass, fields
 from typing import Any, NamedTuple
 
-import gymnasium
 import jax
 import jax.numpy as jnp
 import numpy as np
 from jax import Array
 
+from wotd_env import Rules, evaluate
 from wotd_env.jax import State, WayOfTheDragon, auto_reset
+from wotd_env.policies.function import FunctionPolicy
 
 Params = dict[str, Array]
 
 
-class Settings(NamedTuple):
+@dataclass(frozen=True)
+class Settings:
     """The settings of a training run."""
 
+    save: str = ""  # file for the trained network, such as jax_ppo.npz
     seed: int = 0
     players: int = 2
-    updates: int = 100  # number of rollouts, each followed by `epochs` passes over its decisions
-    games: int = 512
-    steps: int = 64  # decisions of each game in a rollout
-    epochs: int = 3
-    minibatch: int = 1024
+    total_timesteps: int = 3_276_800  # decisions of all seats, in rollouts of num_envs * num_steps decisions
+    num_envs: int = 512  # games side by side
+    num_steps: int = 64  # decisions of each game in a rollout
+    update_epochs: int = 3  # passes over the decisions of a rollout
+    minibatch_size: int = 1024
     learning_rate: float = 1e-3  # initial learning rate of Adam; it falls linearly to 0
-    trace: float = 0.9  # lambda of generalized advantage estimation; there is no discount
-    clip: float = 0.2
-    entropy: float = 0.01  # initial weight of the entropy bonus; it falls linearly to 0
+    gae_lambda: float = 0.9  # lambda of generalized advantage estimation; there is no discount
+    clip_coef: float = 0.2
+    ent_coef: float = 0.01  # initial weight of the entropy bonus; it falls linearly to 0
     width: int = 64
     evaluation_games: int = 1000
+
+    def __post_init__(self) -> None:
+        Rules(players=self.players)  # raises ValueError for another number than 2 to 5
+        least = {"save": "", "seed": 0, "total_timesteps": self.num_envs * self.num_steps}
+        for name, value in vars(self).items():
+            if not value >= (low := least.get(name, int(isinstance(value, int)))):
+                raise ValueError(f"{name} must be at least {low}, got {value}")
+        if os.path.isdir(self.save) or not os.path.isdir(os.path.dirname(self.save) or "."):
+            raise ValueError(f"save must be a file in an existing folder, got {self.save}")
 
 
 def network(env: WayOfTheDragon, params: Params, observation: Array, mask: Array) -> tuple[Array, Array]:
@@ -122,37 +138,37 @@ def new_learner(env: WayOfTheDragon, settings: Settings) -> Learner:
     key, games, weights = jax.random.split(jax.random.key(settings.seed), 3)
     params = new_params(env, weights, settings.width)
     zeros = jax.tree.map(jnp.zeros_like, params)
-    state = jax.jit(jax.vmap(env.init))(jax.random.split(games, settings.games))
+    state = jax.jit(jax.vmap(env.init))(jax.random.split(games, settings.num_envs))
     return Learner(params, zeros, zeros, state, key, jnp.zeros((), jnp.int32))
 
 
 def rollout(env: WayOfTheDragon, learner: Learner, settings: Settings) -> tuple[State, Decisions]:
-    """Play `settings.steps` decisions in every game; return the new states, and the decisions with their advantages."""
+    """Play `num_steps` decisions in every game; return the new states, and the decisions with their advantages."""
     step_all = jax.vmap(auto_reset(env.step, env.init))
-    everyone = jnp.arange(settings.games)
+    everyone = jnp.arange(settings.num_envs)
 
     def play(state: State, key: Array) -> tuple[State, Any]:
         choice, dice = jax.random.split(key)
         log_probs, value = network(env, learner.params, state.observation, state.legal_action_mask)
         action = jax.random.categorical(choice, log_probs)
-        after = step_all(state, action, jax.random.split(dice, settings.games))
+        after = step_all(state, action, jax.random.split(dice, settings.num_envs))
         seen = (state.observation, state.legal_action_mask, action, log_probs[everyone, action], value)
         return after, (seen, state.current_player, after.rewards, after.terminated | after.truncated)
 
-    keys = jax.random.split(jax.random.fold_in(learner.key, 0), settings.steps)
+    keys = jax.random.split(jax.random.fold_in(learner.key, 0), settings.num_steps)
     state, (seen, actor, rewards, done) = jax.lax.scan(play, learner.state, keys)
 
-    # A_t = r_t + V(s_t') - V(s_t) + trace * A_t', where t' is the next decision of the same seat. The loop runs
+    # A_t = r_t + V(s_t') - V(s_t) + gae_lambda * A_t', where t' is the next decision of the same seat. The loop runs
     # backwards. `ahead` contains r_t, V(s_t') and A_t' of each seat. At the end of a game, `ahead` is (reward, 0, 0).
     def back(ahead: tuple[Array, Array, Array], now: Any) -> tuple[Any, Array]:
         actor, rewards, done, value = now
         reward = jnp.where(done[:, None], rewards, ahead[0])
         following, trail = (jnp.where(done[:, None], 0, old) for old in ahead[1:])
         at = everyone, actor
-        advantage = reward[at] + following[at] - value + settings.trace * trail[at]
+        advantage = reward[at] + following[at] - value + settings.gae_lambda * trail[at]
         return (reward.at[at].set(0), following.at[at].set(value), trail.at[at].set(advantage)), advantage
 
-    nothing = jnp.zeros((settings.games, env.num_players))
+    nothing = jnp.zeros((settings.num_envs, env.num_players))
     views = [jax.vmap(env.observe, (0, None))(state, seat) for seat in range(env.num_players)]
     values = [network(env, learner.params, view, state.legal_action_mask)[1] for view in views]
     start = nothing, jnp.stack(values, 1), nothing
@@ -167,10 +183,10 @@ def loss(
     log_probs, value = network(env, params, batch.observation, batch.mask)
     chosen = jnp.take_along_axis(log_probs, batch.action[:, None], 1)[:, 0]
     ratio = jnp.exp(chosen - batch.log_prob)
-    clipped = ratio.clip(1 - settings.clip, 1 + settings.clip)
+    clipped = ratio.clip(1 - settings.clip_coef, 1 + settings.clip_coef)
     gain = jnp.minimum(ratio * batch.advantage, clipped * batch.advantage).mean()
     entropy = -(jnp.exp(log_probs) * log_probs).sum(1).mean()
-    return -gain + 0.5 * jnp.square(value - target).mean() - settings.entropy * left * entropy
+    return -gain + 0.5 * jnp.square(value - target).mean() - settings.ent_coef * left * entropy
 
 
 def update(env: WayOfTheDragon, learner: Learner, settings: Settings) -> Learner:
@@ -179,8 +195,8 @@ def update(env: WayOfTheDragon, learner: Learner, settings: Settings) -> Learner
     target = decisions.value + decisions.advantage
     scaled = (decisions.advantage - decisions.advantage.mean()) / decisions.advantage.std()
     decisions = decisions._replace(advantage=scaled)
-    left = 1 - learner.update / settings.updates
-    batches = len(target) // settings.minibatch
+    left = 1 - learner.update / (settings.total_timesteps // len(target))
+    size = min(settings.minibatch_size, len(target))
 
     def descend(carry: tuple[Params, Params, Params, Array], rows: Array) -> tuple[Any, None]:
         params, mean, square, count = carry
@@ -195,50 +211,69 @@ def update(env: WayOfTheDragon, learner: Learner, settings: Settings) -> Learner
         params = jax.tree.map(jnp.subtract, params, change)
         return (params, mean, square, count + 1), None
 
-    keys = jax.random.split(jax.random.fold_in(learner.key, 1), settings.epochs)
+    keys = jax.random.split(jax.random.fold_in(learner.key, 1), settings.update_epochs)
     orders = jax.vmap(lambda key: jax.random.permutation(key, len(target)))(keys)
-    rows = orders[:, : batches * settings.minibatch].reshape(-1, settings.minibatch)
+    rows = orders[:, : len(target) // size * size].reshape(-1, size)
     first = 1.0 + learner.update * len(rows)
     start = learner.params, learner.mean, learner.square, first
     (params, mean, square, _), _ = jax.lax.scan(descend, start, rows)
     return Learner(params, mean, square, state, jax.random.fold_in(learner.key, 2), learner.update + 1)
 
 
-def win_rate(env: WayOfTheDragon, params: Params, opponent: str, games: int) -> float:
-    """Play the most likely actions in a random seat against a named policy, and return the share of games won."""
-    name = "wotd_env:wotd_env/WayOfTheDragon-v0"
-    envs = gymnasium.make_vec(name, num_envs=games, opponents=opponent, players=env.num_players)
-    best = jax.jit(lambda seen, mask: network(env, params, seen, mask != 0)[0].argmax(1))
-    observation, info = envs.reset(seed=1 << 40)
-    won, running = np.zeros(games, np.bool_), np.ones(games, np.bool_)
-    while running.any():
-        actions = np.asarray(best(observation, info["action_mask"]))
-        observation, reward, terminated, truncated, info = envs.step(actions)
-        won |= running & (reward == 1)
-        running &= ~(terminated | truncated)
-    return float(won.mean())
+best = jax.jit(lambda env, *given: network(env, *given)[0].argmax(1), static_argnums=0)
+
+
+def choose(env: WayOfTheDragon, params: Params, observation: Any, mask: Any) -> Any:
+    """Return the most likely actions, int (N,)."""
+    rows = np.resize(
+        np.arange(len(mask)), 1 << (len(mask) - 1).bit_length()
+    )  # few sizes: each one is compiled
+    return np.asarray(best(env, params, observation[rows], mask[rows] != 0))[: len(mask)]
+
+
+def policy(env: WayOfTheDragon, params: Params) -> FunctionPolicy:
+    """Return the policy that plays the most likely actions."""
+    return FunctionPolicy(functools.partial(choose, env, params), batched=True, rules=env.rules)
+
+
+def load(file: str) -> FunctionPolicy:
+    """Return the policy with the saved network, e.g. for `wotd arena examples.jax_ppo:load:FILE greedy`."""
+    with np.load(file) as arrays:
+        params = dict(arrays)
+    return policy(WayOfTheDragon(players=int(params.pop("players"))), params)
 
 
 def train(settings: Settings) -> Params:
     """Train a network, print its progress up to ten times, and return its weights."""
     env = WayOfTheDragon(players=settings.players)
-    some = max(1, settings.updates // 10)
-
+    updates = settings.total_timesteps // (settings.num_envs * settings.num_steps)
+    some = max(1, updates // 10)
     train_some = jax.jit(
         lambda start: jax.lax.fori_loop(0, some, lambda _, x: update(env, x, settings), start)
     )
     learner, started = new_learner(env, settings), time.process_time()
-    for done in range(some, settings.updates + 1, some):
+    for done in range(some, updates + 1, some):
         learner = jax.block_until_ready(train_some(learner))  # type: ignore[no-untyped-call]
-        spent, games = time.process_time() - started, settings.evaluation_games
-        greedy, random = (win_rate(env, learner.params, name, games) for name in ("greedy", "random"))
-        decisions = f"{done * settings.games * settings.steps:,} decisions, {spent:.0f} s of processor time"
-        print(f"{decisions}: {greedy:.1%} against greedy, {random:.1%} against random", flush=True)
+        spent, games = time.process_time() - started, (settings.evaluation_games, env.rules)
+        agent = policy(env, learner.params)
+        shares = (evaluate(agent, name, *games).share for name in ("greedy", "random"))
+        print(f"update {done}, {spent:.0f} s of processor time: ", end="")
+        print("{:.1%} against greedy, {:.1%} against random".format(*shares), flush=True)
     return learner.params
 
 
 if __name__ == "__main__":
     parser = argparse.ArgumentParser(description="Train by masked PPO in self-play, as one jitted function.")
-    for name, default in Settings._field_defaults.items():
-        parser.add_argument(f"--{name.replace('_', '-')}", type=type(default), default=default)
-    train(Settings(**vars(parser.parse_args())))
+    for each in fields(Settings):
+        parser.add_argument(f"--{each.name.replace('_', '-')}", type=type(each.default), default=each.default)
+    try:
+        settings = Settings(**vars(parser.parse_args()))
+    except ValueError as error:
+        parser.error(str(error))
+    trained = train(settings)
+    if settings.save:
+        with open(settings.save, "wb") as out:
+            np.savez(out, allow_pickle=False, players=settings.players, **trained)
+        module = os.path.relpath(__file__).removesuffix(".py").replace(os.sep, ".")
+        name, players = shlex.quote(f"{module}:load:{settings.save}"), f"--players {settings.players}"
+        print(f"wotd arena {name} greedy {players}\nwotd benchmark {name} {players}")

@@ -2,16 +2,18 @@
 
 The example connects `wotd_env.jax` to a search with chance nodes. The environment's method `decide` leads to a chance
 node, `chance_logits` gives the log-probabilities of the node's 252 rolls, and `throw` leads to the next decision. A
-heuristic replaces the networks. The example works for two players.
+heuristic replaces the networks. `Search` is a policy for two players, which all commands accept.
 
 Gumbel MuZero (`mctx.gumbel_muzero_policy`) is unsuitable here. It stores one sampled roll for each action that
 it tries, and then prefers the actions whose stored roll was lucky.
 
     pip install mctx
-    python examples/jax_search.py --simulations 32
+    wotd arena examples.jax_search:Search greedy --games 20
+    wotd benchmark examples.jax_search:Search --size 2 --games 4
+    python examples/jax_search.py         # 200 games against each of greedy and random
 """
 
-import argparse
+import functools
 import time
 from typing import Any, NamedTuple
 
@@ -21,12 +23,14 @@ import mctx
 import numpy as np
 from jax import Array
 
-from wotd_env import Game, make_policy
+from wotd_env import Game, Rules, evaluate
+from wotd_env.core.arguments import check_integer
 from wotd_env.core.dice import COUNTS, HOLD_KEEP
 from wotd_env.jax import State, WayOfTheDragon
+from wotd_env.policy import check_made_for
 
+BATCH = 64  # number of searches at the same time; each number would be compiled separately
 env = WayOfTheDragon()
-game = Game(env.rules)
 layout = env.observation_layout
 
 
@@ -90,6 +94,7 @@ def chance(params: None, key: Array, roll: Array, node: Node) -> tuple[Any, Node
     return output, Node(state, node.mover)
 
 
+@functools.partial(jax.jit, static_argnums=2)
 def search(state: State, key: Array, simulations: int) -> Array:
     """Search from each state of a batch; return the chosen actions."""
     root = mctx.RootFnOutput(
@@ -104,27 +109,27 @@ def search(state: State, key: Array, simulations: int) -> Array:
     return chosen
 
 
-def win_rate(opponent: str, games: int, simulations: int, seed: int) -> float:
-    """Return the share of games that the search wins against a named policy."""
-    policy, rng = make_policy(opponent), np.random.default_rng(seed)
-    choose = jax.jit(lambda state, key: search(state, key, simulations))
-    records, seat, key = game.reset(games, seed=seed), np.arange(games) % 2, jax.random.key(seed)
-    while not game.is_over(records).all():
-        key, sub = jax.random.split(key)
-        searched = np.asarray(choose(env.from_records(records), sub))
-        actions = np.where(records["player"] == seat, searched, policy.act(game, records, rng))
-        game.step(records, actions)
-    return float((game.rewards(records)[np.arange(games), seat] == 1).mean())
+class Search:
+    """A policy that searches with `simulations` simulations for each decision."""
+
+    def __init__(self, simulations: int = 32) -> None:
+        self.simulations = check_integer("simulations", simulations, 1)
+
+    def check_rules(self, rules: Rules) -> None:
+        """Raise ValueError if the search is not made for these rules."""
+        check_made_for("the search of jax_search.py", env.rules, rules)
+
+    def act(self, game: Game, state: Any, rng: np.random.Generator) -> Any:
+        """Choose actions (N,) for positions STATE (N,)."""
+        actions = np.zeros(len(state), np.int64)
+        for rows in np.split(np.arange(len(state)), range(BATCH, len(state), BATCH)):
+            batch = env.from_records(state[np.resize(rows, BATCH)])
+            chosen = search(batch, jax.random.key(int(rng.integers(1 << 32))), self.simulations)
+            actions[rows] = np.asarray(chosen)[: len(rows)]
+        return actions
 
 
 if __name__ == "__main__":
-    parser = argparse.ArgumentParser(description="Measure the search against greedy and random.")
-    parser.add_argument("--games", type=int, default=200)
-    parser.add_argument("--simulations", type=int, default=32)
-    parser.add_argument("--seed", type=int, default=0)
-    options = vars(parser.parse_args())
     for opponent in ("greedy", "random"):
-        started = time.process_time()
-        rate = win_rate(opponent, **options)
-        spent = time.process_time() - started
-        print(f"{rate:.1%} against {opponent}, {spent:.0f} s of processor time", flush=True)
+        result, spent = evaluate(Search(), opponent, 200), time.process_time()
+        print(f"{result} against {opponent}, {spent:.0f} s of processor time", flush=True)

@@ -3,15 +3,16 @@
 The example uses the batch engine (`Game.step_autoreset`). The advantages are computed separately for each seat, and the
 network treats the five paths alike. The example works for 2 to 5 players.
 
-    python examples/ppo.py
+    python examples/ppo.py --save ppo.onnx
     python examples/ppo.py --help         # all settings
 """
 
+import os
+import shlex
 import time
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
-import gymnasium
 import numpy as np
 import torch as th
 import tyro
@@ -19,7 +20,8 @@ from numpy.typing import NDArray
 from torch import nn
 from torch.distributions import Categorical
 
-from wotd_env import Game
+from wotd_env import Game, Rules, evaluate
+from wotd_env.policies.function import FunctionPolicy
 
 Array = NDArray[Any]
 
@@ -28,24 +30,36 @@ Array = NDArray[Any]
 class Settings:
     """Train a network by masked PPO in self-play, and measure it against greedy and random."""
 
+    save: str = ""
+    """File for the trained network, such as ppo.onnx."""
     seed: int = 0
     players: int = 2
-    updates: int = 100
-    """Number of rollouts. Each is followed by `epochs` passes over its decisions."""
-    games: int = 512
+    total_timesteps: int = 3_276_800
+    """Decisions of all seats, in rollouts of `num_envs` * `num_steps` decisions."""
+    num_envs: int = 512
     """Games side by side."""
-    steps: int = 64
+    num_steps: int = 64
     """Decisions of each game in a rollout."""
-    epochs: int = 3
-    minibatch: int = 1024
+    update_epochs: int = 3
+    """Passes over the decisions of a rollout."""
+    minibatch_size: int = 1024
     learning_rate: float = 1e-3
     """Learning rate of Adam at the start; it falls linearly to 0."""
-    trace: float = 0.9
+    gae_lambda: float = 0.9
     """Lambda of generalized advantage estimation. There is no discount."""
-    clip: float = 0.2
-    entropy: float = 0.01
+    clip_coef: float = 0.2
+    ent_coef: float = 0.01
     """Weight of the entropy bonus at the start; it falls linearly to 0."""
     evaluation_games: int = 1000
+
+    def __post_init__(self) -> None:
+        Rules(players=self.players)  # raises ValueError for another number than 2 to 5
+        least = {"save": "", "seed": 0, "total_timesteps": self.num_envs * self.num_steps}
+        for name, value in vars(self).items():
+            if not value >= (low := least.get(name, int(isinstance(value, int)))):
+                raise ValueError(f"{name} must be at least {low}, got {value}")
+        if os.path.isdir(self.save) or not os.path.isdir(os.path.dirname(self.save) or "."):
+            raise ValueError(f"save must be a file in an existing folder, got {self.save}")
 
 
 class Network(nn.Module):
@@ -58,7 +72,7 @@ class Network(nn.Module):
 
     def __init__(self, game: Game, width: int = 64) -> None:
         super().__init__()
-        self.layout, self.players = game.observation_layout, game.rules.players
+        self.game, self.layout, self.players = game, game.observation_layout, game.rules.players
         sizes = {name: part.stop - part.start for name, part in self.layout.items()}
         path = (sizes["pieces"] + sizes["dead"]) // 5 + 6
         whole = game.observation_size - 5 * path
@@ -73,9 +87,9 @@ class Network(nn.Module):
             nn.init.zeros_(head.bias)
         self.register_buffer("bits", th.arange(32)[:, None] >> th.arange(5) & 1)  # [hold, die]: 1 if kept
 
-    def forward(self, observation: th.Tensor, mask: th.Tensor) -> tuple[Categorical, th.Tensor]:
-        """Return the policy and the values (N,) for observations, int8 (N, D), and action masks, int8 (N, A)."""
-        size, layout, seen = len(observation), self.layout, observation.float()
+    def forward(self, observation: th.Tensor, mask: th.Tensor) -> tuple[th.Tensor, th.Tensor]:
+        """Return logits (N, A) and values (N,) for observations, int8 (N, D), and action masks, int8 (N, A)."""
+        size, layout, seen = observation.shape[0], self.layout, observation.float()
         pieces = seen[:, layout["pieces"]].view(size, self.players, 5, -1).transpose(1, 2).flatten(2)
         dead = seen[:, layout["dead"]].view(size, 5, -1)
         dice = seen[:, layout["dice"]].view(size, 6, 6)  # (face, number of dice), one-hot
@@ -91,8 +105,21 @@ class Network(nn.Module):
         scores = th.cat((by_path[:, :, :6], rest[:, None, :6]), 1)  # (N, face, number kept)
         holds = scores.gather(2, kept.transpose(1, 2)).sum(1)
         moves, swaps = by_path[:, :, 6:9].transpose(1, 2).flatten(1), by_path[:, :, 9:].flatten(1)
-        logits = th.cat((holds, moves, rest[:, 6:14], swaps), 1).masked_fill(mask == 0, -1e9)
-        return Categorical(logits=logits, validate_args=False), rest[:, 14]
+        return th.cat((holds, moves, rest[:, 6:14], swaps), 1).masked_fill(mask == 0, -1e9), rest[:, 14]
+
+    def policy(self) -> FunctionPolicy:
+        """Return the policy that plays the most likely actions."""
+        choose = th.no_grad()(lambda *seen: self(*map(th.from_numpy, seen))[0].argmax(1).numpy())
+        return FunctionPolicy(choose, batched=True)
+
+    def save(self, file: str) -> None:
+        """Write the network to an ONNX file, which plays as the policy `onnx:FILE`."""
+        sizes, names = (self.game.observation_size, self.game.num_actions), ["observation", "action_mask"]
+        rows = {0: th.export.Dim("rows")}
+        th.onnx.export(
+            self.eval(), tuple(th.ones(2, size, dtype=th.int8) for size in sizes), file, input_names=names,
+            output_names=["logits", "value"], dynamic_shapes=(rows, rows), external_data=False, verbose=False,
+        )  # fmt: skip
 
 
 class Rollout(NamedTuple):
@@ -113,7 +140,7 @@ class SelfPlay:
         self.game, self.state = game, game.reset(games, seed=seed)
         self.observation, self.mask = game.observe(self.state), game.legal_actions(self.state)
 
-    def play(self, network: Network, steps: int, trace: float) -> Rollout:
+    def play(self, network: Network, steps: int, gae_lambda: float) -> Rollout:
         """Play `steps` decisions in every game, and return them with their advantages."""
         game, state = self.game, self.state
         size, players, everyone = len(state), game.rules.players, np.arange(len(state))
@@ -128,7 +155,8 @@ class SelfPlay:
         for t in range(steps):
             seen[t], mask[t], actor[t] = self.observation, self.mask, state["player"]
             with th.no_grad():
-                policy, estimate = network(th.from_numpy(seen[t]), th.from_numpy(mask[t]))
+                logits, estimate = network(th.from_numpy(seen[t]), th.from_numpy(mask[t]))
+                policy: Any = Categorical(logits=logits, validate_args=False)
                 chosen = policy.sample()
             action[t], log_prob[t], value[t] = chosen, policy.log_prob(chosen), estimate
             last[everyone, actor[t]] = t
@@ -138,7 +166,7 @@ class SelfPlay:
             reward[last[ended, seat], ended] = rewards[ended, seat]
             final[last[ended, seat], ended] = True
             last[done] = -1
-        # A_t = d_t + trace * A_t',  d_t = r_t + V(s_t') - V(s_t), where t' is the next decision of the same seat
+        # A_t = d_t + gae_lambda * A_t',  d_t = r_t + V(s_t') - V(s_t), where t' is the next decision of the same seat
         ahead = np.zeros((size, players), np.float32)
         with th.no_grad():
             masks = th.from_numpy(self.mask)
@@ -148,7 +176,7 @@ class SelfPlay:
         for t in reversed(range(steps)):
             at, goes_on = (everyone, actor[t]), ~final[t]
             delta = reward[t] + goes_on * value_ahead[at] - value[t]
-            advantage[t] = ahead[at] = delta + trace * goes_on * ahead[at]
+            advantage[t] = ahead[at] = delta + gae_lambda * goes_on * ahead[at]
             value_ahead[at] = value[t]
         return Rollout(seen, mask, action, log_prob, value, advantage)
 
@@ -160,55 +188,48 @@ def learn(
     observation, mask, action, before, value, advantage = (th.from_numpy(x).flatten(0, 1) for x in rollout)
     target = value + advantage
     advantage = (advantage - advantage.mean()) / advantage.std()
-    for _ in range(settings.epochs):
-        for i in th.split(th.randperm(len(action)), settings.minibatch):
-            policy, estimate = network(observation[i], mask[i])
+    for _ in range(settings.update_epochs):
+        for i in th.split(th.randperm(len(action)), settings.minibatch_size):
+            logits, estimate = network(observation[i], mask[i])
+            policy: Any = Categorical(logits=logits, validate_args=False)
             # L = -E[min(r A, clip(r, 1 - c, 1 + c) A)] + 1/2 E[(V - target)^2] - beta E[H], r = pi(a|s) / pi_old(a|s)
             ratio = (policy.log_prob(action[i]) - before[i]).exp()
-            clipped = ratio.clamp(1 - settings.clip, 1 + settings.clip)
+            clipped = ratio.clamp(1 - settings.clip_coef, 1 + settings.clip_coef)
             gain = th.min(ratio * advantage[i], clipped * advantage[i]).mean()
             error = (estimate - target[i]).square().mean()
-            loss = -gain + 0.5 * error - settings.entropy * left * policy.entropy().mean()
+            loss = -gain + 0.5 * error - settings.ent_coef * left * policy.entropy().mean()
             optimizer.zero_grad()
             loss.backward()
             nn.utils.clip_grad_norm_(network.parameters(), 0.5)
             optimizer.step()
 
 
-def win_rate(network: Network, opponent: str, players: int, games: int) -> float:
-    """Play the most likely actions in a random seat against a named policy, and return the share of games won."""
-    name = "wotd_env:wotd_env/WayOfTheDragon-v0"
-    envs = gymnasium.make_vec(name, num_envs=games, opponents=opponent, players=players)
-    observation, info = envs.reset(seed=1 << 40)
-    won, running = np.zeros(games, np.bool_), np.ones(games, np.bool_)
-    while running.any():
-        with th.no_grad():
-            policy, _ = network(th.from_numpy(observation), th.from_numpy(info["action_mask"]))
-        observation, reward, terminated, truncated, info = envs.step(policy.logits.argmax(1).numpy())
-        won |= running & (reward == 1)
-        running &= ~(terminated | truncated)
-    return float(won.mean())
-
-
 def train(settings: Settings) -> Network:
-    """Train a network, print its progress ten times, and return it."""
+    """Train a network, print its strength ten times, and return it."""
     th.set_num_threads(1)  # with one thread, equal seeds give equal weights
     th.manual_seed(settings.seed)
     game = Game(players=settings.players)
     network, started = Network(game), time.process_time()
     optimizer = th.optim.Adam(network.parameters(), eps=1e-5)
-    games = SelfPlay(game, settings.games, seed=settings.seed << 32)
-    for update in range(settings.updates):
-        left = 1 - update / settings.updates
+    games = SelfPlay(game, settings.num_envs, seed=settings.seed << 32)
+    updates = settings.total_timesteps // (settings.num_envs * settings.num_steps)
+    for update in range(updates):
+        left = 1 - update / updates
         optimizer.param_groups[0]["lr"] = settings.learning_rate * left
-        learn(network, optimizer, games.play(network, settings.steps, settings.trace), settings, left)
-        if 10 * (update + 1) // settings.updates > 10 * update // settings.updates:
-            spent, measured = time.process_time() - started, (settings.players, settings.evaluation_games)
-            greedy, random = (win_rate(network, name, *measured) for name in ("greedy", "random"))
+        rollout = games.play(network, settings.num_steps, settings.gae_lambda)
+        learn(network, optimizer, rollout, settings, left)
+        if 10 * (update + 1) // updates > 10 * update // updates:
+            spent, games_of = time.process_time() - started, (settings.evaluation_games, game.rules)
+            shares = (evaluate(network.policy(), name, *games_of).share for name in ("greedy", "random"))
             print(f"update {update + 1}, {spent:.0f} s of processor time: ", end="")
-            print(f"{greedy:.1%} against greedy, {random:.1%} against random", flush=True)
+            print("{:.1%} against greedy, {:.1%} against random".format(*shares), flush=True)
     return network
 
 
 if __name__ == "__main__":
-    train(tyro.cli(Settings))
+    settings = tyro.cli(Settings)
+    trained = train(settings)
+    if settings.save:
+        trained.save(settings.save)
+        policy, players = shlex.quote(f"onnx:{settings.save}"), f"--players {settings.players}"
+        print(f"wotd arena {policy} greedy {players}\nwotd benchmark {policy} {players}")

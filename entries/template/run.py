@@ -31,7 +31,7 @@ class Agent:
 
 def train(budget: int, seed: int) -> None:
     """Train for `budget` decisions, and save the weights."""
-    network = example.train(updates=budget // 2048, seed=seed, evaluation_games=100)
+    network = example.train(example.Settings(seed=seed, total_timesteps=budget, evaluation_games=100))
     np.savez(RESULTS / f"{budget}-{seed}.npz", *network.weights)
 
 

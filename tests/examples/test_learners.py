@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import deque
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -13,15 +14,16 @@ pytest.importorskip("sb3_contrib", reason="sb3-contrib is not installed: pip ins
 import torch as th
 
 from examples import actor_critic_numpy, dqn, ppo, sb3_ppo
-from wotd_env import Game
+from wotd_env import Game, evaluate
 from wotd_env.adapters.sb3 import SB3VecEnv
+from wotd_env.policies.onnx import Onnx
 
-TINY_PPO = ppo.Settings(updates=2, games=16, steps=16, minibatch=64, epochs=1, evaluation_games=4)
-TINY_DQN = dqn.Settings(steps=60, games=16, batch=64, memory=500, evaluation_games=4)
+TINY_PPO = ppo.Settings(total_timesteps=512, num_envs=16, num_steps=16, minibatch_size=64, update_epochs=1)
+TINY_DQN = dqn.Settings(total_timesteps=960, num_envs=16, batch_size=64, buffer_size=500)
 
 
-def test_ppo_learns_the_same_from_the_same_seed(monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr(ppo, "win_rate", lambda *_: 0.0)  # the measurements take longer than the learning
+def test_ppo_learns_the_same_from_the_same_seed(no_measuring: Any):
+    no_measuring(ppo)
     one, other = (ppo.train(TINY_PPO) for _ in range(2))
     for mine, its in zip(one.parameters(), other.parameters(), strict=True):
         assert mine.equal(its)
@@ -33,7 +35,8 @@ def test_ppo_gives_no_probability_to_illegal_actions(players: int):
     state = game.reset(50, seed=0)
     for _ in range(20):
         observation, mask = game.observe(state), game.legal_actions(state)
-        policy, value = ppo.Network(game)(th.from_numpy(observation), th.from_numpy(mask))
+        logits, value = ppo.Network(game)(th.from_numpy(observation), th.from_numpy(mask))
+        policy = th.distributions.Categorical(logits=logits)
         assert ((policy.probs.detach().numpy() > 0) == mask).all()
         assert value.shape == (50,)
         game.step(state, policy.sample().numpy())
@@ -46,10 +49,34 @@ def test_ppo_advantages_are_returns_with_trace_one_and_zero_values():
     for parameter in (network.whole_out.weight, network.whole_out.bias):
         parameter.data[14] = 0
     games = ppo.SelfPlay(game, 64, seed=0)
-    rollout = games.play(network, 60, trace=1.0)
+    rollout = games.play(network, 60, gae_lambda=1.0)
     assert set(np.unique(rollout.advantage)) <= {-0.5, 0.0, 0.25, 1.0}
     early = rollout.advantage[:5]
     assert (early < 0).sum() > (early > 0).sum() > 0  # two of three seats lose
+
+
+@pytest.mark.filterwarnings("default")  # warnings of torch.onnx
+@pytest.mark.parametrize("players", [2, 3, None])
+def test_saved_networks_play_like_the_trained_ones(players: int | None, tmp_path: Path):
+    pytest.importorskip("onnxscript")
+    pytest.importorskip("onnxruntime")
+    game = Game(players=players or 2)
+    network = ppo.Network(game) if players else dqn.Network(Game(encoding=dqn.ENCODING))
+    file, rng = tmp_path / "network.onnx", np.random.default_rng(0)
+    network.save(str(file))
+    state = game.reset(200, seed=0)
+    for _ in range(3):
+        actions = network.policy().act(game, state, rng)
+        assert (Onnx(file).act(game, state, rng) == actions).all()
+        game.step(state, actions)
+
+
+def test_a_saved_actor_critic_plays_like_the_trained_one(tmp_path: Path):
+    network, game = actor_critic_numpy.Network(np.random.default_rng(0)), Game()
+    np.savez(tmp_path / "network.npz", *network.weights)
+    state, rng = game.reset(200, seed=0), np.random.default_rng(0)
+    loaded = actor_critic_numpy.load(str(tmp_path / "network.npz"))
+    assert (loaded.act(game, state, rng) == network.policy().act(game, state, rng)).all()
 
 
 def test_numpy_gradients_match_finite_differences_of_the_loss():
@@ -86,12 +113,11 @@ def test_numpy_gradients_match_finite_differences_of_the_loss():
             )
 
 
-def test_numpy_actor_critic_learns_to_beat_random_play(monkeypatch: pytest.MonkeyPatch):
-    with monkeypatch.context() as patch:
-        patch.setattr(actor_critic_numpy, "win_rate", lambda *_: 0.0)
-        network = actor_critic_numpy.train(updates=150)
+def test_numpy_actor_critic_learns_to_beat_random_play(no_measuring: Any):
+    no_measuring(actor_critic_numpy)
+    network = actor_critic_numpy.train(actor_critic_numpy.Settings(total_timesteps=150 * 2048))
     untrained = actor_critic_numpy.Network(np.random.default_rng(0))
-    before, after = (actor_critic_numpy.win_rate(each, "random", 100) for each in (untrained, network))
+    before, after = (evaluate(each.policy(), "random", 100).share for each in (untrained, network))
     assert after > before + 0.2
 
 
@@ -120,8 +146,8 @@ def test_dqn_stores_n_step_returns():
     assert (rows["later"] == 9).all()
 
 
-def test_dqn_learns_the_same_from_the_same_seed(monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr(dqn, "win_rate", lambda *_: 0.0)
+def test_dqn_learns_the_same_from_the_same_seed(no_measuring: Any):
+    no_measuring(dqn)
     one, other = (dqn.train(TINY_DQN) for _ in range(2))
     for mine, its in zip(one.parameters(), other.parameters(), strict=True):
         assert mine.equal(its)
@@ -136,7 +162,7 @@ def test_dqn_values_illegal_actions_below_all_others():
 
 
 def test_sb3_model_plays_legal_actions():
-    model = sb3_ppo.train(steps=1024, envs=16, evaluation_games=4)
+    model = sb3_ppo.train(sb3_ppo.Settings(total_timesteps=1024, num_envs=16, evaluation_games=4))
     games = SB3VecEnv(16, encoding=sb3_ppo.ENCODING)
     observation = games.reset()
     for _ in range(20):

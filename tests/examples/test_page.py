@@ -16,7 +16,7 @@ EXAMPLES = sorted((ROOT / "examples").glob("*.py"))
 @pytest.mark.parametrize("file", EXAMPLES, ids=lambda file: file.name)
 def test_example_is_one_small_documented_file(file: Path):
     text = file.read_text()
-    assert len(text.splitlines()) < 250
+    assert len(text.splitlines()) < 280
     module = ast.parse(text)
     assert f"python examples/{file.name}" in (ast.get_docstring(module) or "")
     imported = {

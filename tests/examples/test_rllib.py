@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 import numpy as np
 import pytest
@@ -27,7 +27,10 @@ def small_ray() -> Iterator[None]:
 
 
 def test_rllib_plays_and_learns_from_legal_actions():
-    algorithm = rllib_ppo.train(decisions=128, rollout=64, evaluation_games=4)
+    settings = rllib_ppo.Settings(
+        total_timesteps=128, num_envs=8, batch_size=64, minibatch_size=64, evaluation_games=4
+    )
+    algorithm = rllib_ppo.train(settings)
     checked = 0
     for episode in algorithm.env_runner.sample(num_timesteps=100):
         for each in episode.agent_episodes.values():
@@ -36,3 +39,8 @@ def test_rllib_plays_and_learns_from_legal_actions():
             checked += len(each)
     algorithm.stop()
     assert checked >= 100
+
+
+def test_a_saved_network_plays_in_the_arena_and_the_benchmark(save_and_measure: Callable[[str, str], None]):
+    pytest.importorskip("onnxscript")
+    save_and_measure("rllib_ppo", "--total-timesteps 64 --num-envs 8 --batch-size 64 --minibatch-size 64")

@@ -57,8 +57,7 @@ print(digest.hexdigest())
 EXAMPLES = {
     "jax_ppo": (
         "from examples import jax_ppo as x\n"
-        "x.win_rate = lambda *_: 0.25\n"
-        "x.train(x.Settings(updates=1, games=4, steps=8, minibatch=16, epochs=1, width=8, evaluation_games=2))"
+        "x.train(x.Settings(total_timesteps=32, num_envs=4, num_steps=8, width=8, evaluation_games=2))"
     ),
     "jax_search": (
         "import jax\n"
