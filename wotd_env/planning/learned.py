@@ -237,18 +237,34 @@ def _write_features(states: Records, config: Configs, features: Features, out: A
         _features(states[i], config[0], features, out[i])
 
 
+class Layers(NamedTuple):
+    """Memory for the layers of the network, for ABREAST positions."""
+
+    active: NDArray[np.int64]  # (K,)
+    x: NDArray[np.float32]  # (ABREAST, width), initially finite
+    y: NDArray[np.float32]  # (ABREAST, HIDDEN)
+
+
 @kernel
 def write_values(states: Records, config: Configs, features: Features, network: Network, values: Any) -> None:
     """Write the values of every position of a batch to `values`, (N, n)."""
-    width = network.rows.shape[1]
     active = np.empty(features.active, np.int64)
-    x = np.zeros((ABREAST, width), np.float32)
+    x = np.zeros((ABREAST, network.rows.shape[1]), np.float32)
     y = np.empty((ABREAST, HIDDEN), np.float32)
+    write_values_in(Layers(active, x, y), states, config, features, network, values)
+
+
+@kernel
+def write_values_in(
+    layers: Layers, states: Records, config: Configs, features: Features, network: Network, values: Any
+) -> None:
+    """Do the same as `write_values`, without allocating memory."""
+    active, x, y = layers
     for start in range(0, states.shape[0], ABREAST):
         count = min(ABREAST, states.shape[0] - start)
         for j in range(count):
             _features(states[start + j], config[0], features, active)
-            for first in range(0, width, BLOCK):
+            for first in range(0, x.shape[1], BLOCK):
                 relu_of_rows(network.rows, active, first, x, j)
         relu_of_products(network.hidden_bias, x, network.hidden, y)
         for j in range(count):

@@ -73,11 +73,11 @@ def _plan_part(
             values[games] = ends.choice_values.max(0)
         else:
             turn_plan = slots.plan_turns(game, value, batch, group, seats=1, keeps=False)
-            _write_plan(turn_plan, batch, games, action_values, values)
+            write_plan(turn_plan, batch, games, action_values, values)
 
 
 @kernel
-def _write_plan(plan: TurnPlan, states: Records, games: Any, action_values: Any, values: Any) -> None:
+def write_plan(plan: TurnPlan, states: Records, games: Any, action_values: Any, values: Any) -> None:
     """Write the values of the states to `values[games]`, and the values of their holds to `action_values[games]`."""
     for first in range(0, states.shape[0], turn.LANES):
         slots.expect_rolls(plan, states, first)

@@ -65,7 +65,7 @@ def slots_of(players: int, powers: bool) -> Slots:
     index: dict[tuple[int, int], int] = {}
     rolls = [0] * len(PASSING)
     missing = {slot for offered in offers for slot in offered}
-    # Few representative rolls save time, because `_write_slots` computes the legal moves once for each of them.
+    # Few representative rolls save time, because `write_slots` computes the legal moves once for each of them.
     while missing:
         roll = max(range(NUM_ROLLS), key=lambda r: len(missing.intersection(offers[r])))
         found = sorted(missing.intersection(offers[roll]))
@@ -132,7 +132,7 @@ class Group(NamedTuple):
 def group_states(states: Records, config: Configs) -> Iterator[Group]:
     """Yield the groups of a batch."""
     rolls, tiger = np.empty(len(states), np.int64), np.empty(len(states), np.bool_)
-    _write_groups(states, config, rolls, tiger)
+    write_groups(states, config, rolls, tiger)
     for held in (False, True):
         for count in np.unique(rolls[tiger == held]).tolist():
             same = np.flatnonzero((rolls == count) & (tiger == held))
@@ -141,7 +141,8 @@ def group_states(states: Records, config: Configs) -> Iterator[Group]:
 
 
 @kernel
-def _write_groups(states: Records, config: Configs, rolls: Any, tiger: Any) -> None:
+def write_groups(states: Records, config: Configs, rolls: Any, tiger: Any) -> None:
+    """Write the fields `rolls` and `tiger` of the group of each state, int64 (N,) and bool (N,)."""
     for i in range(states.shape[0]):
         s = states[i]
         tiger[i] = False
@@ -167,7 +168,7 @@ class Ends(NamedTuple):
     best: NDArray[np.int64]  # (K, N)
 
 
-class _Afterstates(NamedTuple):
+class Afterstates(NamedTuple):
     """M afterstates. In the state with index `state[i]`, the choice with index `choice[i]` leads to afterstate i."""
 
     states: States
@@ -184,7 +185,7 @@ def value_ends(
         ValueError: if `value` returns an array of a wrong shape, or non-finite numbers for running games.
     """
     most = len(states) * choices * MOST_ENDS
-    written = _Afterstates(np.empty(most, STATE), np.empty(most, np.int64), np.empty(most, np.int64))
+    written = Afterstates(np.empty(most, STATE), np.empty(most, np.int64), np.empty(most, np.int64))
     count = write(states, game.config, scratch(), written, *arguments)
     afterstates = written.states[:count]
     trusting = value.unchecked if isinstance(value, CheckedValue) else value
@@ -194,7 +195,7 @@ def value_ends(
     shape = choices, len(states)
     own = np.array(given, order="C")  # a copy, because rewards replace some of its values
     ends = Ends(afterstates, own, np.full(shape, -np.inf, np.float32), np.zeros(shape, np.int64))
-    wrong = _find_best(states, game.config, written, ends)
+    wrong = find_best(states, game.config, written, ends)
     if wrong >= 0:
         raise ValueError(
             f"value must return finite numbers for running games, got {given[wrong].tolist()} for afterstate {wrong}"
@@ -203,8 +204,8 @@ def value_ends(
 
 
 @kernel
-def _write_slots(
-    states: Records, config: Configs, scratch: Records, out: _Afterstates, slots: Slots, tiger_used: Any
+def write_slots(
+    states: Records, config: Configs, scratch: Records, out: Afterstates, slots: Slots, tiger_used: Any
 ) -> Any:
     """Write the afterstates of every legal slot."""
     rules = config[0]
@@ -236,7 +237,7 @@ def _write_slots(
 
 
 @kernel
-def write_actions(states: Records, config: Configs, scratch: Records, out: _Afterstates) -> Any:
+def write_actions(states: Records, config: Configs, scratch: Records, out: Afterstates) -> Any:
     """Write the afterstates of every legal action of phases MOVE and EXTRA. Return their number."""
     rules = config[0]
     after = scratch[0]
@@ -253,7 +254,7 @@ def write_actions(states: Records, config: Configs, scratch: Records, out: _Afte
 
 
 @kernel
-def _append_ends(s: Record, rules: Config, source: Any, out: _Afterstates, count: Any) -> Any:
+def _append_ends(s: Record, rules: Config, source: Any, out: Afterstates, count: Any) -> Any:
     """Append `s` to `out` or, in phase EXTRA, append the afterstate of each legal action.
 
     `source` is a pair: the index of the state and the index of the choice that lead to `s`.
@@ -273,7 +274,7 @@ def _append_ends(s: Record, rules: Config, source: Any, out: _Afterstates, count
 
 
 @kernel
-def _find_best(states: Records, config: Configs, written: _Afterstates, ends: Ends) -> Any:
+def find_best(states: Records, config: Configs, written: Afterstates, ends: Ends) -> Any:
     """Fill `ends.choice_values` and `ends.best`, and replace the values of ended games with the rewards.
 
     Return the index of the first afterstate with a non-finite value, or -1.
@@ -324,7 +325,7 @@ def plan_turns(game: Game, value: Value, states: States, group: Group, seats: in
     slots = slots_of(game.rules.players, game.rules.powers != "none")
 
     def ends(tiger_used: bool) -> Ends:
-        return value_ends(game, value, states, _write_slots, slots.action.size, slots, tiger_used)
+        return value_ends(game, value, states, write_slots, slots.action.size, slots, tiger_used)
 
     untouched = ends(False)
     after_tiger = ends(True) if group.tiger else untouched

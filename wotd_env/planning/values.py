@@ -72,7 +72,7 @@ class HandMade(CheckedValue):
     def unchecked(self, game: Game, afterstates: States) -> NDArray[np.float32]:
         """Return the values without checking the records."""
         values = np.empty((len(afterstates), game.rules.players), np.float32)
-        _hand_made(afterstates, game.config, values)
+        write_values(afterstates, game.config, values)
         return values
 
 
@@ -81,7 +81,8 @@ hand_made = HandMade()
 
 
 @kernel
-def _hand_made(states: Records, config: Configs, values: Any) -> None:
+def write_values(states: Records, config: Configs, values: Any) -> None:
+    """Write the hand-made values of a batch, (N, n)."""
     for i in range(states.shape[0]):
         write_value(states[i], config[0], values[i])
 
