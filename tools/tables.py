@@ -6,13 +6,16 @@ import tomllib
 from collections.abc import Iterable
 from typing import Any
 
+import numpy as np
 import typer
 
 from tools import pages
+from tools.wasm.exports import EXPORTS, MEMORY, TUPLES
 from wotd_env import STATE, Game, Phase, Rules, describe_action
 from wotd_env.cli import app
 from wotd_env.core import actions, observation
 from wotd_env.core.actions import Action
+from wotd_env.core.config import CONFIG
 from wotd_env.core.dice import UNROLLED
 from wotd_env.core.observation import DIE_TOKEN, GAME_TOKEN, PATH_TOKEN, PIECE_TOKEN, TOKEN_WIDTH
 from wotd_env.core.rules import NUMBERED
@@ -38,11 +41,71 @@ def state() -> str:
         "expired": "1: ended by R16",
     }
     rows = []
-    for name in STATE.names or ():
-        field = STATE[name]
+    for name, kind, offset in fields_of(STATE):
         if not name.startswith("_"):
-            rows.append((f"`{name}`", f"{field.base} {field.shape or ''}".strip(), meaning[name]))
-    return pages.table("field | type | meaning", rows)
+            rows.append((offset, f"`{name}`", kind, meaning[name]))
+    return pages.table("byte | field | type | meaning", rows, right=[0])
+
+
+def fields_of(record: Any) -> list[tuple[str, str, int]]:
+    """Return name, type and offset of each field of a record."""
+    fields = [(name, record[name], record.fields[name][1]) for name in record.names]
+    return [(name, f"{kind.base} {kind.shape or ''}".strip(), offset) for name, kind, offset in fields]
+
+
+def wasm_exports() -> str:
+    """Return the table of the exported functions of wotd.wasm."""
+    given = {
+        name: [argument for argument in export.arguments.split() if argument not in {*MEMORY, *TUPLES}]
+        for name, export in EXPORTS.items()
+    }
+    rows = [(f"`{name}({', '.join(given[name])})`", export.words) for name, export in EXPORTS.items()]
+    return pages.table("function | effect, and result if there is one", rows)
+
+
+def wasm_memory() -> str:
+    """Return the table of the exported memory of wotd.wasm."""
+    kinds = {"config": "CONFIG", "states": "STATE", "network": "bytes"}
+    rows = [
+        (
+            f"`{name}`",
+            f"{kinds.get(name) or np.dtype(kind)} {shape[shape[0] == 1 :] or ''}".strip(),
+            MEMORY_WORDS[name],
+        )
+        for name, (kind, shape) in MEMORY.items()
+    ]
+    return pages.table("memory | type | contents", rows)
+
+
+def wasm_config() -> str:
+    """Return the table of the fields of `config` that a host writes."""
+    rows = [
+        (offset, f"`{name}`", kind, CONFIG_WORDS.get(name, "as in `Rules`"))
+        for name, kind, offset in fields_of(CONFIG)
+        if name != "limits"
+    ]
+    return pages.table("byte | field | type | value", rows, right=[0])
+
+
+MEMORY_WORDS = {
+    "config": "the rules, see below",
+    "states": "the [record](../reference/state.md) of the game",
+    "mask": "1 for legal actions",
+    "observation": "an observation in the encoding of `config`",
+    "scores": "the points of every seat",
+    "rewards": "the reward of every seat; 0 before the end",
+    "action_values": "the expected return of every action for the seat to act; -inf for illegal ones",
+    "roll_off": "five faces by seat",
+    "network": "a file of `tools.wasm.weights`, without its first line",
+}
+CONFIG_WORDS = {
+    "powers": "0 none, 1 own, 2 any",
+    "colors": "colors of the seats, then all other colors",
+    "random_colors": "1 for new colors in each game",
+    "start": "a seat, -1 for `dragons`, -2 for `loser`",
+    "skip_forced": "1 to take decisions with one legal action automatically",
+    "encoding": ", ".join(f"{i} {name}" for i, name in enumerate(observation.ENCODINGS)),
+}
 
 
 POSITION = "space of the piece; 0 is off the board"
@@ -237,8 +300,11 @@ def _options(parameters: Iterable[Any]) -> str:
     return pages.table("option | effect | default", rows)
 
 
+WASM = wasm_exports, wasm_memory, wasm_config
+
+
 def all_tables() -> dict[str, str]:
     """Return all tables as a dict: name -> Markdown text."""
-    makers = (layers, state, token, action, swap, reward, commands, options)
+    makers = (layers, state, token, action, swap, reward, commands, options, *WASM)
     tables = {make.__name__: make() for make in makers} | {"exits": COMMANDS.epilog}
     return tables | {name: parts(name) for name in MEANINGS}

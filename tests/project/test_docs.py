@@ -2,6 +2,8 @@
 
 import re
 import shlex
+import shutil
+import subprocess
 import tomllib
 from pathlib import Path
 from typing import Any
@@ -10,8 +12,10 @@ import pytest
 import typer
 
 from tests.helpers import ROOT
-from tools import figures, pages, tables
+from tools import figures, pages, tables, wasm
 from tools.pages import PAGES
+from tools.wasm.weights import weights
+from wotd_env import Rules
 from wotd_env.cli import app
 
 NEEDS = {
@@ -20,10 +24,12 @@ NEEDS = {
     "pettingzoo.md": ("pettingzoo", "1.27"),
     "rllib.md": ("ray.rllib", None),
     "torchrl.md": ("torchrl", None),
+    "wasm.md": ("wasmtime", None),
 }
 """Pages about other packages: the module that each page needs, and its oldest version."""
 
 DESIGN = ROOT / "docs" / "explanation" / "design.md"
+WASM = ROOT / "docs" / "how-to" / "wasm.md"
 
 MOST_LINES = 120
 """Lines of a page that are written by hand; generated parts, lists of pages and differences do not count."""
@@ -60,6 +66,18 @@ def test_the_python_code_of_a_page_runs(page, tmp_path, monkeypatch):
     names: dict[str, object] = {"__name__": "page"}
     for code in blocks(page, "python"):
         exec(compile(code, page.name, "exec"), names)
+
+
+@pytest.mark.parametrize("page", [page for page in PAGES if blocks(page, "js")], ids=lambda page: page.name)
+def test_the_javascript_of_a_page_runs(page, tmp_path):
+    node = shutil.which("node")
+    if node is None:
+        pytest.skip("there is no node")
+    for file in wasm.MODULE.parent.iterdir():
+        shutil.copy(file, tmp_path)
+    (tmp_path / "td").write_bytes(weights(Rules()))
+    (tmp_path / "page.mjs").write_text("".join(blocks(page, "js")))
+    subprocess.run([node, "page.mjs"], cwd=tmp_path, check=True, capture_output=True)
 
 
 def test_pages_are_short():
@@ -165,7 +183,7 @@ def test_names_in_changing_a_rule_exist_in_the_linked_files():
 
 def test_generated_tables_are_up_to_date():
     contents, found = tables.all_tables(), set()
-    for page in [*(ROOT / "docs" / "reference").glob("*.md"), DESIGN]:
+    for page in [*(ROOT / "docs" / "reference").glob("*.md"), DESIGN, WASM]:
         text = page.read_text()
         found |= set(re.findall(r"<!-- table: (\w+) -->", text))
         assert pages.renew(text, contents) == text, "run `make docs-tables`"
