@@ -4,13 +4,11 @@ Any host of static files can serve FOLDER, for example `python -m http.server --
 """
 
 import argparse
-import base64
-import json
 import shutil
 from pathlib import Path
 
-from wotd_env import Rules, models
-from wotd_env.planning import learned
+from tools.wasm.weights import weights
+from wotd_env import Rules
 from wotd_env.rendering.cases import CASES, draw_case
 from wotd_env.rendering.svg import style, symbols
 
@@ -28,8 +26,8 @@ def main() -> None:
 
 def build(folder: Path) -> None:
     """Write the demo into a folder."""
-    # Keep the names static/ and demo/, because modules in demo/ import modules by paths such as ../static/.
-    for part in ("static", "demo"):
+    # Keep the names of the folders, because modules in demo/ import modules by paths such as ../static/.
+    for part in ("static", "demo", "wasm"):
         data = shutil.ignore_patterns("*.html", "lesson.json", "puzzles.json")
         shutil.copytree(WEB / part, folder / part, ignore=data, dirs_exist_ok=True)
     (folder / "rules" / "pictures").mkdir(parents=True, exist_ok=True)
@@ -40,20 +38,11 @@ def build(folder: Path) -> None:
         "index.html": page.replace("static/main.js", "demo/main.js"),
         "colors.css": style(),
         "drawings.svg": symbols(),
-        "demo/td.json": json.dumps(weights()),
     }
     contents |= {f"rules/pictures/{name}.svg": draw_case(name) for name in CASES}
     for name, content in contents.items():
         (folder / name).write_text(content, encoding="utf-8")
-
-
-def weights() -> dict[str, str]:
-    """Return the weights of the bundled `td` for `Rules()`: name -> little-endian float32 numbers in base64."""
-    network = learned.load(models.find("td", Rules())).network
-    return {
-        name: base64.b64encode(array.astype("<f4").tobytes()).decode()
-        for name, array in network._asdict().items()
-    }
+    (folder / "demo" / "td").write_bytes(weights(Rules()))
 
 
 if __name__ == "__main__":

@@ -109,6 +109,7 @@ def play(game: Game, seed: int, rng: np.random.Generator) -> dict[str, Any]:
     equity = plan(game, np.concatenate(states), BundledValue())[0]
     decisions = [
         {
+            "record": list(before.tobytes()),
             "state": show(game, before),
             "choices": views.choices(game, before),
             "values": {int(each): float(values[each]) for each in np.flatnonzero(np.isfinite(values))},
@@ -120,7 +121,11 @@ def play(game: Game, seed: int, rng: np.random.Generator) -> dict[str, Any]:
     ]
     return {
         "decisions": decisions,
-        "end": {"state": show(game, state), "result": views.result(game, state)},
+        "end": {
+            "record": list(state.tobytes()),
+            "state": show(game, state),
+            "result": views.result(game, state),
+        },
     }
 
 

@@ -5,19 +5,16 @@ import { byId, h, loadDrawings } from "../static/dom.js";
 import { PlayPage } from "../static/play.js";
 import { NO_TABLE, PLAYER } from "../static/study.js";
 import { t, worded } from "../static/words.js";
-import { plan, readValue } from "./planner.js";
-import { decide, newGame, rolled, rollOff, SPACES } from "./rules.js";
+import { load } from "../wasm/wotd.js";
 import { choicesOf, resultOf, stateOf, stepOf } from "./view.js";
 
 /** @import {Step, View} from "../static/types.js" */
-/** @import {Value} from "./planner.js" */
+/** @import {Game, Value} from "../wasm/wotd.js" */
 
 const PERSON = 0;
 const NAMES = [t("Player"), "td"];
 const PACE = 800; // milliseconds before a decision that the person does not take
 const SOURCE = { source: "the plan of td", exact: false, guarantee: null }; // of the win chances
-
-const BASIC = { powers: "none", immunity: false, dead_pieces: 0, colors: null, start: "dragons" };
 
 /** The fields of a view that stay the same. */
 const TABLE = {
@@ -27,67 +24,66 @@ const TABLE = {
     { ...PLAYER, seat: 0, name: NAMES[PERSON], mine: true },
     { ...PLAYER, seat: 1, name: "td", mine: false, kind: "agent", agent: "td" },
   ],
-  rules: { ...BASIC, players: 2, spaces: SPACES },
   help: true,
   pace: PACE / 1000,
 };
 
 class DemoPage extends PlayPage {
   game = 0;
-  position = newGame(PERSON);
-  /** @type {number[][][]} */
-  rollOff = [];
+  seed = 0n;
   /** @type {Step[]} */
   steps = [];
 
-  /** @param {HTMLElement} main @param {Value} value */
-  constructor(main, value) {
+  /** @param {HTMLElement} main @param {Game} rules @param {Value} value */
+  constructor(main, rules, value) {
     super(main, new AbortController().signal, t("The game begins …"));
+    this.rules = rules;
     this.value = value;
+    this.state = rules.reset(0);
     this.start();
   }
 
   start() {
-    const { rounds, starter } = rollOff();
     this.game++;
-    this.rollOff = rounds;
     this.steps = [];
-    this.position = rolled(newGame(starter));
+    [this.seed] = crypto.getRandomValues(new BigUint64Array(1));
+    this.state = this.rules.reset(this.seed);
     this.proceed();
   }
 
   /** Show the position, and take the next decision unless the person has a choice. */
   proceed() {
-    const { game, position, steps } = this;
-    const result = resultOf(position);
-    const ranked = [...plan(position, this.value)].sort(([, one], [, other]) => other - one);
-    const choices = position.player === PERSON && ranked.length > 1 ? choicesOf(position) : [];
-    const equity = result ? result.rewards[position.player] : ranked[0][1];
-    const chances = NAMES.map((_, seat) => (1 + (seat === position.player ? equity : -equity)) / 2);
-    const hints = ranked.slice(0, 2).map(([action, value]) => ({ action, loss: (equity - value) / 2 }));
+    const { game, rules, state, steps } = this;
+    const shown = stateOf(rules, state);
+    const result = resultOf(rules, state);
+    const { value: equity, actions, best } = rules.plan(state, this.value);
+    const choices = shown.player === PERSON && actions.size > 1 ? choicesOf(rules, state) : [];
+    const chances = NAMES.map((_, seat) => (1 + (seat === shown.player ? equity : -equity)) / 2);
+    const ranked = [...actions].sort(([, one], [, other]) => other - one).slice(0, 2);
+    const hints = ranked.map(([action, value]) => ({ action, loss: (equity - value) / 2 }));
     this.help = { ...SOURCE, ply: steps.length, game, chances, hints };
     const view = {
       ...TABLE,
-      ...stateOf(position),
+      ...shown,
+      rules: { ...rules.rules, colors: null },
       game,
       ply: steps.length,
       status: result ? "over" : "playing",
       moved: steps.findLast(({ moves }) => moves.length)?.moves ?? [],
-      roll_off: this.rollOff,
+      roll_off: rules.rollOff(this.seed),
       choices,
       log: [...steps],
       result,
     };
     this.showView(worded(view));
-    if (!result && !choices.length) setTimeout(() => this.take(steps.length, ranked[0][0]), PACE);
+    if (!result && !choices.length) setTimeout(() => this.take(steps.length, best), PACE);
   }
 
   /** @override @param {number} ply @param {number} action */
   take(ply, action) {
-    const before = this.position;
-    const decided = decide(before, action);
-    this.position = decided.phase === "chance" ? rolled(decided) : decided;
-    this.steps.push(stepOf(ply, before, action, this.position));
+    const before = this.state;
+    this.state = this.rules.step(before, action);
+    this.steps.push(stepOf(this.rules, ply, before, action, this.state));
     this.proceed();
     return true;
   }
@@ -102,7 +98,8 @@ class DemoPage extends PlayPage {
 
 connectDialogs();
 loadDrawings().catch(() => {}); // the page works without them
-const response = await fetch("demo/td.json");
-const value = readValue(await response.json());
+const [engine, network] = await Promise.all([load(fetch("wasm/wotd.wasm")), fetch("demo/td")]);
+const rules = engine.game({ skip_forced: false });
+const value = rules.learned(await network.arrayBuffer());
 byId("main").replaceChildren();
-new DemoPage(byId("main"), value);
+new DemoPage(byId("main"), rules, value);
