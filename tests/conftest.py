@@ -9,13 +9,14 @@ from pathlib import Path
 
 import pytest
 from hypothesis import settings
-from numba.misc.appdirs import AppDirs
+from platformdirs import user_cache_dir
 
 # Every worker of xdist has a core. Threads of BLAS and OpenMP would wait for each other in busy loops.
 for variable in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"):
     os.environ.setdefault(variable, "1")
 
-KERNELS = Path(AppDirs("numba", appauthor=False).user_cache_dir)
+# numba reads this variable when it is imported, and XDG_CACHE_HOME changes below.
+os.environ.setdefault("NUMBA_CACHE_DIR", user_cache_dir("numba", appauthor=False))
 
 # Every run uses the same examples. There is no deadline per example, because the first one compiles kernels.
 settings.register_profile("reproducible", deadline=None, max_examples=60, derandomize=True)
@@ -26,7 +27,6 @@ settings.load_profile("reproducible")
 def own_cache_folder(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
     """Isolate the tests from the user's tables; kernels and matplotlib's fonts are still cached as before."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("NUMBA_CACHE_DIR", os.environ.get("NUMBA_CACHE_DIR") or str(KERNELS))
         patch.setenv("MPLCONFIGDIR", str(Path.home() / ".cache" / "matplotlib"))
         patch.setenv("XDG_CACHE_HOME", str(tmp_path_factory.mktemp("cache")))
         yield
