@@ -15,7 +15,8 @@ from wotd_env.core.words import describe_action
 
 if TYPE_CHECKING:
     from wotd_env import notation, symmetry, way_of_the_dragon_v0
-    from wotd_env.core.game import Game, GameSpec, IllegalActionError
+    from wotd_env.core.checks import IllegalActionError
+    from wotd_env.core.game import Game, GameSpec
     from wotd_env.evaluation import evaluate
     from wotd_env.kernels import compile_kernels
     from wotd_env.policies import make_policy
@@ -41,7 +42,8 @@ if hasattr(pettingzoo, "register"):  # `register` exists since PettingZoo 1.27
 
 # These names are imported at first use, because importing modules with compiled kernels is slow.
 _LAZY = {
-    **dict.fromkeys(("Game", "GameSpec", "IllegalActionError"), "wotd_env.core.game"),
+    "IllegalActionError": "wotd_env.core.checks",
+    **dict.fromkeys(("Game", "GameSpec"), "wotd_env.core.game"),
     "Policy": "wotd_env.policy",
     "compile_kernels": "wotd_env.kernels",
     "evaluate": "wotd_env.evaluation",

@@ -59,6 +59,7 @@ def _compile(part: Callable[[], None]) -> None:
 
 def _games() -> None:
     from wotd_env.core import batch
+    from wotd_env.core.starting import roll_off_of
 
     game = wotd_env.Game()
     state = game.reset(4)
@@ -68,7 +69,7 @@ def _games() -> None:
     game.rewards(state)
     game.step(state, game.legal_actions(state).argmax(1))
     game.decide(state, np.full(4, 31))
-    game.roll_off(0)
+    roll_off_of(game, 0)
     game.reset(state, roll=False)
     game.roll(state, np.zeros((4, 5), np.int8))
     game.roll(state)

@@ -9,8 +9,9 @@ from typing import Any, Protocol, runtime_checkable
 import numpy as np
 from numpy.typing import NDArray
 
-from wotd_env.core.arguments import kind_of
-from wotd_env.core.game import Game, IllegalActionError
+from wotd_env.core.arguments import as_actions, kind_of
+from wotd_env.core.checks import IllegalActionError
+from wotd_env.core.game import Game
 from wotd_env.core.rules import ELEMENTS, Phase, Rules
 from wotd_env.core.state import ROW, STATE, States, take
 
@@ -111,7 +112,7 @@ def ask(policy: Policy, game: Game, state: States, rng: np.random.Generator) -> 
     shown["rng"] = rng.integers(0, 1 << 64, len(shown), dtype=np.uint64)
     actions = policy.act(game, shown, rng)
     try:
-        return np.array(game.as_actions(state, actions))  # a copy, which the caller may change
+        return np.array(as_actions(actions, len(state)))  # a copy, which the caller may change
     except ValueError:
         got = f"{kind_of(actions)} from {type(policy).__name__}"
         raise ValueError(f"act must return integers {state.shape}, got {got}") from None

@@ -22,6 +22,7 @@ from tests.helpers.rulings import (
 )
 from tests.reference import EARTH, ELEMENTS, FIRE, METAL, WATER, WOOD
 from wotd_env import Game, Phase, Rules
+from wotd_env.core.starting import roll_off_of
 
 # ---------------------------------------------------------------------------------- the rulebooks' examples
 
@@ -98,7 +99,7 @@ def test_R01_roll_off_determines_the_starting_player(rules: Rules) -> None:
     starters = game.reset(1000, seed=7)["player"]
     ties = 0
     for i, starter in enumerate(starters.tolist()):
-        rounds = game.roll_off(7 + i)
+        rounds = roll_off_of(game, 7 + i)
         assert rounds.dtype == np.int8
         assert rounds.shape[1:] == (n, 5)
         rolling = set(range(n))
@@ -115,14 +116,14 @@ def test_R01_roll_off_determines_the_starting_player(rules: Rules) -> None:
 
 def test_R01_the_roll_off_uses_fair_dice() -> None:
     game = Game(THREE)
-    first = np.concatenate([game.roll_off(seed)[0] for seed in range(2000)])
+    first = np.concatenate([roll_off_of(game, seed)[0] for seed in range(2000)])
     assert stats.chisquare(np.bincount(first.ravel(), minlength=6)).pvalue > 1e-3
 
 
 def test_R01_rules_with_a_starting_player_have_no_roll_off() -> None:
-    assert Game(Rules(players=3, start=2)).roll_off(0).shape == (0, 3, 5)
+    assert roll_off_of(Game(Rules(players=3, start=2)), 0).shape == (0, 3, 5)
     with pytest.raises(ValueError, match="seed must be"):
-        Game().roll_off(-1)
+        roll_off_of(Game(), -1)
 
 
 @pytest.mark.parametrize("seat", [0, 1, 2])

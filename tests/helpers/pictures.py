@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 from wotd_env import Game, Phase, Rules, make_policy
+from wotd_env.core.starting import roll_off_of
 from wotd_env.rendering.scene import HEIGHT, WIDTH, Mark
 
 VARIANTS = [
@@ -39,8 +40,8 @@ def played(rules: Rules, seed: int = 0, most: int = 10_000) -> tuple[Game, np.nd
 def ties(rules: Rules, rounds: int) -> tuple[Game, int, np.ndarray]:
     """Return a game, a seed whose roll-off takes `rounds` rounds, and this roll-off."""
     game = Game(rules)
-    seed = next(seed for seed in range(10_000) if len(game.roll_off(seed)) == rounds)
-    return game, seed, game.roll_off(seed)
+    seed = next(seed for seed in range(10_000) if len(roll_off_of(game, seed)) == rounds)
+    return game, seed, roll_off_of(game, seed)
 
 
 def check_inside(marks: list[Mark]) -> None:

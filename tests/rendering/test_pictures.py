@@ -17,6 +17,7 @@ from tests.helpers.pictures import VARIANTS, check_apart, check_inside, played, 
 from tests.helpers.positions import board
 from tools import __main__ as tool
 from wotd_env import Game, Phase, Rules
+from wotd_env.core.starting import roll_off_of
 from wotd_env.rendering import (
     glyphs,
     render_rgb,
@@ -228,7 +229,7 @@ def test_roll_off_text_counts_the_dragons_of_each_seat():
             if match:
                 assert match[1].count("d") == dragons
                 assert match[2] == (str(dragons) if dragons else "none")
-    assert roll_off_text(Game(Rules(start=0)).roll_off(0)) == []
+    assert roll_off_text(roll_off_of(Game(Rules(start=0)), 0)) == []
 
 
 def test_kept_dice_are_marked():

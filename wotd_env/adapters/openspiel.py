@@ -23,7 +23,8 @@ import numpy as np
 from wotd_env.core import batch, dice, engine
 from wotd_env.core import position as notation
 from wotd_env.core.actions import Action
-from wotd_env.core.game import Game, IllegalActionError, final_rewards
+from wotd_env.core.checks import IllegalActionError
+from wotd_env.core.game import Game, final_rewards
 from wotd_env.core.observation import DEADLINE, ENCODINGS
 from wotd_env.core.rules import DICE, ELEMENTS, MAX_PLAYERS, PATHS, Phase, Rules
 from wotd_env.core.state import STATE, States

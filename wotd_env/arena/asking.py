@@ -10,7 +10,8 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from wotd_env.core.game import Game, IllegalActionError
+from wotd_env.core.checks import IllegalActionError
+from wotd_env.core.game import Game
 from wotd_env.core.rules import Phase, Rules
 from wotd_env.core.state import States
 from wotd_env.core.words import describe_action

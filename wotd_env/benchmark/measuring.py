@@ -29,7 +29,8 @@ from wotd_env.arena.results import Estimate, percent, signed
 from wotd_env.arena.show import Shown
 from wotd_env.benchmark.positions import STAGES, Positions, bundled, describe_board, has_errors, load
 from wotd_env.core.arguments import check_integer
-from wotd_env.core.game import Game, IllegalActionError
+from wotd_env.core.checks import IllegalActionError
+from wotd_env.core.game import Game
 from wotd_env.core.rules import MAX_PLAYERS, Rules
 from wotd_env.intervals import margin_of_ratio
 from wotd_env.policies import make_policy, objection, plays

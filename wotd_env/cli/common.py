@@ -58,7 +58,7 @@ def explained(kept: str = "") -> Iterator[None]:
     except OSError as error:
         fail(exit_code(error), f"{error.filename}: {error.strerror}" if error.filename else error)
     except (ValueError, ImportError) as error:
-        from wotd_env.core.game import IllegalActionError
+        from wotd_env.core.checks import IllegalActionError
 
         # An illegal action is the fault of a policy; the command was used correctly.
         fail(FAILED if isinstance(error, IllegalActionError) else exit_code(error), error)

@@ -24,6 +24,7 @@ from wotd_env.cli.common import fail, is_person, say
 from wotd_env.core.game import Game
 from wotd_env.core.position import FACES, SEATS
 from wotd_env.core.rules import DICE, ELEMENTS, Phase
+from wotd_env.core.starting import roll_off_of
 from wotd_env.core.state import States
 from wotd_env.core.words import show_dice
 from wotd_env.notation import RecordedGame, action_text
@@ -278,7 +279,7 @@ class Match:
         self._save(self._recorded._replace(states=np.concatenate([self._recorded.states[:-1], state])))
         say(f"{', '.join(self._names)} play. The game is saved in {self._file}. Type help for help.")
         if self._recorded.seed is not None and not len(self._recorded.actions):
-            for line in roll_off_text(game.roll_off(self._recorded.seed)):
+            for line in roll_off_text(roll_off_of(game, self._recorded.seed)):
                 say(line)
         while not game.is_over(state)[0]:
             action = self._choose(state)

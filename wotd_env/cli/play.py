@@ -41,7 +41,7 @@ def command(
     In the game, enter help to list the possible input. Every decision is saved immediately. A review follows the game.
     """
     from wotd_env.cli.match import Match
-    from wotd_env.core.game import check_seed
+    from wotd_env.core.arguments import check_seed
     from wotd_env.notation import record_game
 
     with explained():

@@ -35,7 +35,8 @@ def command(
 ) -> None:
     """Show a game between policies, move by move."""
     from wotd_env.arena.asking import Blamed
-    from wotd_env.core.game import Game, check_seed
+    from wotd_env.core.arguments import check_seed
+    from wotd_env.core.game import Game
     from wotd_env.notation import RecordedGame, write_game
     from wotd_env.policy import play_policies
 
@@ -84,11 +85,12 @@ def show_game(
     `steps` include forced decisions; `names` has one name per seat.
     """
     from wotd_env.core.position import SEATS
+    from wotd_env.core.starting import roll_off_of
     from wotd_env.core.words import show_dice
     from wotd_env.notation import position
     from wotd_env.rendering.text import render_text, roll_off_text, seat_names
 
-    for line in [] if seed is None else roll_off_text(game.roll_off(seed)):
+    for line in [] if seed is None else roll_off_text(roll_off_of(game, seed)):
         say(line)
     names = seat_names(names, game.rules.players)
     lines: list[str] = []

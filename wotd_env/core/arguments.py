@@ -7,7 +7,10 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
+
+INT64 = np.dtype(np.int64)
+_ILLEGAL = 1 << 62
 
 
 def check_integer(name: str, value: Any, low: int, high: float = np.inf, why: str = "") -> int:
@@ -112,3 +115,39 @@ def check_choice(name: str, value: Any, choices: Sequence[Any]) -> Any:
     if isinstance(value, np.ndarray) or value not in choices:
         raise ValueError(f"{name} must be one of {', '.join(map(repr, choices))}, got {value!r}")
     return value
+
+
+def check_seed(seed: Any) -> np.uint64:
+    """Return a seed as uint64. Raise ValueError unless the seed is an integer from 0 to 2^64 - 1."""
+    return np.uint64(check_integer("seed", seed, 0, 2**64 - 1))
+
+
+def as_actions(actions: ArrayLike, games: int) -> NDArray[np.int64]:
+    """Return `actions` for kernels, int64 (N,) and contiguous. Raise ValueError unless they are N = `games` integers.
+
+    An integer that does not fit into int64 becomes an illegal action that fits.
+    """
+    given: Any = actions
+    whole = isinstance(given, np.ndarray) and given.dtype is INT64 and given.shape == (games,)
+    if whole and given.flags.carray:
+        return given  # type: ignore[no-any-return]
+    chosen = as_integers("actions", actions, (games,))
+    if chosen.dtype.kind == "O" or chosen.dtype == np.uint64:
+        chosen = np.array([min(max(-1, action), _ILLEGAL) for action in chosen.tolist()], np.int64)
+    return np.array(chosen, np.int64)  # kernels are compiled for contiguous writable arrays
+
+
+def as_seats(name: str, seats: ArrayLike, games: int, players: int) -> NDArray[np.int64]:
+    """Return one seat for all games, or a seat for each game, as int64 (N,). Raise ValueError for invalid seats."""
+    if np.ndim(seats):
+        return check_integers(name, seats, (games,), 0, players - 1)
+    return np.full(games, check_integer(name, seats, 0, players - 1), np.int64)
+
+
+def as_output(name: str, out: Any, shape: tuple[int, ...], dtype: Any, optional: bool = False) -> Any:
+    """Check and return `out`. If `out` is None, return a new array; this array is empty if `optional` is true."""
+    if out is None:
+        return np.empty((0,) * len(shape) if optional else shape, dtype)
+    if isinstance(out, np.ndarray) and out.dtype == dtype and out.shape == shape and out.flags.carray:
+        return out
+    raise ValueError(f"{name} must be a writable C-contiguous {dtype} array {shape}, got {kind_of(out)}")

@@ -42,6 +42,23 @@ CHECKS = (
 ) = range(len(CHECKS))  # fmt: skip
 
 
+class IllegalActionError(ValueError):
+    """The error for an illegal action. The method that raises this error leaves all games unchanged.
+
+    Attributes:
+        game: index of the game in its batch.
+        action: the illegal action.
+        legal: the legal actions in the game, ascending.
+    """
+
+    def __init__(self, game: int, action: int, legal: list[int], message: str) -> None:
+        super().__init__(message)
+        self.game, self.action, self.legal = game, action, legal
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return type(self), (self.game, self.action, self.legal, str(self))
+
+
 def contiguous(state: States) -> States:
     """Return the batch `state`, or a copy if the array is read-only or not contiguous.
 

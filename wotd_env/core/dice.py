@@ -12,9 +12,9 @@ from math import comb, factorial
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
-from wotd_env.core.arguments import check_integer
+from wotd_env.core.arguments import check_integer, check_integers
 from wotd_env.core.rules import DICE, DRAGON
 
 Keep = Any  # the index of a keep in compiled code, uint64
@@ -115,3 +115,28 @@ def chance_outcomes(dice: int) -> tuple[NDArray[np.int8], NDArray[np.float64]]:
     outcomes = list(combinations_with_replacement(range(FACES), dice))
     ways = [factorial(dice) / np.prod([factorial(roll.count(f)) for f in range(FACES)]) for roll in outcomes]
     return np.array(outcomes, np.int8).reshape(len(outcomes), dice), np.array(ways) / FACES**dice
+
+
+def rolls_of(faces: ArrayLike, kept: NDArray[np.int8], due: NDArray[np.bool_]) -> NDArray[np.uint64]:
+    """Return the rolls with the given faces, uint64 (N,).
+
+    Args:
+        faces: integers (N, 5), in any order.
+        kept: int8 (N, 5), the dice of the games, -1 for each die to be rolled.
+        due: bool (N,): whether a roll is due. The faces of other games are ignored.
+
+    Raises:
+        ValueError: for faces that do not include the kept ones.
+    """
+    given = check_integers("dice", faces, (len(due), DICE))
+    before, counts = ((rows[:, :, None] == np.arange(FACES)).sum(1) for rows in (kept, given))
+    wrong = due & ((counts < before).any(1) | (counts.sum(1) < DICE))
+    if wrong.any():
+        game = int(wrong.argmax())
+        held, got = ([face for face in row[game].tolist() if face >= 0] for row in (kept, given))
+        raise ValueError(
+            f"game {game}: dice must be five faces from 0 to 5 that include the kept ones {held}, got {got}"
+        )
+    ascending = np.sort(np.where(due[:, None], given, 0), 1)
+    rolls: NDArray[np.uint64] = INDEX_PARTS[np.arange(DICE), ascending].sum(1, dtype=np.uint64)
+    return rolls

@@ -12,43 +12,31 @@ from numpy.typing import ArrayLike, NDArray
 from wotd_env.core import batch, checks, dice, parallel
 from wotd_env.core.actions import num_actions
 from wotd_env.core.arguments import (
+    INT64,
+    as_actions,
     as_integer,
     as_integers,
+    as_output,
+    as_seats,
     check_bool,
     check_choice,
     check_integer,
-    check_integers,
+    check_seed,
     kind_of,
 )
+from wotd_env.core.checks import IllegalActionError
 from wotd_env.core.config import DRAGONS, LOSER, config
+from wotd_env.core.dice import rolls_of
 from wotd_env.core.observation import ENCODINGS, layout
 from wotd_env.core.position import position
-from wotd_env.core.rules import DICE, REROLLS, Phase, Rules, rules_for
+from wotd_env.core.rules import REROLLS, Phase, Rules, rules_for
 from wotd_env.core.state import STATE, States, as_state
-from wotd_env.core.words import describe_action, describe_decision, show_dice
+from wotd_env.core.words import describe_decision, describe_illegal
 
 MOST_GAMES = np.iinfo(np.intp).max // STATE.itemsize  # a larger batch could not be addressed
-_INT8, _INT64, _FLOAT32 = np.dtype(np.int8), np.dtype(np.int64), np.dtype(np.float32)
+_INT8, _FLOAT32 = np.dtype(np.int8), np.dtype(np.float32)
 _NO_SEATS = np.empty(0, np.int64)
-_ILLEGAL = 1 << 62
 _T = TypeVar("_T", bound=np.generic)
-
-
-class IllegalActionError(ValueError):
-    """The error for an illegal action. The method that raises this error leaves all games unchanged.
-
-    Attributes:
-        game: index of the game in its batch.
-        action: the illegal action.
-        legal: the legal actions in the game, ascending.
-    """
-
-    def __init__(self, game: int, action: int, legal: list[int], message: str) -> None:
-        super().__init__(message)
-        self.game, self.action, self.legal = game, action, legal
-
-    def __reduce__(self) -> tuple[Any, ...]:
-        return type(self), (self.game, self.action, self.legal, str(self))
 
 
 @dataclass(frozen=True)
@@ -165,7 +153,7 @@ class Game:
         """Return the starting player of each game, int64 (N,): a seat, DRAGONS or LOSER."""
         if starting_player is None:
             return np.full(games, self.config["start"][0])
-        return self._seats("starting_player", starting_player, games)
+        return as_seats("starting_player", starting_player, games, self.rules.players)
 
     def new(
         self, batch_size: int, seed: int = 0, *, starting_player: ArrayLike | None = None, roll: bool = True
@@ -173,30 +161,6 @@ class Game:
         """Return N = `batch_size` new games, STATE (N,). The other arguments are those of `reset`."""
         batch_size = check_integer("batch_size", batch_size, 0, MOST_GAMES)
         return self.reset(batch_size, seed, starting_player=starting_player, roll=roll)
-
-    def roll_off(self, seed: int) -> NDArray[np.int8]:
-        """Return the dice of the roll-off that decides the starting player in `reset(1, seed=seed)` (R1).
-
-        Returns:
-            Faces, int8 (rounds, n, 5), ascending. The faces are -1 for a seat that does not roll in a round. If
-            `rules.start` is a seat, the array has no rounds.
-        """
-        state = self.reset(1, seed=seed, starting_player=0, roll=False)  # the same game without the roll-off
-        rolling = np.array([(1 << self.rules.players) - 1])
-        rounds = np.empty((0, self.rules.players, DICE), np.int8)
-        while not isinstance(self.rules.start, int):
-            dice = np.full((1, self.rules.players, DICE), -1, np.int8)
-            before = state.copy()
-            for seat in range(self.rules.players):
-                if rolling[0] >> seat & 1:
-                    rolled = state.copy()
-                    self.roll(rolled)
-                    dice[0, seat], state["rng"] = rolled["dice"][0], rolled["rng"]
-            rounds = np.concatenate([rounds, dice])
-            self._run(batch.roll_off_round, before, rolling)
-            if rolling.item().bit_count() == 1:
-                break
-        return rounds
 
     # ------------------------------------------------------------------------------------------------ questions
 
@@ -228,19 +192,12 @@ class Game:
         """
         checks.check_one(state)
         legal = np.flatnonzero(self.legal_actions(state)[0]).tolist()
-        record, number = state[0], as_integer(action)
+        number = as_integer(action)
         if number is None or number in legal:
             raise ValueError(f"action must be an illegal action, an integer, got {kind_of(action)}")
-        if record["phase"] == Phase.CHANCE:
+        if state["phase"][0] == Phase.CHANCE:
             return "a roll is due; call roll() first"
-        known = 0 <= number < self.num_actions
-        return (
-            f"action {number} ({describe_action(number, self.rules) if known else 'no such action'}) is illegal "
-            f"for seat {record['player']} in phase {Phase(record['phase']).name} "
-            f"with dice {show_dice(record['dice'])}; "
-            f"legal: {'; '.join(f'{a} ({describe_action(a, self.rules)})' for a in legal)}; "
-            f'position: "{position(self.rules, state)}"'
-        )
+        return f'{describe_illegal(self.rules, state[0], number, legal)}; position: "{position(self.rules, state)}"'
 
     def legal_actions(
         self, state: States, out: NDArray[np.int8] | None = None, validate: bool = True
@@ -262,14 +219,15 @@ class Game:
 
         `seat` selects other observers: one seat for all games, or a seat for each game (N,).
         """
-        seats = _NO_SEATS if seat is None else self._seats("seat", seat, len(checks.contiguous(state)))
+        games = len(checks.contiguous(state))
+        seats = _NO_SEATS if seat is None else as_seats("seat", seat, games, self.rules.players)
         return self._fill(batch.observe, state, out, self.observation_size, _INT8, validate, seats)
 
     def scores(
         self, state: States, out: NDArray[np.int64] | None = None, validate: bool = True
     ) -> NDArray[np.int64]:
         """Return every seat's points, int64 (N, n) (R10)."""
-        return self._fill(batch.scores, state, out, self.rules.players, _INT64, validate)
+        return self._fill(batch.scores, state, out, self.rules.players, INT64, validate)
 
     def rewards(
         self, state: States, out: NDArray[np.float32] | None = None, validate: bool = True
@@ -317,7 +275,7 @@ class Game:
         if dice is None:
             self._run(batch.roll, work)
         else:
-            self._run(batch.roll_given, work, self._rolls(work, dice))
+            self._run(batch.roll_given, work, rolls_of(dice, work["dice"], work["phase"] == Phase.CHANCE))
         if work is not state:
             as_state(state)[...] = work
 
@@ -352,10 +310,10 @@ class Game:
             state,
             actions,
             validate,
-            _output("observation", observation, (n, self.observation_size), _INT8, optional=True),
-            _output("mask", mask, (n, self.num_actions), _INT8, optional=True),
-            _output("rewards", rewards, (n, self.rules.players), _FLOAT32, optional=True),
-            _output("done", done, (n,), np.dtype(np.bool_), optional=True),
+            as_output("observation", observation, (n, self.observation_size), _INT8, optional=True),
+            as_output("mask", mask, (n, self.num_actions), _INT8, optional=True),
+            as_output("rewards", rewards, (n, self.rules.players), _FLOAT32, optional=True),
+            as_output("done", done, (n,), np.dtype(np.bool_), optional=True),
         )
 
     chance_outcomes = staticmethod(dice.chance_outcomes)
@@ -367,7 +325,7 @@ class Game:
     ) -> None:
         """Apply `actions` with a kernel. After an error, all games are unchanged."""
         work = self._writable(state)
-        chosen = self.as_actions(work, actions)
+        chosen = as_actions(actions, len(work))
         if len(parallel.slices(len(work), self.num_threads)) == 1:
             wrong = kernel(work, self.config, chosen, validate, *arguments)
             if wrong >= 0:
@@ -391,7 +349,7 @@ class Game:
             found = self._run(checks.first_fault, work)
         else:
             shown = np.empty(len(work), np.uint16)
-            found = self._run(batch.first_wrong, work, self.as_actions(work, actions), shown)
+            found = self._run(batch.first_wrong, work, as_actions(actions, len(work)), shown)
         for part, first in zip(parallel.slices(len(work), self.num_threads), found, strict=True):
             if first >= 0:
                 raise self.error_in(state, part.start + first, actions)
@@ -438,7 +396,7 @@ class Game:
         state = checks.contiguous(state)
         if validate:
             self.check(state)
-        rows: NDArray[_T] = _output("out", out, (len(state), size), dtype)
+        rows: NDArray[_T] = as_output("out", out, (len(state), size), dtype)
         parallel.call(kernel, state, self.config, (*more, rows), self.num_threads)
         return rows
 
@@ -449,60 +407,9 @@ class Game:
             raise ValueError("state is read-only; work on state.copy()")
         return work
 
-    def _seats(self, name: str, seats: ArrayLike, games: int) -> NDArray[np.int64]:
-        last = self.rules.players - 1
-        if np.ndim(seats):
-            return check_integers(name, seats, (games,), 0, last)
-        return np.full(games, check_integer(name, seats, 0, last), np.int64)
-
-    def as_actions(self, state: States, actions: ArrayLike) -> NDArray[np.int64]:
-        """Return `actions` for kernels, int64 (N,) and contiguous. Raise ValueError unless they are N integers.
-
-        An integer that does not fit into int64 becomes an illegal action that fits.
-        """
-        given: Any = actions
-        whole = isinstance(given, np.ndarray) and given.dtype is _INT64 and given.shape == state.shape
-        if whole and given.flags.carray:
-            return given  # type: ignore[no-any-return]
-        chosen = as_integers("actions", actions, state.shape)
-        if chosen.dtype.kind == "O" or chosen.dtype == np.uint64:
-            chosen = np.array([min(max(-1, action), _ILLEGAL) for action in chosen.tolist()], np.int64)
-        return np.array(chosen, np.int64)  # kernels are compiled for contiguous writable arrays
-
-    def _rolls(self, state: States, faces: ArrayLike) -> NDArray[np.uint64]:
-        """Return the indices of the rolls with the given faces (N, 5)."""
-        given = check_integers("dice", faces, (len(state), DICE))
-        due = state["phase"] == Phase.CHANCE
-        both = state["dice"], given
-        kept, counts = ((rows[:, :, None] == np.arange(dice.FACES)).sum(1) for rows in both)
-        wrong = due & ((counts < kept).any(1) | (counts.sum(1) < DICE))
-        if wrong.any():
-            game = int(wrong.argmax())
-            raise ValueError(
-                f"game {game}: dice must be five faces from 0 to 5 that include the kept ones "
-                f"({show_dice(state['dice'][game])}), got {np.asarray(faces)[game].tolist()}"
-            )
-        ascending = np.sort(np.where(due[:, None], given, 0), 1)
-        rolls: NDArray[np.uint64] = dice.INDEX_PARTS[np.arange(DICE), ascending].sum(1, dtype=np.uint64)
-        return rolls
-
-
-def check_seed(seed: Any) -> np.uint64:
-    """Return a seed as uint64. Raise ValueError unless the seed is an integer from 0 to 2^64 - 1."""
-    return np.uint64(check_integer("seed", seed, 0, 2**64 - 1))
-
 
 def final_rewards(game: Game, state: States) -> NDArray[np.float64]:
     """Return the same rewards as `Game.rewards`, but in double precision, float64 (N, n)."""
     rewards = np.empty((len(state), game.rules.players))
     batch.rewards(state, game.config, rewards)
     return rewards
-
-
-def _output(name: str, out: Any, shape: tuple[int, ...], dtype: Any, optional: bool = False) -> Any:
-    """Check and return `out`. If `out` is None, return a new array; this array is empty if `optional` is true."""
-    if out is None:
-        return np.empty((0,) * len(shape) if optional else shape, dtype)
-    if isinstance(out, np.ndarray) and out.dtype == dtype and out.shape == shape and out.flags.carray:
-        return out
-    raise ValueError(f"{name} must be a writable C-contiguous {dtype} array {shape}, got {kind_of(out)}")

@@ -48,6 +48,17 @@ def describe_action(action: int, rules: Rules | None = None) -> str:
     return f"swap on {ELEMENTS[path]} the pieces of {_SEATS[one]} and {_SEATS[other]}"
 
 
+def describe_illegal(rules: Rules, record: Any, action: int, legal: list[int]) -> str:
+    """Return the reason why an action is illegal, and the legal actions. `record` is the record of the game."""
+    known = 0 <= action < num_actions(rules.players)
+    return (
+        f"action {action} ({describe_action(action, rules) if known else 'no such action'}) is illegal "
+        f"for seat {record['player']} in phase {Phase(record['phase']).name} "
+        f"with dice {show_dice(record['dice'])}; "
+        f"legal: {'; '.join(f'{each} ({describe_action(each, rules)})' for each in legal)}"
+    )
+
+
 def describe_decision(rules: Rules, before: Any, after: Any, action: int) -> str:
     """Return a legal action in words, with the kept faces or the destinations of the pieces.
 

@@ -11,7 +11,8 @@ from numpy.typing import DTypeLike, NDArray
 from pettingzoo.utils import AECEnv, BaseWrapper, wrappers
 from pettingzoo.utils.env_logger import EnvLogger
 
-from wotd_env.core.game import Game, IllegalActionError, final_rewards
+from wotd_env.core.checks import IllegalActionError
+from wotd_env.core.game import Game, final_rewards
 from wotd_env.core.rules import Phase, rules_for
 from wotd_env.core.state import States
 from wotd_env.envs.common import Format, OneGame, as_integer, take_action

@@ -12,8 +12,8 @@ from gymnasium.spaces import Box, Dict
 from numpy.typing import DTypeLike, NDArray
 
 from wotd_env.core import arguments, batch
-from wotd_env.core.arguments import check_choice
-from wotd_env.core.game import Game, check_seed
+from wotd_env.core.arguments import check_choice, check_seed
+from wotd_env.core.game import Game
 from wotd_env.core.observation import parts
 from wotd_env.core.state import States
 from wotd_env.envs.starts import LEARNER, Draws, next_games, read_options, read_seeds

@@ -19,9 +19,10 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from wotd_env.core import engine
+from wotd_env.core.checks import IllegalActionError
 from wotd_env.core.compilation import inlined, kernel
 from wotd_env.core.config import Config, Configs
-from wotd_env.core.game import Game, IllegalActionError
+from wotd_env.core.game import Game
 from wotd_env.core.rules import Phase
 from wotd_env.core.state import ROW, STATE, Record, Records, States, scratch
 from wotd_env.core.stream import mix

@@ -10,7 +10,7 @@ from gymnasium.error import ResetNeeded
 from gymnasium.spaces import Discrete
 from numpy.typing import DTypeLike, NDArray
 
-from wotd_env.core.arguments import check_choice
+from wotd_env.core.arguments import as_actions, check_choice
 from wotd_env.core.game import Game, final_rewards
 from wotd_env.core.rules import Phase, rules_for
 from wotd_env.core.state import States
@@ -178,7 +178,7 @@ class WayOfTheDragonEnv(OneGame, gymnasium.Env[Any, Any]):
         self._ended = terminated
         observation, info = self._look()
         if self._lost:
-            (info["illegal_action"],) = self.game.as_actions(state, [as_integer(action)])
+            (info["illegal_action"],) = as_actions([as_integer(action)], 1)
         if terminated:
             info |= result_of(self.game, state, self._seat if self._lost else NOT_LOST)
         self._render_for_human()

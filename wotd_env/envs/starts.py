@@ -11,11 +11,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from wotd_env.core import batch, engine
-from wotd_env.core.arguments import check_integer
+from wotd_env.core.arguments import check_integer, check_seed
 from wotd_env.core.checks import check_states
 from wotd_env.core.compilation import kernel
 from wotd_env.core.config import LOSER, Config, Configs
-from wotd_env.core.game import Game, check_seed
+from wotd_env.core.game import Game
 from wotd_env.core.rules import Phase, Rules
 from wotd_env.core.state import ROW, STATE, Record, Records, States, as_state
 from wotd_env.core.stream import mix

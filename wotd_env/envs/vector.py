@@ -12,7 +12,7 @@ from gymnasium.vector import AutoresetMode, VectorEnv
 from gymnasium.vector.utils import batch_space
 from numpy.typing import ArrayLike, DTypeLike, NDArray
 
-from wotd_env.core.arguments import check_choice, check_integer
+from wotd_env.core.arguments import as_actions, check_choice, check_integer
 from wotd_env.core.game import Game
 from wotd_env.core.rules import rules_for
 from wotd_env.core.state import ROW, STATE, States, scratch, take
@@ -207,7 +207,7 @@ class WayOfTheDragonVectorEnv(VectorEnv[Any, ArrayLike, NDArray[Any]]):
                 f"environments {np.flatnonzero(ended).tolist()} have ended and autoreset is disabled: reset them "
                 "with options={'reset_mask': terminated | truncated} before step()"
             )
-        chosen = self.game.as_actions(self._state, actions)
+        chosen = as_actions(actions, len(self._state))
         step = self._new_step(chosen)
         lost = find_illegal(self._state, self._learners, self._mask, chosen, step.illegal)
         if lost:

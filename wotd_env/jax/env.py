@@ -12,7 +12,8 @@ from jax import Array
 
 from wotd_env.core import batch, dice
 from wotd_env.core.actions import num_actions
-from wotd_env.core.game import Game, check_seed
+from wotd_env.core.arguments import check_seed
+from wotd_env.core.game import Game
 from wotd_env.core.observation import layout
 from wotd_env.core.rules import Phase, Rules, rules_for
 from wotd_env.core.state import STATE, States, as_state

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from wotd_env.core.arguments import as_integer, check_bool, check_choice, kind_of
+from wotd_env.core.arguments import as_actions, as_integer, check_bool, check_choice, kind_of
 from wotd_env.core.game import Game
 from wotd_env.core.observation import ENCODINGS
 from wotd_env.core.rules import Rules
@@ -69,7 +69,7 @@ class FunctionPolicy:
             if None not in (actions := [as_integer(each) for each in answer]):
                 answer = actions
         try:
-            return game.as_actions(state, answer)
+            return as_actions(answer, len(state))
         except ValueError:
             got = f"{kind_of(answer)} from the function"
             raise ValueError(f"act must return integers {state.shape}, got {got}") from None

@@ -51,7 +51,7 @@ def render_rgb(
         action: the decision taken in this position. If the action is a hold, the kept dice are marked.
         theme: "light" or "dark", but not "auto", because only browsers know the reader's preference.
         width: width of the picture in pixels.
-        roll_off: int8 (R, n, 5), the result of `Game.roll_off`. If given, its dice are shown instead of the points.
+        roll_off: int8 (R, n, 5), the result of `roll_off_of`. If given, its dice are shown instead of the points.
         names: the players' names by seat; by default "player_0", "player_1" and so on.
 
     Raises:

@@ -19,6 +19,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from wotd_env.core.arguments import check_integers
 from wotd_env.core.game import Game
+from wotd_env.core.starting import roll_off_of
 from wotd_env.core.state import States
 from wotd_env.core.words import describe_action
 from wotd_env.extras import needed_for
@@ -41,7 +42,7 @@ class Replay:
         states: STATE (T,), the positions of one game in order, T >= 1.
         actions: integers (T,), the decision taken at each position, or (T - 1,) if the last decision is unknown. By
             default, all decisions are unknown.
-        roll_off: int8 (R, n, 5), the result of `Game.roll_off`. If given, its dice are shown with the first position.
+        roll_off: int8 (R, n, 5), the result of `roll_off_of`. If given, its dice are shown with the first position.
         names: the players' names by seat; by default "player_0", "player_1" and so on.
 
     Raises:
@@ -177,7 +178,7 @@ class Replay:
 def replay_game(recorded: RecordedGame) -> Replay:
     """Return the replay of a recorded game, such as the result of `wotd_env.notation.read_game`."""
     game, seed = Game(recorded.rules), recorded.seed
-    roll_off = None if seed is None else game.roll_off(seed)
+    roll_off = None if seed is None else roll_off_of(game, seed)
     return Replay(game, recorded.states, recorded.actions, roll_off=roll_off, names=recorded.players)
 
 

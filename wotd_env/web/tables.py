@@ -20,8 +20,9 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any, NamedTuple
 
-from wotd_env.core.game import IllegalActionError
+from wotd_env.core.checks import IllegalActionError
 from wotd_env.core.rules import Rules
+from wotd_env.core.starting import roll_off_of
 from wotd_env.core.state import States
 from wotd_env.notation import RecordedGame, parse_action
 from wotd_env.web.agents import Agents
@@ -279,7 +280,7 @@ class Tables:
             game.reset(state, roll=False, starting_player=table.loser)
         else:
             state = game.reset(1, seed=seed, roll=False)
-            rounds = game.roll_off(seed).tolist()  # -1: the seat does not roll in this round
+            rounds = roll_off_of(game, seed).tolist()  # -1: the seat does not roll in this round
             roll_off = [[dice if min(dice) >= 0 else None for dice in seats] for seats in rounds] or None
         state["rng"] = self.random()  # new bits, because the roll-off, which players see, follows from `seed`
         game.roll(state)
