@@ -72,7 +72,7 @@ def regret_of(analysis: Analysis, actions: NDArray[Any]) -> NDArray[np.float32]:
     chosen = analysis.actions[np.arange(len(actions)), actions]
     difference: NDArray[np.float32] = np.zeros_like(chosen)  # stays 0 in a finished game
     np.subtract(analysis.equity, chosen, out=difference, where=np.isfinite(chosen))
-    difference[difference <= TIE] = 0
+    difference[chosen >= analysis.equity - TIE] = 0  # compared as in `best_actions`
     return difference
 
 
