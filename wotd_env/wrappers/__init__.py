@@ -20,13 +20,13 @@ __all__ = ["Judge", "RegretReward", "Verdict"]
 
 
 class RegretReward(gymnasium.Wrapper[Any, Any, Any, Any], RecordConstructorArgs):
-    """Reward each decision with minus its regret: the equity that it gives away, whatever the dice do next.
+    """Reward each decision with minus its regret: the equity that it loses, whatever the dice do next.
 
         env = RegretReward(gymnasium.make("wotd_env:wotd_env/WayOfTheDragon-v0", spaces=1))
 
     In a solved game of two players, minus the regret is the advantage of the action under perfect play. So a policy
     that maximizes each reward for itself plays perfectly, with `gamma=0` too, and the rewards contain no luck. The sum
-    of the regrets of a game has no fixed bound: a random player gives away about 8 of equity in a game, with a standard
+    of the regrets of a game has no fixed bound: a random player loses about 8 of equity in a game, with a standard
     deviation of 4, while the result of a game is -1 or 1. Set `clip` if a learner needs bounded rewards.
 
     Every info contains `"regret"` and `"equity"`, the equity before the action, in units of the result of a game, and

@@ -25,7 +25,7 @@ class Verdict(NamedTuple):
     """The judgement of one decision in each of N games, for the seat to act."""
 
     equity: NDArray[np.float64]  #: (N,): the equity before the decision, which is that of the best action
-    regret: NDArray[np.float64]  #: (N,): the equity that the decision gives away, at least 0
+    regret: NDArray[np.float64]  #: (N,): the equity that the decision loses, at least 0
 
 
 class Judge:
@@ -65,7 +65,7 @@ class Judge:
     def __call__(self, states: States, actions: Any) -> Verdict:
         """Return the verdict on one action in each game. `states`, STATE (N,), must be at a decision or over.
 
-        An illegal action gives away as much as a certain loss. A decision in a game that is over has the regret 0.
+        An illegal action costs as much as a certain loss. A decision in a game that is over has the regret 0.
         """
         chosen = as_actions(actions, len(states))
         values, equity = plan(self.game, states, self._value)
