@@ -5,7 +5,7 @@
 PYTHON ?= python3
 BIN := .venv/bin
 
-.PHONY: help docs coverage release-check train test test-slow test-oldest test-clients test-small-clients check compile format bench bench-check solution ladder docs-tables lock
+.PHONY: help docs coverage release-check train test test-slow test-oldest test-clients test-small-clients check compile format speed speed-check solution ladder docs-tables lock
 .DEFAULT_GOAL := help
 
 help: ## list the targets
@@ -57,11 +57,11 @@ format: .venv/.dev node_modules/.installed ## format the code
 	$(BIN)/ruff format
 	node_modules/.bin/biome check --write
 
-bench: .venv/.bench ## measure the speed of the environment and of the installed peers
-	$(BIN)/python -m benchmarks $(ARGS)
+speed: .venv/.bench ## measure the speed of the environment and of the installed peers
+	$(BIN)/python -m tools.speed $(ARGS)
 
-bench-check: .venv/.bench ## compare the speed ratios with the recorded ones
-	$(BIN)/python -m benchmarks --check $(ARGS)
+speed-check: .venv/.bench ## compare the speed ratios with the recorded ones
+	$(BIN)/python -m tools.speed --check $(ARGS)
 
 solution: .venv/.dev ## measure the figures of docs/results/perfect-play.md and draw its pictures (ARGS="--tables FOLDER" for solved boards)
 	$(BIN)/python -m tools.solution $(ARGS)

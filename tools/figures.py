@@ -1,12 +1,12 @@
 """Write measured figures into the pages that quote them (`make docs-tables`).
 
-The sources are benchmarks/results.json, docs/results/benchmark.md and docs/results/perfect-play.md. Other pages quote a
-figure as `<!-- figure: NAME -->value<!-- end -->`. README.md and docs/index.md also have a list of claims with figures,
-at `<!-- table: figures -->`. The names of figures are:
+The sources are tools/speed/results.json, docs/results/benchmark.md and docs/results/perfect-play.md. Other pages quote
+a figure as `<!-- figure: NAME -->value<!-- end -->`. README.md and docs/index.md also have a list of claims with
+figures, at `<!-- table: figures -->`. The names of figures are:
 
 | name | value |
 | --- | --- |
-| `rate CASE` | speed of a case in benchmarks/cases.py: decisions, or planned turns, per second |
+| `rate CASE` | speed of a case in tools/speed/cases.py: decisions, or planned turns, per second |
 | `times CASE CASE` | speed of the first case divided by the speed of the second |
 | `share CASE CASE` | the same ratio in per cent, counting only time inside the environments |
 | `wins POLICY POLICY` | win share of the first policy against the second, a reference, on the full board, per cent |
@@ -28,7 +28,7 @@ from wotd_env import Rules
 
 @functools.cache
 def _cases() -> Any:
-    return json.loads((pages.ROOT / "benchmarks" / "results.json").read_text())["cases"]
+    return json.loads((pages.ROOT / "tools" / "speed" / "results.json").read_text())["cases"]
 
 
 def rate(case: str) -> str:

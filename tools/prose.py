@@ -15,7 +15,7 @@ from typing import NamedTuple
 
 from tools.pages import PAGES, ROOT
 
-FOLDERS = ("wotd_env", "agents", "examples", "tools", "benchmarks", "tests")
+FOLDERS = ("wotd_env", "agents", "examples", "tools", "tests")
 MOST_WORDS = 40  # largest number of words in a sentence of a page, outside tables
 PATTERNS = {
     r"(?<!there )\b(is|are|was|were) none\b": "negate the verb: is not a ...",

@@ -55,7 +55,7 @@ def test_every_rule_is_an_option_with_its_default(command):
 
 def test_help_names_every_command():
     text = wotd("--help").stdout
-    for command in ("arena", "bench", "play", "watch", "record", "replay", "policies", "solve", "analyze"):
+    for command in ("arena", "speed", "play", "watch", "record", "replay", "policies", "solve", "analyze"):
         assert f" {command} " in text
 
 
@@ -336,19 +336,19 @@ def test_invalid_arguments_print_an_error_without_traceback(arguments, message):
         ("watch greedy --position nonsense", "a position must begin with board, colors"),
         ("watch oracle --players 3", "players must be 2, got 3"),
         ("watch td --spaces 4", "no trained model of td"),
-        ("bench --players 7", "players must be an integer from 2 to 5, got 7"),
-        ("bench --powers all", "powers must be one of 'none', 'own', 'any', got 'all'"),
-        ("bench --batch 0", "batch must be an integer from 1 to 1000000, got 0"),
-        ("bench --batch 1000000000000", "batch must be an integer from 1 to 1000000, got 1000000000000"),
-        ("bench --batch many", "Invalid value for"),
-        ("bench --threads 0", "threads must be an integer from 1 to 1024, got 0"),
-        ("bench --threads 100000", "threads must be an integer from 1 to 1024, got 100000"),
-        ("bench --seconds 0", "seconds must be from 0.01 to 3600, got 0.0"),
-        ("bench --seconds nan", "seconds must be from 0.01 to 3600, got nan"),
-        ("bench --seconds inf", "seconds must be from 0.01 to 3600, got inf"),
+        ("speed --players 7", "players must be an integer from 2 to 5, got 7"),
+        ("speed --powers all", "powers must be one of 'none', 'own', 'any', got 'all'"),
+        ("speed --batch 0", "batch must be an integer from 1 to 1000000, got 0"),
+        ("speed --batch 1000000000000", "batch must be an integer from 1 to 1000000, got 1000000000000"),
+        ("speed --batch many", "Invalid value for"),
+        ("speed --threads 0", "threads must be an integer from 1 to 1024, got 0"),
+        ("speed --threads 100000", "threads must be an integer from 1 to 1024, got 100000"),
+        ("speed --seconds 0", "seconds must be from 0.01 to 3600, got 0.0"),
+        ("speed --seconds nan", "seconds must be from 0.01 to 3600, got nan"),
+        ("speed --seconds inf", "seconds must be from 0.01 to 3600, got inf"),
     ],
 )
-def test_watch_and_bench_reject_invalid_arguments_before_starting(arguments, message):
+def test_watch_and_speed_reject_invalid_arguments_before_starting(arguments, message):
     Path("notes.txt").write_text("no network")
     result = wotd(*arguments.split())
     assert result.exit_code == WRONG_USE, result.output
@@ -409,9 +409,9 @@ def test_error_for_a_missing_extra_says_what_to_install():
     )
 
 
-def test_bench_measures_every_interface(monkeypatch):
-    monkeypatch.setattr("wotd_env.cli.bench.CHUNK", 256)
-    result = wotd("bench", "--seconds", 0.01, "--batch", 64, "--players", 3, "--powers", "own")
+def test_speed_measures_every_interface(monkeypatch):
+    monkeypatch.setattr("wotd_env.speed.CHUNK", 256)
+    result = wotd("speed", "--seconds", 0.01, "--batch", 64, "--players", 3, "--powers", "own")
     assert result.exit_code == 0, result.output
     rows = [
         line.rsplit(maxsplit=3)

@@ -29,7 +29,7 @@ def interrupt(*arguments, **options):
     ("arguments", "where", "expected"),
     [
         ("policies", "wotd_env.cli.policies.files", "Interrupted.\n"),
-        ("bench", "wotd_env.cli.bench.rate", "Interrupted.\n"),
+        ("speed", "wotd_env.speed.rate", "Interrupted.\n"),
         ("watch first", "wotd_env.cli.watch.show_game", "Interrupted.\n"),
         ("analyze first --table a.wotd --quiet", "wotd_env.solver.load", "Interrupted.\n"),
         ("solve --verify a.wotd --quiet", "wotd_env.solver.verify", "Interrupted.\n"),

@@ -132,7 +132,7 @@ def test_relative_links_lead_to_existing_files(page):
 
 
 def test_pages_named_in_code_exist():
-    folders = ("wotd_env", "agents", "benchmarks", "tests", "tools", "notebooks", ".github")
+    folders = ("wotd_env", "agents", "tests", "tools", "notebooks", ".github")
     files = [
         file
         for folder in folders

@@ -1,26 +1,17 @@
-"""`wotd bench`: measure the speed of every interface with uniformly random decisions.
+"""Measure the speed of an interface with uniformly random decisions.
 
-Each interface has a function that returns a `Chunk`.
+Each interface has a function that returns a `Chunk`. `wotd speed` and tools/speed/ measure them.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from functools import partial
 from itertools import cycle
 from time import perf_counter
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from rich.box import SIMPLE_HEAD
-from rich.console import Console
-from rich.table import Table
-
-from wotd_env.cli.common import check_seconds, explained
-from wotd_env.cli.options import option, rules_options
-from wotd_env.core.arguments import check_integer
-from wotd_env.core.rules import Rules
 
 Chunk = Callable[[], tuple[int, float]]
 """A function that plays for some milliseconds, and reads the observation and the action mask at every decision.
@@ -31,36 +22,6 @@ It returns the number of decisions and the wall-clock seconds inside the environ
 Choose = Callable[[NDArray[Any]], int]  # action mask -> a legal action
 CHUNK = 1 << 16  # the chunks of `repeated` have about this many decisions
 SEED = 0
-
-
-@explained()
-@rules_options("players", "powers")
-def command(
-    rules: dict[str, Any],
-    batch: int = option(8192, "Games in a batch, for the batched interfaces."),
-    threads: int = option(1, "Threads, for the batched interfaces."),
-    seconds: float = option(1.0, "Wall-clock seconds per measurement."),
-) -> None:
-    """Measure the decisions per second of each interface on this machine, by wall clock."""
-    check_integer("batch", batch, 1, 1_000_000)
-    check_integer("threads", threads, 1, 1024)
-    check_seconds("seconds", seconds, 0.01)
-    Rules(**rules)
-    console = Console()
-    table = Table("interface", "games", "decisions/s", "environment only", box=SIMPLE_HEAD)
-    rows: list[tuple[str, Callable[..., Chunk], int]] = [
-        ("Game.step_autoreset", game, batch),
-        ("vector environment against greedy", vector, batch),
-        ("Game, one game", one_game, 1),
-        ("Gymnasium against greedy", single, 1),
-        ("PettingZoo raw_env", aec, 1),
-        ("PettingZoo env()", partial(aec, wrapped=True), 1),
-    ]
-    for words, loop, games in rows:
-        with console.status(words):
-            rates = rate(loop(batch=games, threads=threads if games > 1 else 1, **rules), seconds)
-        table.add_row(words, f"{games:,}", *(f"{decisions:,.0f}" for decisions in rates))
-    console.print(table)
 
 
 def rate(chunk: Chunk, seconds: float) -> tuple[float, float]:

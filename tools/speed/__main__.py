@@ -1,11 +1,11 @@
-"""Measure the speed of this environment and of other installed environments (`make bench`).
+"""Measure the speed of this environment and of other installed environments (`make speed`).
 
-A *case* is a measured loop; benchmarks/cases.py lists all cases. Each case has its own process. A round measures every
-case once; `--repeats` is the number of rounds. The results go to benchmarks/results.json, and to the tables and the
+A *case* is a measured loop; tools/speed/cases.py lists all cases. Each case has its own process. A round measures every
+case once; `--repeats` is the number of rounds. The results go to tools/speed/results.json, and to the tables and the
 plot of docs/results/speed.md.
 
-A *ratio* is the speed of one case divided by the speed of another case. `make bench` appends the ratios to
-benchmarks/history.jsonl. `make bench-check` compares new ratios with the last recorded ratios. It does not compare
+A *ratio* is the speed of one case divided by the speed of another case. `make speed` appends the ratios to
+tools/speed/history.jsonl. `make speed-check` compares new ratios with the last recorded ratios. It does not compare
 speeds, because speeds depend on the machine much more than ratios do.
 """
 
@@ -30,14 +30,15 @@ from rich.console import Console
 from rich.progress import track
 from rich.table import Table
 
-from benchmarks import worker
-from benchmarks.cases import BATCHES, CASES, Case
 from tools import pages
+from tools.speed import worker
+from tools.speed.cases import BATCHES, CASES, Case
 from wotd_env import files
 from wotd_env.process import prepare_streams
 
-RESULTS = pages.ROOT / "benchmarks" / "results.json"
-HISTORY = pages.ROOT / "benchmarks" / "history.jsonl"
+FOLDER = Path(__file__).parent
+RESULTS = FOLDER / "results.json"
+HISTORY = FOLDER / "history.jsonl"
 PAGE = pages.ROOT / "docs" / "results" / "speed.md"
 PLOT = PAGE.with_name("throughput.svg")
 PACKAGES = ("wotd-env", "numpy", "numba", "gymnasium", "pettingzoo", "open-spiel", "pgx", "jax", "envpool")
@@ -67,7 +68,7 @@ SLOWER = 0.8  # the check fails for a ratio below this share of the recorded rat
 def main() -> int:
     """Run the command line and return its exit status."""
     parser = argparse.ArgumentParser(
-        prog="python -m benchmarks", description=__doc__, formatter_class=argparse.RawTextHelpFormatter
+        prog="python -m tools.speed", description=__doc__, formatter_class=argparse.RawTextHelpFormatter
     )
     add = parser.add_argument
     add("--check", action="store_true", help="compare ratios with the last recorded ones; change no file")
@@ -135,7 +136,7 @@ def measure(cases: list[Case], seconds: float, repeats: int) -> dict[str, dict[s
 def check(ratios: dict[str, float], console: Console) -> int:
     """Compare the ratios with the last recorded ratios and return the exit status."""
     if not HISTORY.exists():
-        console.print(f"there are no recorded ratios: {HISTORY.name} is missing; `make bench` writes it")
+        console.print(f"there are no recorded ratios: {HISTORY.name} is missing; `make speed` writes it")
         return 2
     last = json.loads(HISTORY.read_text().splitlines()[-1])["ratios"]
     slower = [words for words, ratio in ratios.items() if words in last and ratio < SLOWER * last[words]]

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from wotd_env.cli.bench import (
+from wotd_env.speed import (
     CHUNK,
     SEED,
     Chunk,
@@ -30,7 +30,7 @@ from wotd_env.cli.bench import (
 def same_bytes(batch: int, players: int, threads: int) -> Chunk:
     """Return a loop that only writes memory.
 
-    A step writes as many bytes as a step of `wotd_env.cli.bench.game`.
+    A step writes as many bytes as a step of `wotd_env.speed.game`.
     """
     from wotd_env import STATE, Game, Rules
 

@@ -1,4 +1,4 @@
-"""The benchmark: its cases, ratios, timing, and check against the history."""
+"""Measurements of the speed: the cases, ratios, timing, and the check against the history."""
 
 import itertools
 import json
@@ -7,21 +7,20 @@ import re
 import pytest
 from rich.console import Console
 
-from benchmarks import __main__ as bench
-from benchmarks import cases
-from benchmarks.cases import CASES
-from wotd_env import Game
-from wotd_env.cli import bench as cli_bench
+from tools.speed import __main__ as command
+from tools.speed import cases
+from tools.speed.cases import CASES
+from wotd_env import Game, speed
 
 
 def test_case_names_are_unique_and_ratios_use_them():
     names = [case.name for case in CASES]
     assert len(set(names)) == len(names)
-    assert {name for pair in bench.RATIOS.values() for name in pair} <= set(names)
+    assert {name for pair in command.RATIOS.values() for name in pair} <= set(names)
 
 
-def test_benchmark_texts_name_existing_game_methods():
-    texts = [*(case.what for case in CASES), bench.RESULTS.read_text(), bench.PAGE.read_text()]
+def test_texts_name_existing_game_methods():
+    texts = [*(case.what for case in CASES), command.RESULTS.read_text(), command.PAGE.read_text()]
     methods = set(re.findall(r"\bGame\.(\w+)", "\n".join(texts)))
     assert "step_autoreset" in methods
     assert [name for name in methods if not hasattr(Game, name)] == []
@@ -44,20 +43,20 @@ def test_environment_time_excludes_choosing_actions(name: str, monkeypatch: pyte
         pytest.skip(f"needs {case.needs}")
     chunk = case.make()
     ticks = itertools.count()
-    for module in (cases, cli_bench):
+    for module in (cases, speed):
         monkeypatch.setattr(module, "perf_counter", lambda: float(next(ticks)))
     decisions, inside = chunk()
     assert inside >= decisions > 0  # every reading advances the clock
 
 
 def test_published_results_contain_every_case():
-    published = set(json.loads(bench.RESULTS.read_text())["cases"])
+    published = set(json.loads(command.RESULTS.read_text())["cases"])
     assert published == {case.name for case in CASES}
 
 
 def test_measure_returns_statistics_for_every_case():
     cases = [case for case in CASES if case.name in ("game-64", "bytes-8192")]
-    rows = bench.measure(cases, seconds=0.01, repeats=2)
+    rows = command.measure(cases, seconds=0.01, repeats=2)
     assert list(rows) == ["game-64", "bytes-8192"]
     for row in rows.values():
         assert 0 < row["least"] <= row["median"] <= row["most"]
@@ -66,9 +65,9 @@ def test_measure_returns_statistics_for_every_case():
 
 def test_the_check_fails_if_a_ratio_drops(tmp_path, monkeypatch):
     history = tmp_path / "history.jsonl"
-    monkeypatch.setattr(bench, "HISTORY", history)
+    monkeypatch.setattr(command, "HISTORY", history)
     quiet = Console(quiet=True)
-    assert bench.check({"a": 1.0}, quiet) == 2
+    assert command.check({"a": 1.0}, quiet) == 2
     history.write_text(json.dumps({"ratios": {"a": 5.0}}) + "\n" + json.dumps({"ratios": {"a": 2.0}}) + "\n")
-    assert bench.check({"a": 1.9}, quiet) == 0
-    assert bench.check({"a": 1.5}, quiet) == 1
+    assert command.check({"a": 1.9}, quiet) == 0
+    assert command.check({"a": 1.5}, quiet) == 1

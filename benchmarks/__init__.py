@@ -1,1 +1,0 @@
-"""Benchmarks of the speed of this environment and of other environments (`make bench`)."""

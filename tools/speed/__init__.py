@@ -1,0 +1,1 @@
+"""Measure the speed of this environment and of other environments (`make speed`)."""
