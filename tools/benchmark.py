@@ -12,12 +12,12 @@ from numpy.typing import NDArray
 import wotd_env
 from tools import pages
 from wotd_env import benchmark, make_policy
-from wotd_env.arena.results import percent
 from wotd_env.benchmark import measuring
 from wotd_env.benchmark.measuring import Regrets, mean_regret
 from wotd_env.benchmark.positions import has_errors
 from wotd_env.cli.common import progress_bar
 from wotd_env.policies import plays
+from wotd_env.reporting import markdown, percent, thousandths
 
 PAGE = pages.ROOT / "docs" / "results" / "benchmark.md"
 POLICIES = ("random", "greedy", "planner", "td", "ppo")
@@ -45,7 +45,7 @@ def table(results: list[benchmark.Result]) -> str:
         shares = (result.against_perfect, *map(result.win_shares[2].get, references))
         rows.append((board, f"`{result.agent}`", *cells, *map(percent, shares)))
     head = ("plain spaces", "agent", *KINDS, "perfect play", *(f"`{name}`" for name in references))
-    return pages.table(head, rows, right=range(2, len(head)))
+    return markdown(head, rows, right=range(2, len(head)))
 
 
 def rolled_out_table() -> str:
@@ -61,7 +61,7 @@ def rolled_out_table() -> str:
             (_named(rules.players, rules), name, *_regrets(mean_regret(positions, each)))
             for name, each in regrets.items()
         ]
-    return pages.table(("players", "agent", *KINDS), rows, right=range(2, 2 + len(KINDS)))
+    return markdown(("players", "agent", *KINDS), rows, right=range(2, 2 + len(KINDS)))
 
 
 def noise(positions: benchmark.Positions, draws: int = 1000) -> NDArray[np.float64]:
@@ -79,8 +79,7 @@ def noise(positions: benchmark.Positions, draws: int = 1000) -> NDArray[np.float
 
 
 def _regrets(regret: Regrets) -> list[str]:
-    means = (regret[kind]["all"] for kind in KINDS)
-    return [f"{1000 * mean.value:.2f} ±{1000 * (mean.high - mean.value):.2f}" for mean in means]
+    return [thousandths(regret[kind]["all"]) for kind in KINDS]
 
 
 def _named(number: int, rules: wotd_env.Rules) -> str:

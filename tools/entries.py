@@ -19,11 +19,11 @@ import numpy as np
 
 from tools import pages
 from wotd_env import Rules, benchmark, files
-from wotd_env.arena.asking import Blamed
-from wotd_env.arena.fingerprints import policy_digest
 from wotd_env.benchmark import Result, measuring
 from wotd_env.benchmark.measuring import ALL, mean_regret
 from wotd_env.cli.common import progress_bar
+from wotd_env.policies.blamed import Blamed
+from wotd_env.policies.identity import policy_digest
 from wotd_env.policy import Policy
 from wotd_env.process import prepare_streams
 

@@ -16,6 +16,7 @@ from wotd_env.arena.results import mean_of
 from wotd_env.benchmark import Result
 from wotd_env.benchmark.measuring import ALL
 from wotd_env.files import save_figure
+from wotd_env.reporting import markdown
 
 PAGE = pages.ROOT / "docs" / "results" / "benchmark.md"
 PICTURE = PAGE.with_name("entries.svg")
@@ -112,7 +113,7 @@ def tables(rows: list[Row]) -> str:
             ]
             for row, middle in zip(found, middles, strict=True)
         ]
-        shown.append(f"Track `{track}`:\n\n{pages.table(head, lines, right=range(1, len(head)))}")
+        shown.append(f"Track `{track}`:\n\n{markdown(head, lines, right=range(1, len(head)))}")
     return "\n\n".join(shown)
 
 

@@ -15,6 +15,7 @@ from wotd_env.analysis import KINDS
 from wotd_env.intervals import margin_of_error, margin_of_ratio
 from wotd_env.policies.planner import Planner
 from wotd_env.policy import Policy, play_policies
+from wotd_env.reporting import markdown
 
 PAGE = pages.ROOT / "docs" / "results" / "guarantees.md"
 RULES = Rules(players=3, spaces=0)
@@ -47,7 +48,7 @@ class Findings:
             for name, value in starts
         ]
         head = "seat | guarantee | largest reward in an equilibrium | win share, from guarantee to largest reward"
-        return pages.table(head, rows, right=(1, 2, 3))
+        return markdown(head, rows, right=(1, 2, 3))
 
     def grades(self) -> str:
         """Return a table of the guarantee regret of each policy, in games in which the policy plays all seats.
@@ -56,7 +57,7 @@ class Findings:
         """
         rows = [[f"`{name}`", *self.grade(make_policy(name))] for name in GRADED]
         head = ["policy", "all decisions", *KINDS[:4], "sum over a game"]
-        return pages.table(head, rows, right=range(1, 7))
+        return markdown(head, rows, right=range(1, 7))
 
     def grade(self, policy: Policy) -> list[str]:
         """Return a policy's guarantee regret as texts: per decision, per decision of each kind, per game of a seat."""
@@ -81,7 +82,7 @@ class Findings:
         for name in GRADED:
             shares = self.play(make_policy(name))
             rows.append(f"two `{name}` | {shares.mean():.1%} ± {margin_of_error(shares):.1%}")
-        return pages.table("opponents | share of wins of the cautious player", rows, right=(1,))
+        return markdown("opponents | share of wins of the cautious player", rows, right=(1,))
 
     def play(self, opponent: Policy) -> NDArray[np.float64]:
         """Return the win share of `cautious` in each game, (GAMES,)."""

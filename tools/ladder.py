@@ -21,6 +21,7 @@ from wotd_env.arena import Results, Tournament, run, show
 from wotd_env.cli.common import progress_bar
 from wotd_env.core.arguments import check_integer
 from wotd_env.policies import plays
+from wotd_env.reporting import markdown
 
 PAGE = pages.ROOT / "docs" / "results" / "ladder.md"
 STORE = pages.ROOT / "runs" / "ladder.sqlite"
@@ -96,7 +97,7 @@ def summary(played: dict[str, Results]) -> str:
     names = dict.fromkeys(name for row in shares.values() for name in row)
     rows = [[title, *(row.get(name, "") for name in names)] for title, row in shares.items()]
     head = ["win share", *(f"`{name}`" for name in names)]
-    return pages.table(head, rows, right=range(1, len(head)))
+    return markdown(head, rows, right=range(1, len(head)))
 
 
 def section(results: Results, title: str, picture: str) -> str:
@@ -111,7 +112,7 @@ def section(results: Results, title: str, picture: str) -> str:
     for i, shown in enumerate(show.as_text(results, digits=2)):
         rows = [[f"`{name}`", *cells] for name, *cells in shown.rows]
         parts += [f"{shown.title}:"] if i else []
-        parts += [pages.table(shown.columns, rows, right=range(1, len(shown.columns)))]
+        parts += [markdown(shown.columns, rows, right=range(1, len(shown.columns)))]
     parts += [f"![ratings and pairings, {title}]({picture})"]
     return "\n\n".join(parts)
 

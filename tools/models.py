@@ -26,6 +26,7 @@ from wotd_env.core.rules import options_of
 from wotd_env.planning import learned
 from wotd_env.policy import check_made_for
 from wotd_env.process import shell_command
+from wotd_env.reporting import markdown
 
 PAGES = pages.ROOT / "docs" / "results"
 PAGE, PICTURE = "models.md", "models.svg"
@@ -116,7 +117,7 @@ def table(cards: list[dict[str, Any]], folder: Path) -> str:
     versions = sorted({f"{name} {number}" for card in cards for name, number in card["versions"].items()})
     commands = "\n".join(card["command"] for card in cards)
     parts = [
-        pages.table(head, rows, right=(1, 3, 4, 5)),
+        markdown(head, rows, right=(1, 3, 4, 5)),
         f"![Win rates during training]({PICTURE})",
         f"Trained with {', '.join(versions)}, by these commands in the order of the rows:",
         f"```sh\n{commands}\n```",

@@ -14,6 +14,7 @@ from tools import pages
 from wotd_env import Game, Rules, __version__, analysis, make_policy, solver
 from wotd_env.core.rules import ELEMENTS, POWERS, Power
 from wotd_env.policy import play_policies
+from wotd_env.reporting import markdown
 
 PAGE = pages.ROOT / "docs" / "results" / "powers.md"
 BOARDS = (0, 1, 2, 3)  # numbers of plain spaces
@@ -60,7 +61,7 @@ class Findings:
             [name, *(f"{50 * self.edge(spaces, color, None):+.1f}" for spaces in BOARDS)]
             for color, name in enumerate(NAMES)
         ]
-        return pages.table(head, rows, right=range(1, len(head)))
+        return markdown(head, rows, right=range(1, len(head)))
 
     def pairings(self) -> str:
         """Return a table of the win shares of all pairs of colors on the largest board."""
@@ -68,7 +69,7 @@ class Findings:
         for mine, theirs in product(range(len(Power)), repeat=2):
             share = "" if mine == theirs else f"{50 + 50 * self.edge(BOARDS[-1], mine, theirs):.1f}"
             rows[mine].append(share)
-        return pages.table(["win share of the row, %", *ELEMENTS], rows, right=range(1, len(Power) + 1))
+        return markdown(["win share of the row, %", *ELEMENTS], rows, right=range(1, len(Power) + 1))
 
     def first(self) -> str:
         """Return a table of the win share of the starting player, without powers and with `powers="any"`."""
@@ -77,7 +78,7 @@ class Findings:
             table = self.any[spaces]
             none = float(table.value(START, START, (0, 0))[0])
             rows.append(f"{spaces} | {50 + 50 * none:.1f} | {50 + 50 * table.start:.1f}")
-        return pages.table('plain spaces | no powers | `powers="any"`', rows, right=range(3))
+        return markdown('plain spaces | no powers | `powers="any"`', rows, right=range(3))
 
     def immunity(self) -> str:
         """Return a table of the value of the starting position with and without immunity, in games without powers."""
@@ -86,7 +87,7 @@ class Findings:
             basic, table = float(self.any[spaces].value(START, START, (0, 0))[0]), self.immune[spaces]
             rows.append(f"{spaces} | {table.board.positions:,} | {basic:+.5f} | {table.start:+.5f}")
         head = "plain spaces | positions with immunity | value without immunity | value with immunity"
-        return pages.table(head, rows, right=range(4))
+        return markdown(head, rows, right=range(4))
 
     def use(self) -> str:
         """Return a table of how late in a game perfect players use each power on the largest board."""
@@ -102,7 +103,7 @@ class Findings:
             shares = early, middle, late, np.isnan(used).mean()
             rows.append([name, *(f"{share:.0%}" for share in shares)])
         head = ["power", *(f"{share} % of the uses before" for share in (25, 50, 75)), "never used"]
-        return pages.table(head, rows, right=range(1, 5))
+        return markdown(head, rows, right=range(1, 5))
 
     def grades(self) -> str:
         """Return a table of the grades of policies on the largest board, with `powers="any"`."""
@@ -115,7 +116,7 @@ class Findings:
                 f"| {found.regret:.4f} ± {found.regret_error:.4f}"
             )
         head = "policy | win share against perfect play, % | regret per decision"
-        return pages.table(head, rows, right=(1, 2))
+        return markdown(head, rows, right=(1, 2))
 
 
 def solve(rules: Rules) -> solver.Table:

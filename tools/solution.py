@@ -19,6 +19,7 @@ from wotd_env.core.actions import Action
 from wotd_env.core.dice import COUNTS, HOLD_KEEP, UNROLLED_DICE, keep_index
 from wotd_env.core.rules import DICE, DRAGON, MAX_SPACES, PATHS
 from wotd_env.policy import play_policies
+from wotd_env.reporting import markdown
 from wotd_env.solver.families import Chunk, new_block
 from wotd_env.solver.iteration import Work, group_of, solve_families
 from wotd_env.solver.positions import board_of
@@ -101,7 +102,7 @@ class Findings:
             )
         head = "plain spaces | positions | table | processor time | time per position | residual"
         starts = "value of the starting position | win share of the starting player | turns per game"
-        return pages.table(f"{head} | {starts}", rows)
+        return markdown(f"{head} | {starts}", rows)
 
     def precision(self) -> str:
         """Return a table of the errors that single precision causes in the values of solved boards."""
@@ -120,7 +121,7 @@ class Findings:
             most = max(work.most_rounds for work in done)
             rows.append(f"{spaces} | {exact[-1]:+.10f} | {error:.1e} | {mean:.1f} | {most}")
         head = "plain spaces | value of the starting position | largest error of float32"
-        return pages.table(f"{head} | mean rounds of a block | most rounds of a block", rows)
+        return markdown(f"{head} | mean rounds of a block | most rounds of a block", rows)
 
     def holds(self) -> str:
         """Return a table of the dice that perfect players keep on the largest board."""
@@ -141,7 +142,7 @@ class Findings:
             rows.append((name, f"{len(action):,}", *(share(kind.sum(), len(action)) for kind in kinds)))
         head = "hold | decisions | stop | keep nothing | dice of one element | dice of two elements"
         head += " | dice of three or four elements | with a dragon"
-        return pages.table(head, rows)
+        return markdown(head, rows)
 
     def moves(self) -> str:
         """Return a table of the moves of perfect players on the largest board."""
@@ -161,7 +162,7 @@ class Findings:
         rows = [f"{name} | {count:,} | {share(count, len(action))}" for name, count in kinds]
         count, right = differ.sum(), (dice == longest)[differ].sum()
         rows.append(f"the longest move, if the lengths differ | {count:,} | {share(right, count)}")
-        return pages.table("best move | decisions | share", rows)
+        return markdown("best move | decisions | share", rows)
 
     def dragons(self) -> str:
         """Return a table of how often a swap is best on the largest board, by the spaces that the swap gains."""
@@ -193,7 +194,7 @@ class Findings:
                 mean = f"{gain[right].mean():+.3f}" if right.any() else "-"
                 rows.append(f"{name} | {words} | {count:,} | {share(right.sum(), count)} | {mean}")
         head = "dragons | spaces gained by the best swap | positions | swap is best | mean gain"
-        return pages.table(head, rows)
+        return markdown(head, rows)
 
     def policies(self) -> str:
         """Return a table of the grades of policies on the smallest and the largest board."""
@@ -215,7 +216,7 @@ class Findings:
         analysis.picture({name: drawn[name] for name in shown if name in drawn}, REGRET_PLOT)
         head = "plain spaces | policy | win share by regret | counted win share | regret per decision"
         kinds = "".join(f" | regret per game, {kind}" for kind in analysis.kinds_of(Rules()))
-        grades = pages.table(f"{head} | errors | blunders{kinds}", rows)
+        grades = markdown(f"{head} | errors | blunders{kinds}", rows)
         return f"Graded on {date.today()}.\n\n{grades}"
 
     def exact(self) -> str:
@@ -229,7 +230,7 @@ class Findings:
                 f"| {found.itself:+.5f} | {found.exploitability:.5f}"
             )
         head = "plain spaces | policy | reward, moving first | reward, moving second | win share"
-        return pages.table(f"{head} | reward against itself, moving first | exploitability", rows)
+        return markdown(f"{head} | reward against itself, moving first | exploitability", rows)
 
     def beyond(self) -> str:
         """Return a table of the sizes of games that this tool does not solve."""
@@ -246,7 +247,7 @@ class Findings:
                     f"| {layers * 4 / 1e9:,.1f} GB | {positions * per_position / 3600:,.1f} h"
                 )
         head = "game | positions | table | six layers in memory | time on one core"
-        return pages.table(head, rows)
+        return markdown(head, rows)
 
 
 def main() -> None:

@@ -19,6 +19,7 @@ from wotd_env.core.config import CONFIG
 from wotd_env.core.dice import UNROLLED
 from wotd_env.core.observation import DIE_TOKEN, GAME_TOKEN, PATH_TOKEN, PIECE_TOKEN, TOKEN_WIDTH
 from wotd_env.core.rules import NUMBERED
+from wotd_env.reporting import markdown
 
 PLAYERS = range(2, 6)
 
@@ -44,7 +45,7 @@ def state() -> str:
     for name, kind, offset in fields_of(STATE):
         if not name.startswith("_"):
             rows.append((offset, f"`{name}`", kind, meaning[name]))
-    return pages.table("byte | field | type | meaning", rows, right=[0])
+    return markdown("byte | field | type | meaning", rows, right=[0])
 
 
 def fields_of(record: Any) -> list[tuple[str, str, int]]:
@@ -60,7 +61,7 @@ def wasm_exports() -> str:
         for name, export in EXPORTS.items()
     }
     rows = [(f"`{name}({', '.join(given[name])})`", export.words) for name, export in EXPORTS.items()]
-    return pages.table("function | effect, and result if there is one", rows)
+    return markdown("function | effect, and result if there is one", rows)
 
 
 def wasm_memory() -> str:
@@ -74,7 +75,7 @@ def wasm_memory() -> str:
         )
         for name, (kind, shape) in MEMORY.items()
     ]
-    return pages.table("memory | type | contents", rows)
+    return markdown("memory | type | contents", rows)
 
 
 def wasm_config() -> str:
@@ -84,7 +85,7 @@ def wasm_config() -> str:
         for name, kind, offset in fields_of(CONFIG)
         if name != "limits"
     ]
-    return pages.table("byte | field | type | value", rows, right=[0])
+    return markdown("byte | field | type | value", rows, right=[0])
 
 
 MEMORY_WORDS = {
@@ -166,7 +167,7 @@ def parts(encoding: str) -> str:
         rows.append((f"`{name}`", *indices, _form(rules[0], encoding, name) + MEANINGS[encoding][name]))
     sizes = [list(of_n.values())[-1].stop for of_n in layouts]
     rows.append(("*size*", *sizes, ""))
-    return pages.table(("part", *(f"{n} players" for n in PLAYERS), "meaning"), rows)
+    return markdown(("part", *(f"{n} players" for n in PLAYERS), "meaning"), rows)
 
 
 def _form(rules: Rules, encoding: str, name: str) -> str:
@@ -190,7 +191,7 @@ def token() -> str:
         (PATH_TOKEN, "path", "path", "1: dead piece on space 1", "on space 2", "on space 3", "... up to S"),
         (PIECE_TOKEN, "piece", "path", "space", "seat", "color of the seat", "1: the seat still has a power"),
     ]
-    return pages.table(("number 0", "kind", *(f"number {i}" for i in range(1, TOKEN_WIDTH))), rows)
+    return markdown(("number 0", "kind", *(f"number {i}" for i in range(1, TOKEN_WIDTH))), rows)
 
 
 def action() -> str:
@@ -201,7 +202,7 @@ def action() -> str:
     for number in range(Action.STOP_ROLLING, Action.FIRST_SWAP):
         phase = phases[max(first for first in phases if first <= number)]
         rows.append(f"{number} | {phase.name} | {describe_action(number)}")
-    return pages.table("number | phase | action", rows)
+    return markdown("number | phase | action", rows)
 
 
 def swap() -> str:
@@ -213,7 +214,7 @@ def swap() -> str:
         seats = enumerate(actions.PAIRS[n, :pairs], Action.FIRST_SWAP)
         swaps = [f"{first} + {step}: {one}-{two}" for first, (one, two) in seats]
         rows.append((n, actions.num_actions(n), ", ".join(swaps)))
-    return pages.table("players | actions | swaps on path e, by seats", rows)
+    return markdown("players | actions | swaps on path e, by seats", rows)
 
 
 def reward() -> str:
@@ -230,7 +231,7 @@ def reward() -> str:
                 state["pieces"][seat, [seat, seat + 1]] = game.rules.spaces + 5, game.rules.spaces + 3
         rewards = [f"{reward[0]:.4g}" for reward in game.rewards(states)]
         rows.append((n, *rewards, *[""] * (max(PLAYERS) - n), f"{game.rewards(states)[0, n - 1]:.4g}"))
-    return pages.table("players | the winner | each of 2 | each of 3 | each of 4 | every other seat", rows)
+    return markdown("players | the winner | each of 2 | each of 3 | each of 4 | every other seat", rows)
 
 
 def layers() -> str:
@@ -241,7 +242,7 @@ def layers() -> str:
     )
     names = [layer.replace("(", "").replace(")", "").split(" | ") for layer in contract["layers"]]
     rows = [(number, ", ".join(f"`{name}`" for name in layer)) for number, layer in enumerate(names, 1)]
-    return pages.table("layer | packages and modules", rows, right=[0])
+    return markdown("layer | packages and modules", rows, right=[0])
 
 
 COMMANDS: Any = typer.main.get_command(app)
@@ -297,7 +298,7 @@ def _options(parameters: Iterable[Any]) -> str:
             _as_code(re.sub(r"\s+", " ", text).replace("|", "\\|")) for text in (parameter.help, default)
         )
         rows.append((names, *cells))
-    return pages.table("option | effect | default", rows)
+    return markdown("option | effect | default", rows)
 
 
 WASM = wasm_exports, wasm_memory, wasm_config

@@ -17,11 +17,10 @@ from tests.helpers.arena_policies import Lowest
 from tests.helpers.damage import survive
 from tools import benchmark as page
 from wotd_env import Game, Rules, analysis, benchmark, solver
-from wotd_env.arena.results import Estimate
-from wotd_env.arena.show import Shown
 from wotd_env.benchmark import STAGES, Result, drawing, measuring
 from wotd_env.cli import FAILED, FORFEITS, INTERRUPTED, WRONG_USE, app
 from wotd_env.policies.function import FunctionPolicy
+from wotd_env.reporting import Estimate
 
 SMALL = Rules(spaces=0)
 OWN = Rules(players=3, powers="own", colors="random")
@@ -191,20 +190,6 @@ def test_the_command_compares_in_every_format(files, format, expected):
     result = wotd("benchmark", "--compare", files["greedy"], files["random"], "--format", format)
     assert result.exit_code == 0, result.stderr
     assert expected in result.stdout
-
-
-def test_latex_escapes_special_characters():
-    shown = Shown("title\nsecond line", ["a_b", "c"], [["50% ±1", "my\\file"]])
-    assert measuring.as_latex([shown]).splitlines() == [
-        "% title. second line",
-        r"\begin{tabular}{lr}",
-        r"\toprule",
-        r"a\_b & c \\",
-        r"\midrule",
-        r"50\% $\pm$1 & my\textbackslash file \\",
-        r"\bottomrule",
-        r"\end{tabular}",
-    ]
 
 
 @pytest.mark.parametrize(

@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 
 from tools import pages
+from wotd_env.reporting import markdown
 
 PAGE = Path(__file__).parents[2] / "docs" / "reference" / "clients.md"
 HEAD = ("library", "version", "how its users make it", "lines of glue")
@@ -63,4 +64,4 @@ def with_rows(page: str, rows: list[tuple[str, str, str, int]]) -> str:
     older = [line.strip("| ").split(" | ") for line in page[begin : page.index("<!-- end -->")].splitlines()]
     kept = [tuple(cells) for cells in older[4:] if len(cells) == len(HEAD) and cells[0] not in ran]
     every = sorted([*kept, *rows], key=lambda row: str(row[0]).lower())
-    return pages.renew(page, {"clients": pages.table(HEAD, every, right=[3])})
+    return pages.renew(page, {"clients": markdown(HEAD, every, right=[3])})

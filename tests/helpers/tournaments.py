@@ -11,7 +11,7 @@ from pathlib import Path
 from tests.helpers import ROOT
 from wotd_env import Rules, make_policy
 from wotd_env.arena import Results, Tournament
-from wotd_env.arena.fingerprints import digests
+from wotd_env.arena.run import digests
 from wotd_env.arena.tournament import Block, play_block
 
 OWN = "tests.helpers.arena_policies:"

@@ -19,9 +19,9 @@ from tests.helpers.positions import foreign_records
 from tools import models as tool
 from wotd_env import Game, Rules, make_policy, models
 from wotd_env.arena import Tournament, run
-from wotd_env.arena.fingerprints import policy_digest
 from wotd_env.planning import learned
 from wotd_env.policies import ppo, td
+from wotd_env.policies.identity import policy_digest
 from wotd_env.policies.onnx import is_intact
 from wotd_env.policy import check_plays
 

@@ -14,8 +14,8 @@ from typer.testing import CliRunner
 from tests.helpers.tournaments import QUICK, same
 from wotd_env import Game, Rules, make_policy
 from wotd_env.arena import Tournament, run
-from wotd_env.arena.fingerprints import policy_digest
 from wotd_env.cli import WRONG_USE, app
+from wotd_env.policies.identity import policy_digest
 from wotd_env.policies.sb3 import Trained
 from wotd_env.policy import check_plays
 

@@ -15,9 +15,9 @@ from tests.helpers import ROOT
 from tools import entries, entry_tables, pages
 from tools.entries import TRACKS
 from wotd_env import make_policy
-from wotd_env.arena.results import Estimate
 from wotd_env.benchmark import Result, measuring
 from wotd_env.policies.random import Random
+from wotd_env.reporting import Estimate
 
 
 @pytest.fixture

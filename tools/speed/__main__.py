@@ -35,6 +35,7 @@ from tools.speed import worker
 from tools.speed.cases import BATCHES, CASES, Case
 from wotd_env import files
 from wotd_env.process import prepare_streams
+from wotd_env.reporting import markdown
 
 FOLDER = Path(__file__).parent
 RESULTS = FOLDER / "results.json"
@@ -163,7 +164,7 @@ def record(rows: dict[str, dict[str, Any]], ratios: dict[str, float], arguments:
     text = (
         f"{about['date']}, {about['machine']}; {', '.join(f'{k} {v}' for k, v in about['versions'].items())}. "
         f"Median (minimum to maximum) of {arguments.repeats} measurements of {arguments.seconds:g} s.",
-        pages.table((*COLUMNS, "content of a step"), speeds, right=range(1, 6)),
+        markdown((*COLUMNS, "content of a step"), speeds, right=range(1, 6)),
         numbers("ratio of speeds, counting only time inside the environments | value", ratios, 2),
         numbers("time of a decision by part, two players, 8192 games | ns", profile(rows), 1),
     )
@@ -183,7 +184,7 @@ def cells(name: str, row: dict[str, Any]) -> tuple[str, ...]:
 
 def numbers(head: str, values: dict[str, float], digits: int) -> str:
     """Return a table of two columns: names and numbers."""
-    return pages.table(head, ((words, f"{value:.{digits}f}") for words, value in values.items()), right=[1])
+    return markdown(head, ((words, f"{value:.{digits}f}") for words, value in values.items()), right=[1])
 
 
 def profile(rows: dict[str, dict[str, Any]]) -> dict[str, float]:

@@ -7,10 +7,11 @@ Each policy plays every seat with the same dice, and every estimate has a 95 % i
 results with any number of processes.
 """
 
-from wotd_env.arena.asking import BrokenPolicyError
-from wotd_env.arena.results import Estimate, Results, Row
+from wotd_env.arena.results import Results, Row
 from wotd_env.arena.run import run
 from wotd_env.arena.tournament import Forfeit, Tournament, replay, results_dtype
+from wotd_env.policies.blamed import BrokenPolicyError
+from wotd_env.reporting import Estimate
 
 __all__ = [
     "BrokenPolicyError", "Estimate", "Forfeit", "Results", "Row", "Tournament", "replay", "results_dtype",

@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 from wotd_env.arena.tournament import Forfeit, GameResults, Matchup, Tournament
 from wotd_env.extras import needed_for
 from wotd_env.intervals import LEVEL, Z
+from wotd_env.reporting import Estimate
 
 with needed_for("a tournament", "arena"):
     from scipy.special import expit, stdtrit
@@ -27,29 +28,6 @@ with needed_for("a tournament", "arena"):
         raise ModuleNotFoundError("No module named 'choix'", name="choix")
 
 Floats = NDArray[np.float64]
-
-
-class Estimate(NamedTuple):
-    """An estimate with its 95 % interval."""
-
-    value: float
-    low: float
-    high: float
-
-    @property
-    def error(self) -> float:
-        """Half the width of the interval."""
-        return (self.high - self.low) / 2
-
-
-def percent(share: Estimate | None, digits: int = 1) -> str:
-    """Format a share and its error in percent; return an empty text if `share` is None."""
-    return "" if share is None else f"{share.value:.{digits}%} ±{100 * share.error:.{digits}f}"
-
-
-def signed(estimate: Estimate, digits: int, unit: float = 1) -> str:
-    """Format an estimate and its error, e.g. "+0.25 ±0.03". Both numbers are multiplied by `unit`."""
-    return f"{unit * estimate.value:+.{digits}f} ±{unit * estimate.error:.{digits}f}"
 
 
 class Mean(NamedTuple):

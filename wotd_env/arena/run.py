@@ -4,19 +4,19 @@ from __future__ import annotations
 
 import logging
 from collections import Counter, deque
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Container, Mapping
 from concurrent.futures import FIRST_COMPLETED, Future, wait
 from pathlib import Path
 
 import numpy as np
 
-from wotd_env.arena.fingerprints import digests
 from wotd_env.arena.results import Results, share_error, span
 from wotd_env.arena.store import Store
 from wotd_env.arena.tournament import GameResults, Matchup, PlayedBlock, Tournament
 from wotd_env.arena.workers import Here, Pool, Processes, Worker, make_policies
 from wotd_env.core.arguments import check_integer
-from wotd_env.policies import check_policy
+from wotd_env.policies import check_policy, make_policy
+from wotd_env.policies.identity import policy_digest
 from wotd_env.policy import Policy, check_plays
 
 _log = logging.getLogger("wotd_env")
@@ -105,6 +105,16 @@ def run(
         games[part.matchup] = part.games()
         part.counted.clear()  # frees memory: `games` contains a copy
     return Results(tournament, games, forfeits, dict(sorted(earlier.items())))
+
+
+def digests(
+    tournament: Tournament, made: Mapping[str, Policy], given: Container[str] = (), trust: bool = False
+) -> dict[str, str]:
+    """Return the digests of a tournament's policies by name."""
+    found = {name: policy_digest(name, made.get(name), name in given) for name in tournament.policies}
+    if tournament.luck and tournament.luck not in found:
+        found[tournament.luck] = policy_digest(tournament.luck, make_policy(tournament.luck, trust=trust))
+    return found
 
 
 def _play(

@@ -7,21 +7,13 @@ import itertools
 import json
 from collections.abc import Callable
 from pathlib import Path
-from typing import NamedTuple
 
 import numpy as np
-from rich.table import Column, Table
+from rich.table import Table
 
-from wotd_env.arena.results import Results, Row, percent, signed, span
+from wotd_env.arena.results import Results, Row, span
 from wotd_env.files import save_figure
-
-
-class Shown(NamedTuple):
-    """A table of results as text."""
-
-    title: str
-    columns: list[str]
-    rows: list[list[str]]
+from wotd_env.reporting import Shown, as_table, percent, signed
 
 
 def as_text(results: Results, digits: int = 1) -> list[Shown]:
@@ -64,17 +56,6 @@ def as_text(results: Results, digits: int = 1) -> list[Shown]:
         [[name, *(percent(row.share, digits) for row in by_seat if row.policy == name)] for name in names],
     )
     return [total, pairs, seats] if len(names) > 1 else [total, seats]
-
-
-def as_table(shown: Shown) -> Table:
-    """Return a table for `rich`."""
-    numbers = (Column(name, justify="right", overflow="fold") for name in shown.columns[1:])
-    table = Table(
-        Column(shown.columns[0], overflow="fold"), *numbers, title=shown.title, title_justify="left"
-    )
-    for row in shown.rows:
-        table.add_row(*row)
-    return table
 
 
 def tables(results: Results) -> list[Table]:

@@ -3,7 +3,7 @@
 Each block is written in one transaction, so only unfinished blocks are lost if the process is killed.
 
 The key of a block contains everything that its games depend on: the rules, the seed, the policies with their digests
-(see `wotd_env.arena.fingerprints`) and the version of the engine. Several tournaments may share a file, even at the
+(see `wotd_env.policies.identity`) and the version of the engine. Several tournaments may share a file, even at the
 same time. A changed tournament reuses the blocks whose keys are unchanged. A block with a wrong checksum is played
 again.
 """

@@ -23,7 +23,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from wotd_env.arena.asking import FORFEITED, Asker, BrokenPolicyError, Failure, own_traceback
+from wotd_env.arena.asking import FORFEITED, Asker, Failure
 from wotd_env.core import engine
 from wotd_env.core.arguments import check_integer
 from wotd_env.core.compilation import kernel
@@ -32,6 +32,7 @@ from wotd_env.core.game import Game
 from wotd_env.core.rules import Phase, Rules
 from wotd_env.core.state import Records, States
 from wotd_env.policies import make_policy
+from wotd_env.policies.blamed import BrokenPolicyError, own_traceback
 from wotd_env.policy import HasEquity, Policy, play_out
 
 BLOCK = 256

@@ -23,10 +23,6 @@ from numpy.typing import NDArray
 import wotd_env
 from wotd_env.analysis import KINDS, grade
 from wotd_env.arena import Row, Tournament, run
-from wotd_env.arena.asking import Blamed, BrokenPolicyError
-from wotd_env.arena.fingerprints import policy_digest
-from wotd_env.arena.results import Estimate, percent, signed
-from wotd_env.arena.show import Shown
 from wotd_env.benchmark.positions import STAGES, Positions, bundled, describe_board, has_errors, load
 from wotd_env.core.arguments import check_integer
 from wotd_env.core.checks import IllegalActionError
@@ -34,9 +30,11 @@ from wotd_env.core.game import Game
 from wotd_env.core.rules import MAX_PLAYERS, Rules
 from wotd_env.intervals import margin_of_ratio
 from wotd_env.policies import make_policy, objection, plays
+from wotd_env.policies.blamed import Blamed, BrokenPolicyError
+from wotd_env.policies.identity import name_of, policy_digest
 from wotd_env.policies.oracle import Oracle
 from wotd_env.policy import Policy, ask, check_plays
-from wotd_env.recording.writing import name_of
+from wotd_env.reporting import Estimate, Shown, percent, signed, thousandths
 from wotd_env.solver import TableError
 
 REFERENCES = ("greedy", "planner", "td")  #: opponents of the measured agent, on all boards that they can play
@@ -62,7 +60,7 @@ class Result:
     """The measurements of an agent on one board."""
 
     agent: str  #: name of the agent
-    agent_digest: str  #: digest of the agent's sources and files, see `wotd_env.arena.fingerprints`
+    agent_digest: str  #: digest of the agent's sources and files, see `wotd_env.policies.identity`
     rules: Rules  #: rules of the positions; the games of `win_shares` have the same rules, but 2 to 5 players
     size: int | None  #: number of graded positions for each pair of kind and stage, or None for all positions
     positions_digest: str  #: digest of the graded positions, see `Positions.digest`
@@ -171,7 +169,7 @@ def mean_regret(positions: Positions, regret: NDArray[np.float64], low: float = 
 def tables(result: Result) -> list[Shown]:
     """Return a table of the regrets and a table of the win shares."""
     regrets = [
-        [kind, *(_regret(by_stage.get(stage)) for stage in (ALL, *STAGES))]
+        [kind, *(thousandths(by_stage.get(stage)) for stage in (ALL, *STAGES))]
         for kind, by_stage in result.regret.items()
     ]
     shares = []
@@ -208,45 +206,18 @@ def compare(one: Result, other: Result) -> Shown:
     mine, its = (mean_regret(positions, regret) for regret in regrets)
     paired, rows = mean_regret(positions, regrets[0] - regrets[1], -math.inf), []
     for kind, stage in [*((kind, ALL) for kind in paired), *((ALL, s) for s in STAGES if s in paired[ALL])]:
-        cells = (_regret(of[kind][stage]) for of in (mine, its))
+        cells = (thousandths(of[kind][stage]) for of in (mine, its))
         rows.append([kind if stage == ALL else stage, *cells, signed(paired[kind][stage], 2, 1000)])
     theirs = dict(_shares(other))
     for name, share in _shares(one):
         if name in theirs:
             value, error = share.value - theirs[name].value, math.hypot(share.error, theirs[name].error)
-            difference = signed(Estimate(value, value - error, value + error), 1, 100)
+            difference = signed(Estimate.around(value, error), 1, 100)
             rows.append([name, percent(share), percent(theirs[name]), f"{difference} %"])
     speeds = (f"{each.decisions_per_second:,.0f}" for each in (one, other))
     rows.append(["decisions/s", *speeds, ""])
     title = f"{one.agent} and {other.agent} on {describe_board(one.rules)}\n{REGRET}"
     return Shown(title, ["measure", one.agent, other.agent, "first minus second"], rows)
-
-
-def as_markdown(shown: Iterable[Shown]) -> str:
-    """Return tables as Markdown."""
-    texts = []
-    for table in shown:
-        rule = ["---", *["---:"] * (len(table.columns) - 1)]
-        lines = [f"| {' | '.join(cells)} |" for cells in (table.columns, rule, *table.rows)]
-        texts.append(f"{table.title}\n\n" + "\n".join(lines))
-    return "\n\n".join(texts)
-
-
-def as_latex(shown: Iterable[Shown]) -> str:
-    """Return tables as LaTeX code, which needs the LaTeX package booktabs."""
-    texts = []
-    for table in shown:
-        head, *body = (" & ".join(map(_latex, cells)) + r" \\" for cells in (table.columns, *table.rows))
-        title, columns = table.title.replace("\n", ". "), "l" + "r" * (len(table.columns) - 1)
-        begin = [f"% {title}", rf"\begin{{tabular}}{{{columns}}}", r"\toprule", head, r"\midrule"]
-        texts.append("\n".join([*begin, *body, r"\bottomrule", r"\end{tabular}"]))
-    return "\n\n".join(texts)
-
-
-def _latex(cell: str) -> str:
-    for special in "\\{}&%$#_":
-        cell = cell.replace(special, r"\textbackslash " if special == "\\" else f"\\{special}")
-    return cell.replace("±", r"$\pm$")
 
 
 def _plain(estimates: Mapping[str, Estimate]) -> dict[str, dict[str, float]]:
@@ -275,10 +246,6 @@ def _shares(result: Result) -> Iterable[tuple[str, Estimate]]:
     for players, shares in result.win_shares.items():
         for name, share in shares.items():
             yield f"win share, {name}, {players} players", share
-
-
-def _regret(mean: Estimate | None) -> str:
-    return "" if mean is None else f"{1000 * mean.value:.2f} ±{1000 * (mean.high - mean.value):.2f}"
 
 
 def measure(
@@ -387,7 +354,7 @@ def measure(
                 )
                 each = own.all
                 share, margin = each.share_against_perfect / 100, each.share_against_perfect_error / 100
-                perfect = Estimate(share, share - margin, share + margin)
+                perfect = Estimate.around(share, margin)
                 result = replace(result, against_perfect=perfect, left_out=left_out)
             else:
                 row = meet(name, policy, reference, board, games, seed)

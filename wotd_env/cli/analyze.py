@@ -18,6 +18,7 @@ from wotd_env.cli.options import QUIET, SEED, TRUST, option, refuse, rules_optio
 from wotd_env.core.arguments import check_integer
 from wotd_env.core.rules import Phase, Rules
 from wotd_env.policies import POLICIES
+from wotd_env.reporting import Estimate, Shown, as_table, thousandths
 
 
 @explained()
@@ -48,9 +49,8 @@ def command(
     becomes a certain loss.
     """
     from wotd_env import analysis, solver
-    from wotd_env.arena.asking import Blamed
-    from wotd_env.arena.show import Shown, as_table
     from wotd_env.core.game import Game
+    from wotd_env.policies.blamed import Blamed
     from wotd_env.policies.oracle import Oracle
 
     # An argument with a space is a position, unless it begins with a policy's name or is a folder.
@@ -110,8 +110,8 @@ def command(
             [
                 grade.kind,
                 f"{grade.decisions:,}",
-                f"{1000 * grade.regret:.2f} ±{1000 * grade.regret_error:.2f}",
-                f"{1000 * grade.per_game:.1f} ±{1000 * grade.per_game_error:.1f}",
+                thousandths(Estimate.around(grade.regret, grade.regret_error)),
+                thousandths(Estimate.around(grade.per_game, grade.per_game_error), 1),
                 f"{grade.errors:.1%}",
                 f"{grade.blunders:.1%}",
             ]

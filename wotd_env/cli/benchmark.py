@@ -13,6 +13,7 @@ from wotd_env.cli.common import FORFEITS, check_writable, explained, progress_ba
 from wotd_env.cli.options import QUIET, SEED, TRUST, option, refuse, rules_options
 from wotd_env.core.arguments import check_choice
 from wotd_env.core.rules import Rules
+from wotd_env.reporting import as_latex, as_markdown, as_table
 
 _FORMATS = ("table", "markdown", "latex", "json")
 
@@ -99,9 +100,6 @@ def command(
 
 
 def _show(shown: list[Any], format: str) -> None:
-    from wotd_env.arena.show import as_table
-    from wotd_env.benchmark.measuring import as_latex, as_markdown
-
     if format == "table":
         console = Console(markup=False)
         for table in shown:

@@ -34,10 +34,10 @@ def command(
     trust: bool = TRUST,
 ) -> None:
     """Show a game between policies, move by move."""
-    from wotd_env.arena.asking import Blamed
     from wotd_env.core.arguments import check_seed
     from wotd_env.core.game import Game
     from wotd_env.notation import RecordedGame, write_game
+    from wotd_env.policies.blamed import Blamed
     from wotd_env.policy import play_policies
 
     check_seed(seed)

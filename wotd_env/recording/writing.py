@@ -19,13 +19,13 @@ from pyarrow import parquet
 import wotd_env
 from wotd_env import files, sources
 from wotd_env.analysis.equity import Analysis, analyze, regret_of
-from wotd_env.arena.asking import Blamed
-from wotd_env.arena.fingerprints import policy_digest
 from wotd_env.core.arguments import check_integer
 from wotd_env.core.game import Game, final_rewards
 from wotd_env.core.rules import Rules
 from wotd_env.core.state import States, take
 from wotd_env.policies import make_policy
+from wotd_env.policies.blamed import Blamed
+from wotd_env.policies.identity import name_of, policy_digest
 from wotd_env.policy import Policy, check_plays, play_policies
 from wotd_env.recording.reading import (
     FORMAT,
@@ -128,11 +128,6 @@ def record(
             part.unlink()
         progress(games, games)
     return decisions
-
-
-def name_of(policy: str | Policy) -> str:
-    """Return the name of a policy. The name of a policy object is the import path of its class."""
-    return policy if isinstance(policy, str) else f"{type(policy).__module__}:{type(policy).__qualname__}"
 
 
 def play_block(

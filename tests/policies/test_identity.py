@@ -13,9 +13,9 @@ from tests.helpers.learned import some_value
 from tests.helpers.tournaments import OWN, QUICK
 from wotd_env import Policy, Rules
 from wotd_env.arena import Tournament, run
-from wotd_env.arena.fingerprints import policy_digest
 from wotd_env.arena.store import Store
 from wotd_env.planning import learned
+from wotd_env.policies.identity import policy_digest
 from wotd_env.policies.opened import opened_by, watch
 
 

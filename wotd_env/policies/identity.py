@@ -1,4 +1,4 @@
-"""Digests of policies: a tournament reuses stored games only if the digests of the policies are unchanged.
+"""Names and digests of policies. Stored games are reused only if the digests of their policies are unchanged.
 
 The digest of a policy covers its source files, its data files and the versions of NumPy and numba. A policy from a
 module outside this package can describe its state with a method `fingerprint`, see `wotd_env.policy.Fingerprinted`.
@@ -12,27 +12,21 @@ import hashlib
 import logging
 import pickle
 import uuid
-from collections.abc import Container, Iterable, Mapping
+from collections.abc import Iterable
 from pathlib import Path
 
 import wotd_env
 from wotd_env import models, sources
-from wotd_env.arena.tournament import Tournament
-from wotd_env.policies import POLICIES, Policy, base_name, full_name, make_policy
+from wotd_env.policies import POLICIES, Policy, base_name, full_name
 from wotd_env.policies.opened import opened_by
 from wotd_env.policy import Fingerprinted
 
 _log = logging.getLogger("wotd_env")
 
 
-def digests(
-    tournament: Tournament, made: Mapping[str, Policy], given: Container[str] = (), trust: bool = False
-) -> dict[str, str]:
-    """Return the digests of a tournament's policies by name."""
-    found = {name: policy_digest(name, made.get(name), name in given) for name in tournament.policies}
-    if tournament.luck and tournament.luck not in found:
-        found[tournament.luck] = policy_digest(tournament.luck, make_policy(tournament.luck, trust=trust))
-    return found
+def name_of(policy: str | Policy) -> str:
+    """Return the name of a policy. The name of a policy object is the import path of its class."""
+    return policy if isinstance(policy, str) else f"{type(policy).__module__}:{type(policy).__qualname__}"
 
 
 def policy_digest(name: str, policy: Policy | None = None, given: bool = False) -> str:
