@@ -84,7 +84,7 @@ def test_a_run_folder_named_like_a_policy_gets_a_path_prefix(tmp_path: Path, mon
     play_it, grade_it = map(shlex.split, command.next_commands(Path("td"), Rules()))
     assert play_it[1:3] == ["arena", "./td"]
     assert grade_it[1:3] == ["analyze", "./td"]
-    assert full_name("./td") == f"td:{Path('td', 'value.npz')}"
+    assert full_name("./td") == full_name("td:td") == f"td:{Path('td', 'value.npz')}"
 
 
 def test_a_nonempty_folder_is_refused_and_left_unchanged(tmp_path: Path, capsys: pytest.CaptureFixture[str]):

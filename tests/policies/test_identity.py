@@ -11,10 +11,11 @@ import pytest
 from tests.helpers.arena_policies import Gambler, Lowest
 from tests.helpers.learned import some_value
 from tests.helpers.tournaments import OWN, QUICK
-from wotd_env import Policy, Rules
+from wotd_env import Policy, Rules, make_policy, models
 from wotd_env.arena import Tournament, run
 from wotd_env.arena.store import Store
 from wotd_env.planning import learned
+from wotd_env.policies import FILES, POLICIES, RUN_FILES, full_name
 from wotd_env.policies.identity import policy_digest
 from wotd_env.policies.opened import opened_by, watch
 
@@ -162,6 +163,20 @@ def test_the_files_of_a_policy_include_those_of_policies_that_it_makes(tmp_path:
         files[2].read_bytes()
     assert opened_by("outer") == files
     assert opened_by("inner") == files[1:2]
+
+
+@pytest.mark.parametrize("model", ["td-2-none.npz", "ppo-2-none.onnx"])
+def test_bundled_policies_declare_the_files_that_they_read(model: str, tmp_path: Path):
+    kind = FILES[Path(model).suffix]
+    file = tmp_path / RUN_FILES[kind]
+    file.write_bytes((models.FOLDER / model).read_bytes())
+    for name in (f"{kind}:{file}", f"{kind}:{tmp_path}"):
+        make_policy(name)  # imports libraries, which open other files
+        with watch(name):
+            make_policy(name)
+        declared = POLICIES[kind].files(full_name(name).partition(":")[2])
+        assert opened_by(name) == [file]
+        assert str(file) in declared
 
 
 def test_only_files_of_installed_packages_are_left_out(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):

@@ -10,8 +10,8 @@ import difflib
 import inspect
 import os
 import pkgutil
-import re
 import sys
+from collections.abc import Callable
 from contextlib import suppress
 from enum import IntEnum
 from pathlib import Path
@@ -48,6 +48,10 @@ class Named(NamedTuple):
     needs_argument: bool = False
     needs_trust: bool = False  #: whether its file can run code; if so, the factory takes `trust`
     script: Script = Script.OUTSIDE
+    files: Callable[[str], list[str]] = lambda file: [file]
+    """Argument -> the files that the policy reads. Paths without a file are ignored."""
+    base: Callable[[str], str] | None = None
+    """Argument -> name of the policy whose values it uses; its object is the attribute `policy`. None for no policy."""
 
 
 POLICIES = {
@@ -64,19 +68,29 @@ POLICIES = {
     ),
     "ppo": Named("the best action of a bundled policy network", "ppo:Ppo"),
     "deep": Named(
-        "plans two turns exactly, with the bundled learned value; deep:NAME uses another", "deep:Deep", "NAME"
+        "plans two turns exactly, with the bundled learned value; deep:NAME uses another",
+        "deep:Deep",
+        "NAME",
+        base=lambda name: base_name(name or "td"),
     ),
-    "onnx": Named("onnx:FILE plays the best action of a network", "onnx:Onnx", "FILE", needs_argument=True),
+    "onnx": Named(
+        "onnx:FILE plays the best action of a network",
+        "onnx:Onnx",
+        "FILE",
+        needs_argument=True,
+        files=lambda file: [file, f"{file}.data"],  # the second file can contain the weights
+    ),
     "sb3": Named(
         "sb3:FILE plays the best action of a MaskablePPO model; sb3:ENCODING:FILE sets its encoding",
         "sb3:load",
         "FILE",
         needs_argument=True,
         needs_trust=True,
+        files=lambda file: [file, file.partition(":")[2]],
     ),
 }
 """The bundled policies, by name."""
-RUN_FILES = ("value.npz", "model.onnx")  # names of the policy files in a run folder of train.py
+RUN_FILES = {"td": "value.npz", "onnx": "model.onnx"}  # policy -> its file in a run folder of train.py
 FILES = {".npz": "td", ".onnx": "onnx", ".zip": "sb3"}  # suffix of a file -> policy that reads the file
 STRONGEST = ("oracle", "deep", "deep:planner")  # strongest first; `deep:planner` plays under any rules
 
@@ -88,23 +102,26 @@ _SCRIPTS = {f"{__name__}.{known.maker}": known.script for known in POLICIES.valu
 
 
 def full_name(name: str) -> str:
-    """Return the name of the policy in a run folder of train.py, e.g. `RUN` -> `td:RUN/value.npz`.
+    """Return the name of the policy in a run folder of train.py, e.g. `RUN` or `td:RUN` -> `td:RUN/value.npz`.
 
-    If `name` is not a folder, return it unchanged.
+    If `name` contains no folder, return it unchanged.
 
     Raises:
         ValueError: if the folder contains no policy.
     """
+    kind, _, folder = name.partition(":")
     # os.path.isdir returns False if the name is too long to be a path; Path.is_dir would raise.
+    if kind in RUN_FILES and folder and os.path.isdir(folder):
+        return f"{kind}:{Path(folder, RUN_FILES[kind])}"
     if not name or name in POLICIES or not os.path.isdir(name):
         return name
-    for file in (Path(name, file) for file in RUN_FILES):
-        if file.is_file():
-            return f"{FILES[file.suffix]}:{file}"
+    for kind, file in RUN_FILES.items():
+        if Path(name, file).is_file():
+            return f"{kind}:{Path(name, file)}"
     resume = shell_command("python", "train.py", "--resume", Path(name))
     raise ValueError(
-        f"the folder {name} contains no policy: it has none of {', '.join(RUN_FILES)}. A training run writes them when "
-        f"it is finished or stopped by Ctrl-C; to continue a killed one: {resume}"
+        f"the folder {name} contains no policy: it has none of {', '.join(RUN_FILES.values())}. A training run writes "
+        f"them when it is finished or stopped by Ctrl-C; to continue a killed one: {resume}"
     )
 
 
@@ -122,9 +139,8 @@ def runs_code(name: str) -> bool:
     """
     with suppress(ValueError):  # a folder without a policy
         kind, _, argument = full_name(name).partition(":")
-        if kind == "deep" and argument:
-            name = base_name(re.sub("^(deep:)+", "", argument))
-            kind, _, argument = full_name(name).partition(":")
+        while kind in POLICIES and (base := POLICIES[kind].base):
+            kind, _, argument = full_name(base(argument)).partition(":")
         return POLICIES[kind].needs_trust if kind in POLICIES else bool(argument)
     return False
 

@@ -17,7 +17,7 @@ from pathlib import Path
 
 import wotd_env
 from wotd_env import models, sources
-from wotd_env.policies import POLICIES, Policy, base_name, full_name
+from wotd_env.policies import POLICIES, Policy, full_name
 from wotd_env.policies.opened import opened_by
 from wotd_env.policy import Fingerprinted
 
@@ -37,17 +37,13 @@ def policy_digest(name: str, policy: Policy | None = None, given: bool = False) 
     kind, _, argument = full_name(name).partition(":")
     digest = hashlib.sha256()
     if kind in POLICIES and not given:
-        module = POLICIES[kind].maker.partition(":")[0]
+        known = POLICIES[kind]
+        module = known.maker.partition(":")[0]
         digest.update(sources.digest(sources.reached(f"wotd_env.policies.{module}")).encode())
-        if kind == "deep":
-            from wotd_env.policies.deep import Deep
-
-            planned_with = policy.policy if isinstance(policy, Deep) else None
-            digest.update(policy_digest(base_name(argument or "td"), planned_with).encode())
+        if known.base:
+            digest.update(policy_digest(known.base(argument), getattr(policy, "policy", None)).encode())
         elif argument:
-            without_encoding = argument.partition(":")[2] or argument  # e.g. FILE in sb3:ENCODING:FILE
-            weights = f"{argument}.data"  # the second file that an ONNX network can have
-            _add_files(digest, map(Path, (argument, weights, f"{argument}/value.npz", without_encoding)))
+            _add_files(digest, map(Path, known.files(argument)))
         else:
             _add_files(digest, models.FOLDER.glob(f"{kind}-*"))
     else:

@@ -40,7 +40,7 @@ class Td(Planner):
     """A policy that plans its turn exactly with a learned value, and plays the best action of the plan.
 
     Args:
-        file: file of a learned value, or run folder with such a file; by default the bundled value for the rules.
+        file: file of a learned value; by default the bundled value for the rules.
 
     Raises:
         FileNotFoundError: if the file does not exist.
@@ -50,8 +50,6 @@ class Td(Planner):
     value: BundledValue | LearnedValue
 
     def __init__(self, file: str | Path | None = None) -> None:
-        if file is not None and Path(file).is_dir():
-            file = Path(file, "value.npz")
         super().__init__(BundledValue() if file is None else learned.load(file))
 
     def learned(self, rules: Rules) -> LearnedValue:
