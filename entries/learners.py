@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from agents.loop import LEARNERS, locked, opened, train
-from tools.entries import WEIGHTS
+from entries.entry import WEIGHTS
 from wotd_env import make_policy
 from wotd_env.policy import Policy
 

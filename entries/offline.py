@@ -15,7 +15,7 @@ from torch import nn
 
 from agents.export import NetworkPolicy
 from agents.network import Network
-from tools.entries import WEIGHTS
+from entries.entry import WEIGHTS
 from wotd_env import Game, Rules, recording
 
 GAMES = {

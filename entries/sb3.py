@@ -12,7 +12,7 @@ from stable_baselines3.common.callbacks import BaseCallback
 from torch import nn
 
 from agents.export import NetworkPolicy
-from tools.entries import WEIGHTS
+from entries.entry import WEIGHTS
 from wotd_env import Rules
 from wotd_env.adapters.sb3 import SB3VecEnv
 

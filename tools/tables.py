@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import typer
 
+from entries.tables import tracks
 from tools import pages
 from tools.wasm.exports import EXPORTS, MEMORY, TUPLES
 from wotd_env import STATE, Game, Phase, Rules, describe_action
@@ -306,6 +307,6 @@ WASM = wasm_exports, wasm_memory, wasm_config
 
 def all_tables() -> dict[str, str]:
     """Return all tables as a dict: name -> Markdown text."""
-    makers = (layers, state, token, action, swap, reward, commands, options, *WASM)
+    makers = (layers, state, token, action, swap, reward, commands, options, tracks, *WASM)
     tables = {make.__name__: make() for make in makers} | {"exits": COMMANDS.epilog}
     return tables | {name: parts(name) for name in MEANINGS}

@@ -39,7 +39,7 @@ def load(budget: int = 1_000_000, seed: int = 0) -> Agent:
     """Return the trained agent."""
     network, file = example.Network(np.random.default_rng(seed)), RESULTS / f"{budget}-{seed}.npz"
     if not file.is_file():
-        how = f"python -m tools.entries {RESULTS.parent.name} --measure --budget {budget} --seed {seed}"
+        how = f"python -m entries {RESULTS.parent.name} --measure --budget {budget} --seed {seed}"
         raise FileNotFoundError(f"{file} is missing; train the agent with {how}")
     with np.load(file) as arrays:
         network.weights = list(arrays.values())

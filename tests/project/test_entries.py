@@ -11,9 +11,11 @@ import tomllib
 import numpy as np
 import pytest
 
+from entries import __main__ as command
+from entries import entry, tables
+from entries.entry import TRACKS
 from tests.helpers import ROOT
-from tools import entries, entry_tables, pages
-from tools.entries import TRACKS
+from tools import pages
 from wotd_env import make_policy
 from wotd_env.benchmark import Result, measuring
 from wotd_env.policies.random import Random
@@ -23,7 +25,7 @@ from wotd_env.reporting import Estimate
 @pytest.fixture
 def planner(tmp_path, monkeypatch):
     """Return the folder of a copy of an entry, which the tool then reads."""
-    monkeypatch.setattr(entries, "FOLDER", tmp_path)
+    monkeypatch.setattr(entry, "FOLDER", tmp_path)
     return shutil.copytree(ROOT / "entries" / "planner", tmp_path / "planner")
 
 
@@ -33,17 +35,17 @@ def edit(path, old, new):
     path.write_text(text.replace(old, new, 1))
 
 
-@pytest.mark.parametrize("name", entries.entries())
+@pytest.mark.parametrize("name", entry.names())
 def test_entries_have_no_faults(name):
     if name not in ("mcts", "planner", "template"):
         pytest.importorskip("torch", reason="needs the extra train")
-    assert list(entries.faults(name)) == []
+    assert list(command.faults(name)) == []
 
 
 def test_the_tables_of_entries_are_up_to_date():
-    page = entry_tables.PAGE.read_text()
-    contents = {"entries": entry_tables.tables(entry_tables.rows(entries.entries()))}
-    assert pages.renew(page, contents) == page, "run `python -m tools.entries`"
+    page = (ROOT / "docs" / "results" / "benchmark.md").read_text()
+    contents = {"entries": tables.tables(tables.rows(entry.names()))}
+    assert pages.renew(page, contents) == page, "run `make docs-tables`"
 
 
 @pytest.mark.parametrize(
@@ -54,41 +56,39 @@ def test_the_tables_of_entries_are_up_to_date():
         ("seeds = [0]", "seeds = []", r"seeds must be integers, such as \[0, 1, 2, 3, 4\], got \[\]"),
         ("seeds = [0]", "seed = 0", "seed is unknown; the fields are title"),
         ('commit = "faa9f10"', 'commit = "main"', "commit must be what `git rev-parse HEAD` prints, got 'main'"),
-        ("\n1 = 0\n", "\n2 = 0\n", r"budgets of players are \(1, 5, 60\) minutes, got 2"),
-        ("\n1 = 0\n", "\n1 = 2.5\n", "minutes of budget 1 must be at most 2, which is 1 on 2 cores, got 2.5"),
-        ("\n1 = 0\n", "\n1 = 0.5\n", r"seeds of a trained agent must be at least 5 numbers, got \[0\]"),
-        ("[minutes]", "[minutes", "TOMLDecodeError"),
+        ("budgets = [1]", "budgets = [2]", r"budgets of players are \(1, 5, 60\) minutes, got 2"),
+        ("budgets = [1]", "budgets = [1", "TOMLDecodeError"),
     ],
 )  # fmt: skip
 def test_wrong_fields_are_reported(planner, old, new, message):
     edit(planner / "entry.toml", old, new)
     with pytest.raises(AssertionError, match=message):
-        assert list(entries.faults("planner")) == []
+        assert list(command.faults("planner")) == []
 
 
 @pytest.mark.parametrize(("field", "cure"), [("claim", "describe"), ("title", "name")])
 def test_text_copied_from_the_template_is_reported(planner, field, cure):
     copied = tomllib.loads((ROOT / "entries" / "template" / "entry.toml").read_text())[field]
-    own = getattr(entries.read("planner"), field)
+    own = getattr(entry.read("planner"), field)
     edit(planner / "entry.toml", f'{field} = "{own}"', f'{field} = """{copied}"""')
-    (fault,) = entries.faults("planner")
+    (fault,) = command.faults("planner")
     assert f"{field} must {cure} your agent, got the {field} of the template" in fault
 
 
-@pytest.mark.parametrize("file", ["run.py", "requirements.txt", "results/1-0.json"])
+@pytest.mark.parametrize("file", ["run.py", "results/1-0.json"])
 def test_missing_files_are_reported_with_a_cure(planner, file):
     (planner / file).unlink()
-    (fault,) = entries.faults("planner")
+    (fault,) = command.faults("planner")
     assert file in fault
     assert (
         "copy it from entries/template" in fault
-        or "run python -m tools.entries planner --measure --seed 0" in fault
+        or "run python -m entries planner --measure --seed 0" in fault
     )
 
 
 def test_foreign_result_files_are_reported(planner):
     shutil.copy(planner / "results" / "1-0.json", planner / "results" / "1-7.json")
-    (fault,) = entries.faults("planner")
+    (fault,) = command.faults("planner")
     assert "1-7.json has no budget or seed of entry.toml" in fault
 
 
@@ -97,6 +97,8 @@ def test_foreign_result_files_are_reported(planner):
     [
         (lambda result: {"seed": 3}, "seed must be 0, got 3"),
         (lambda result: {"games": 10}, "games must be 1000, got 10"),
+        (lambda result: {"training_minutes": None}, "training_minutes must be from 0 to 2, got None"),
+        (lambda result: {"training_minutes": 2.5}, "training_minutes must be from 0 to 2, got 2.5"),
         (lambda result: {"positions_digest": "0"}, "is for other positions than the bundled ones"),
         (lambda result: {"actions": result.actions[:-1]}, "actions"),
         (lambda result: {"win_shares": {2: result.win_shares[2]}}, "win_shares must contain 3 players"),
@@ -106,7 +108,7 @@ def test_foreign_result_files_are_reported(planner):
 )
 def test_results_that_break_the_protocol_are_reported(planner, changed, message):
     rewrite(planner / "results" / "1-0.json", changed)
-    (fault,) = entries.faults("planner")
+    (fault,) = command.faults("planner")
     assert message in fault
 
 
@@ -116,10 +118,10 @@ def test_results_that_break_the_protocol_are_reported(planner, changed, message)
 def test_results_of_another_agent_are_reported(planner, same, cure, monkeypatch):
     result = Result.read(planner / "results" / "1-0.json")
     digest = result.agent_digest if same else "0"
-    monkeypatch.setattr(entries, "policy_digest", lambda *_, **__: digest)
+    monkeypatch.setattr(command, "policy_digest", lambda *_, **__: digest)
     changed = dataclasses.replace(result, actions=better(result))
     with pytest.raises(ValueError, match=rf"actions must be those of the agent, but \d+ of .*{cure}"):
-        entries.replay(make_policy("planner"), changed)
+        command.replay(make_policy("planner"), changed)
 
 
 def test_rounding_may_change_a_few_actions():
@@ -131,7 +133,7 @@ def test_rounding_may_change_a_few_actions():
     ties = np.flatnonzero((equity[rows, best] - equity[rows, second] < 1e-4) & (actions == best))[:10]
     actions[ties] = second[ties]
     assert ties.size == 10
-    entries.replay(make_policy("planner"), dataclasses.replace(result, actions=tuple(actions.tolist())))
+    command.replay(make_policy("planner"), dataclasses.replace(result, actions=tuple(actions.tolist())))
 
 
 def test_win_shares_of_another_agent_are_reported(planner):
@@ -141,28 +143,28 @@ def test_win_shares_of_another_agent_are_reported(planner):
         return {"win_shares": result.win_shares | {2: {reference: more, **dict(others)}}}
 
     rewrite(planner / "results" / "1-0.json", changed)
-    (fault,) = entries.faults("planner")
+    (fault,) = command.faults("planner")
     assert "win_shares against greedy with 2 players must be" in fault
 
 
 def test_a_random_agent_repeats_its_actions(monkeypatch):
     result = measuring.measure(Random(), games=4, size=100)
     for _ in ("equal digests", "different digests"):
-        entries.replay(Random(), result)
-        monkeypatch.setattr(entries, "policy_digest", lambda *_, **__: "0")
+        command.replay(Random(), result)
+        monkeypatch.setattr(command, "policy_digest", lambda *_, **__: "0")
 
 
 def test_errors_of_an_agent_are_reported(planner, monkeypatch):
     module = importlib.import_module("entries.planner.run")
     monkeypatch.setattr(module, "load", lambda budget, seed: {}[budget])
-    assert list(entries.faults("planner")) == [f"{planner / 'results' / '1-0.json'}: KeyError: 1"]
+    assert list(command.faults("planner")) == [f"{planner / 'results' / '1-0.json'}: KeyError: 1"]
 
 
 def test_agents_without_stored_weights_are_not_replayed(planner, monkeypatch):
     module = importlib.import_module("entries.planner.run")
     monkeypatch.setattr(module, "load", lambda budget, seed: None)
-    monkeypatch.setattr(entries, "replay", None)
-    assert list(entries.faults("planner")) == []
+    monkeypatch.setattr(command, "replay", None)
+    assert list(command.faults("planner")) == []
 
 
 def test_measure_trains_measures_and_writes(planner, monkeypatch, capsys):
@@ -171,32 +173,36 @@ def test_measure_trains_measures_and_writes(planner, monkeypatch, capsys):
     module = importlib.import_module("entries.planner.run")
     monkeypatch.setattr(module, "train", lambda budget, seed: trained.append((budget, seed)), raising=False)
     monkeypatch.setitem(TRACKS, "players", TRACKS["players"]._replace(games=4, size=2))
-    assert entries.main(["planner", "--measure", "--seed", "0", "--budget", "1"]) == 0
+    assert command.main(["planner", "--measure", "--seed", "0", "--budget", "1"]) == 0
     assert trained == [(1, 0)]
     assert "1-0.json: 0.00 minutes of training, mean regret" in capsys.readouterr().out
-    assert Result.read(planner / "results" / "1-0.json").games == 4
-    assert list(entries.faults("planner")) == []
-    with pytest.raises(ValueError, match="of planner, with budgets 1 and seeds 0, got 5 and None"):
-        entries.measure("planner", budget=5)
+    result = Result.read(planner / "results" / "1-0.json")
+    assert (result.games, result.training_minutes) == (4, 0.0)
+    (fault,) = command.faults("planner")
+    assert "seeds of a trained agent must be at least 5 numbers, got [0]" in fault
+    monkeypatch.delattr(module, "train")
+    assert list(command.faults("planner")) == []
+    with pytest.raises(ValueError, match=r"of planner, with budgets \[1\] and seeds \[0\], got 5 and None"):
+        command.measure("planner", budget=5)
 
 
 def test_tables_have_means_over_seeds_and_points_above_neutral(planner):
     path = planner / "results" / "1-0.json"
     result = Result.read(path)
     points = [100 * (share.value - 1 / 3) for share in result.win_shares[3].values()]
-    assert entry_tables.measures(result, TRACKS["players"])["3 players"][0] == pytest.approx(np.mean(points))
+    assert tables.measures(result, TRACKS["players"])["3 players"][0] == pytest.approx(np.mean(points))
     perfect = {"all": {"all": Estimate(0.0, 0.0, 0.0)}}
     other = dataclasses.replace(result, seed=1, regret=result.regret | perfect)
     (planner / "results" / "1-1.json").write_text(other.to_json())
     edit(planner / "entry.toml", "seeds = [0]", "seeds = [0, 1]")
     mean = 500 * result.regret["all"]["all"].value
-    rows = entry_tables.rows(["planner"])
-    assert f"| 1 | 2 | {mean:.2f} ±{12.7062 * mean:.2f} |" in entry_tables.tables(rows)
+    rows = tables.rows(["planner"])
+    assert f"| 1 | 2 | {mean:.2f} ±{12.7062 * mean:.2f} |" in tables.tables(rows)
 
 
 def test_the_interquartile_mean_leaves_out_the_best_and_the_worst_of_five_seeds():
     measured = [{"mean regret": (value, 0.0)} for value in (9.0, 1.0, 2.0, 3.0, 100.0)]
-    row = entry_tables.Row("planner", entries.read("planner"), 1, measured)
+    row = tables.Row("planner", entry.read("planner"), 1, measured, 0.0)
     middle, low, high = map(float, re.findall(r"[\d.]+", row.middle("mean regret")))
     assert middle == pytest.approx((2 + 3 + 9) / 3, abs=0.01)
     assert 1 <= low < middle < high <= 100
@@ -204,7 +210,7 @@ def test_the_interquartile_mean_leaves_out_the_best_and_the_worst_of_five_seeds(
 
 
 def test_the_picture_shows_all_entries(tmp_path):
-    entry_tables.draw(entry_tables.rows(entries.entries()), tmp_path / "entries.svg")
+    tables.draw(tables.rows(entry.names()), tmp_path / "entries.svg")
     assert (tmp_path / "entries.svg").stat().st_size > 10_000
 
 
@@ -221,6 +227,14 @@ def rewrite(path, changed):
 
 def test_an_unknown_entry_is_named_with_the_known_ones(capsys):
     with pytest.raises(SystemExit):
-        entries.main(["nothing"])
-    known = ", ".join(entries.entries())
+        command.main(["nothing"])
+    known = ", ".join(entry.names())
     assert f"nothing has no entry.toml in entries/; there are {known}" in capsys.readouterr().err
+
+
+def test_entries_import_nothing_of_tools():
+    files = [*(ROOT / "entries").rglob("*.py")]
+    assert len(files) > 15
+    assert not [
+        file for file in files if re.search(r"^\s*(from|import) tools\b", file.read_text(), re.MULTILINE)
+    ]

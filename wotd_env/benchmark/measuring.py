@@ -76,6 +76,9 @@ class Result:
     hardware: str  #: description of the machine
     left_out: dict[str, str] = field(default_factory=dict)
     """The parts without a result -> reason. The parts are "perfect play", "N players", and "OPPONENT, N players"."""
+    training_minutes: float | None = (
+        None  #: processor time of the training without compilation; None if unknown
+    )
 
     def to_json(self) -> str:
         """Return the result as JSON."""
@@ -109,6 +112,7 @@ class Result:
             values |= {
                 "rules": Rules.from_dict(values["rules"]),
                 "left_out": dict(values.get("left_out", {})),  # missing in older files
+                "training_minutes": values.get("training_minutes"),
                 "actions": tuple(map(int, values["actions"].split())),
                 "regret": {kind: _estimates(by_stage) for kind, by_stage in values["regret"].items()},
                 "against_perfect": None if perfect is None else _estimate(perfect),

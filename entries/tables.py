@@ -1,4 +1,4 @@
-"""The tables and the picture of the entries in docs/results/benchmark.md. `python -m tools.entries` writes them."""
+"""The tables of the tracks and of the entries, and the picture of the entries (`make docs-tables` writes them)."""
 
 import functools
 import math
@@ -10,23 +10,34 @@ import numpy as np
 from matplotlib.figure import Figure
 from scipy.stats import bootstrap, trim_mean
 
-from tools import pages
-from tools.entries import TRACKS, Entry, Track, read, results
+from entries.entry import TRACKS, Entry, Track, read, results
 from wotd_env.arena.results import mean_of
 from wotd_env.benchmark import Result
 from wotd_env.benchmark.measuring import ALL
 from wotd_env.files import save_figure
 from wotd_env.reporting import markdown
 
-PAGE = pages.ROOT / "docs" / "results" / "benchmark.md"
-PICTURE = PAGE.with_name("entries.svg")
+
+def tracks() -> str:
+    """Return the table of the tracks."""
+    head = ("track", "budgets", "unit", "players in the games", "games per win share", "graded positions")
+    rows = [
+        (
+            f"[`{name}`](#{name})",
+            _listed(track.budgets, "or"),
+            track.unit,
+            _listed(track.players, "and"),
+            f"{track.games:,}",
+            "all" if track.size is None else f"{track.size} of each kind in each stage",
+        )
+        for name, track in TRACKS.items()
+    ]
+    return markdown(head, rows, right=[4])
 
 
-def write(names: list[str]) -> None:
-    """Write the tables and the picture of entries."""
-    found = rows(names)
-    PAGE.write_text(pages.renew(PAGE.read_text(), {"entries": tables(found)}))
-    draw(found, PICTURE)
+def _listed(numbers: tuple[int, ...], word: str) -> str:
+    *others, last = (f"{number:,}" for number in numbers)
+    return f"{', '.join(others)} {word} {last}" if others else last
 
 
 def measures(result: Result, track: Track) -> dict[str, tuple[float, float]]:
@@ -55,6 +66,7 @@ class Row(NamedTuple):
     entry: Entry
     budget: int
     measured: list[dict[str, tuple[float, float]]]  # the columns of each seed
+    minutes: float  # mean training time of a seed
 
     def of_seeds(self, column: str) -> Any:
         """Return the values of a column, one for each seed, float64 (seeds,)."""
@@ -85,10 +97,11 @@ def rows(names: list[str]) -> list[Row]:
     found = []
     for name in names:
         entry = read(name)
-        for budget in map(int, entry.minutes):
-            paths = (path for each, _, path in results(name, entry) if each == budget)
-            track = TRACKS[entry.track]
-            found.append(Row(name, entry, budget, [measures(Result.read(path), track) for path in paths]))
+        for budget in entry.budgets:
+            of_seeds = [Result.read(path) for each, _, path in results(name, entry) if each == budget]
+            measured = [measures(result, TRACKS[entry.track]) for result in of_seeds]
+            minutes = np.mean([result.training_minutes or 0 for result in of_seeds])
+            found.append(Row(name, entry, budget, measured, float(minutes)))
     order = list(TRACKS)
     return sorted(found, key=lambda row: (order.index(row.entry.track), row.entry.title, row.budget))
 
@@ -109,7 +122,7 @@ def tables(rows: list[Row]) -> str:
                 len(row.measured),
                 *("{:.2f} ±{:.2f}".format(*row.mean(column)) for column in columns),
                 *([middle] if robust else []),
-                f"{row.entry.minutes[str(row.budget)]:g}",
+                f"{float(f'{row.minutes:.2g}'):g}",
             ]
             for row, middle in zip(found, middles, strict=True)
         ]
