@@ -1,4 +1,7 @@
-"""Write the generated parts of README.md and docs/, and their pictures (`make docs-tables`)."""
+"""Write the generated parts of README.md and docs/, and their pictures (`make docs-tables`).
+
+`WRITERS` lists the other commands that write results and generated files.
+"""
 
 from pathlib import Path
 
@@ -8,11 +11,54 @@ from entries import tables as of_entries
 from tools import figures, pages, tables
 from wotd_env import Game, Rules, make_policy
 from wotd_env.rendering.cases import CASES, draw_case
+from wotd_env.reporting import markdown
 
 RULES_FOLDER = pages.ROOT / "docs" / "reference" / "rules"
 ENTRIES_FILE = pages.ROOT / "docs" / "results" / "entries.svg"
 GAME_FILE = pages.ROOT / "docs" / "game.gif"  # animation at the top of README.md
 SHOWN = 61  # number of positions in the animation, which shows the end of a game
+
+WRITERS = (
+    # command | what it writes | what may have changed before
+    ("python -m tools.wasm", "the engine as WebAssembly", "rules, engine, planner"),
+    ("python tests/core/playthroughs.py --regenerate", "tests/core/playthroughs", "rules"),
+    ("make solution", "docs/results/perfect-play.md", "rules, solver"),
+    ("python -m tools.powers", "docs/results/powers.md", "rules, solver"),
+    ("python -m tools.guarantees", "docs/results/guarantees.md", "rules, solver"),
+    ("make ladder", "docs/results/ladder.md, and the ratings of `wotd policies`", "rules, policies"),
+    (
+        "python -m tools.benchmark",
+        "tables of policies in docs/results/benchmark.md",
+        "rules, policies, positions",
+    ),
+    ("python -m entries --measure", "results of the entries", "rules, learners"),
+    ("python -m tools.models", "docs/results/models.md", "bundled networks"),
+    ("python -m tools.puzzles", "puzzles of `wotd serve`", "rules, policies"),
+    ("make speed", "docs/results/speed.md", "engine, interfaces"),
+    ("make test-clients", "docs/reference/clients.md", "interfaces, other libraries"),
+    (
+        "make docs-tables",
+        "generated tables, quoted figures and pictures of README.md and docs/",
+        "anything",
+    ),
+)
+"""The commands that write results and generated files, in the order in which they are run."""
+
+
+def writers(changed: str = "") -> str:
+    """Return the table of `WRITERS`, or of the writers that a change of `changed` concerns."""
+    rows = [
+        (f"`{command}`", *words)
+        for command, *words in WRITERS
+        if words[1] == "anything" or changed in words[1]
+    ]
+    return markdown(("command", "writes", "after changes of"), rows)
+
+
+def contents() -> dict[str, str]:
+    """Return the generated tables by name."""
+    of_pages = {"writers": writers(), "rule_writers": writers("rules")}
+    return tables.all_tables() | of_pages | {"entries": of_entries.tables(of_entries.rows(entry.names()))}
 
 
 def cases() -> dict[Path, str]:
@@ -22,11 +68,10 @@ def cases() -> dict[Path, str]:
 
 def main() -> None:
     """Write all pages and pictures."""
-    rows = of_entries.rows(entry.names())
-    contents = tables.all_tables() | {"entries": of_entries.tables(rows)}
+    generated = contents()
     for page in pages.PAGES:
-        page.write_text(pages.renew(figures.renewed(page), contents))
-    of_entries.draw(rows, ENTRIES_FILE)
+        page.write_text(pages.renew(figures.renewed(page), generated))
+    of_entries.draw(of_entries.rows(entry.names()), ENTRIES_FILE)
     for file, picture in cases().items():
         file.write_text(picture)
     played = evaluate.replay(Game(Rules(players=4)), make_policy("td"), seed=5)

@@ -12,6 +12,7 @@ import pytest
 import typer
 
 from tests.helpers import ROOT
+from tools import __main__ as pages_command
 from tools import figures, pages, tables, wasm
 from tools.pages import PAGES
 from tools.wasm.weights import weights
@@ -182,12 +183,32 @@ def test_names_in_changing_a_rule_exist_in_the_linked_files():
 
 
 def test_generated_tables_are_up_to_date():
-    contents, found = tables.all_tables(), set()
-    for page in [*(ROOT / "docs" / "reference").glob("*.md"), DESIGN, WASM]:
+    contents, found = pages_command.contents(), set()
+    for page in PAGES:
         text = page.read_text()
         found |= set(re.findall(r"<!-- table: (\w+) -->", text))
         assert pages.renew(text, contents) == text, "run `make docs-tables`"
-    assert found - {"clients"} == set(contents)
+    assert set(contents) <= found
+    assert "make speed" in contents["writers"]
+    assert "make speed" not in contents["rule_writers"]
+    assert "make solution" in contents["rule_writers"]
+
+
+def test_every_module_that_writes_pages_is_a_writer():
+    makefile = (ROOT / "Makefile").read_text()
+    modules = set()
+    for written_by, _, _ in pages_command.WRITERS:
+        line = written_by
+        if target := written_by.partition("make ")[2]:
+            line = re.findall(rf"^{target}:.*\n((?:\t.*\n)+)", makefile, re.MULTILINE)[0]
+        modules |= set(re.findall(r"-m (tools[\w.]*)", line))
+    found = {
+        ".".join(file.relative_to(ROOT).with_suffix("").parts)
+        for file in (ROOT / "tools").rglob("*.py")
+        if re.search(r"\.write_text\(.*(renew|dumps)", file.read_text())
+    }
+    assert {name.removesuffix(".__main__") for name in found} <= modules
+    assert len(found) > 5
 
 
 def test_the_page_of_the_design_describes_every_package():

@@ -15,7 +15,6 @@ from entries import __main__ as command
 from entries import entry, tables
 from entries.entry import TRACKS
 from tests.helpers import ROOT
-from tools import pages
 from wotd_env import make_policy
 from wotd_env.benchmark import Result, measuring
 from wotd_env.policies.random import Random
@@ -40,12 +39,6 @@ def test_entries_have_no_faults(name):
     if name not in ("mcts", "planner", "template"):
         pytest.importorskip("torch", reason="needs the extra train")
     assert list(command.faults(name)) == []
-
-
-def test_the_tables_of_entries_are_up_to_date():
-    page = (ROOT / "docs" / "results" / "benchmark.md").read_text()
-    contents = {"entries": tables.tables(tables.rows(entry.names()))}
-    assert pages.renew(page, contents) == page, "run `make docs-tables`"
 
 
 @pytest.mark.parametrize(
