@@ -43,6 +43,17 @@ def hidden_window(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     window.close_window()
 
 
+@pytest.fixture(scope="module")
+def small_ray() -> Iterator[None]:
+    """Start a local Ray with two CPUs and little memory."""
+    import ray
+
+    memory = 200_000_000
+    ray.init("local", num_cpus=2, object_store_memory=memory, include_dashboard=False, log_to_driver=False)
+    yield
+    ray.shutdown()
+
+
 @pytest.fixture
 def powerless() -> Iterator[Path]:
     """Return a temporary folder, in a process that is subject to file permissions (root is not)."""

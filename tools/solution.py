@@ -17,7 +17,7 @@ from tools import pages
 from wotd_env import Game, Phase, Rules, __version__, analysis, make_policy, solver
 from wotd_env.core.actions import Action
 from wotd_env.core.dice import COUNTS, HOLD_KEEP, UNROLLED_DICE, keep_index
-from wotd_env.core.rules import DICE, DRAGON, MAX_SPACES, PATHS
+from wotd_env.core.rules import DICE, DRAGON, MAX_SPACES, PATHS, share_difference, win_share
 from wotd_env.policy import play_policies
 from wotd_env.reporting import markdown
 from wotd_env.solver.families import Chunk, new_block
@@ -98,7 +98,7 @@ class Findings:
             rows.append(
                 f"{spaces} | {positions:,} | {positions * 4 / 1e6:,.0f} MB | {cpu:,.0f} s "
                 f"| {cpu / positions * 1e6:.2f} µs | {residual:.1e} | {table.start:+.7f} "
-                f"| {(1 + table.start) / 2:.2%} | {turns:.1f}"
+                f"| {win_share(table.start, 2):.2%} | {turns:.1f}"
             )
         head = "plain spaces | positions | table | processor time | time per position | residual"
         starts = "value of the starting position | win share of the starting player | turns per game"
@@ -208,7 +208,7 @@ class Findings:
                 rows.append(
                     f"{table.spaces} | `{name}` "
                     f"| {every.share_against_perfect:.2f}% ±{every.share_against_perfect_error:.2f}% "
-                    f"| {(1 + graded.result) / 2:.1%} ±{graded.result_error / 2:.1%} "
+                    f"| {win_share(graded.result, 2):.1%} ±{share_difference(graded.result_error, 2):.1%} "
                     f"| {every.regret:.4f} ±{every.regret_error:.4f} | {every.errors:.1%} | {every.blunders:.1%} | "
                     + " | ".join(f"{grade.per_game:.3f}" for grade in graded.kinds[:-1])
                 )

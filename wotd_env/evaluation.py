@@ -14,7 +14,7 @@ import numpy as np
 
 from wotd_env.core.arguments import check_integer
 from wotd_env.core.game import Game
-from wotd_env.core.rules import Rules, rules_for
+from wotd_env.core.rules import Rules, rules_for, win_share
 from wotd_env.intervals import proportion_confint
 from wotd_env.policies import make_policy
 from wotd_env.policy import Policy, check_plays, play_policies
@@ -88,7 +88,7 @@ def match(game: Game, policy: Policy, opponent: Policy, games: int, seed: int) -
             pass
         rewards[first : first + len(seat)] = game.rewards(state)[np.arange(len(seat)), seat]
     wins, losses = int((rewards == 1).sum()), int((rewards < 0).sum())
-    won = float((1 + rewards * (n - 1)).sum()) / n
+    won = float(win_share(rewards, n).sum())
     # Seats differ in strength and winners can share a win. Both reduce the variance, so this interval is wide enough.
     low, high = proportion_confint(won, games)
     return Evaluation(games, wins, games - wins - losses, losses, won / games, low, high)

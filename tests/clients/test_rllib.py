@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -10,7 +9,6 @@ import pytest
 
 pytest.importorskip("ray.rllib", exc_type=ImportError)
 
-import ray
 from gymnasium import VectorizeMode
 from ray.rllib.algorithms.ppo import PPOConfig
 from ray.rllib.core.rl_module.rl_module import RLModuleSpec
@@ -20,16 +18,10 @@ from ray.tune.registry import register_env
 from wotd_env import Game, Rules
 from wotd_env.adapters.rllib import multi_agent_env, single_agent_env
 
-pytestmark = pytest.mark.filterwarnings("default")  # Ray's own warnings are not errors
-
-
-@pytest.fixture(scope="module", autouse=True)
-def small_ray() -> Iterator[None]:
-    """Start a local Ray with two CPUs and little memory, for all tests."""
-    memory = 200_000_000
-    ray.init("local", num_cpus=2, object_store_memory=memory, include_dashboard=False, log_to_driver=False)
-    yield
-    ray.shutdown()
+pytestmark = [
+    pytest.mark.usefixtures("small_ray"),
+    pytest.mark.filterwarnings("default"),  # Ray's own warnings are not errors
+]
 
 
 @pytest.mark.parametrize("players", [2, 3])

@@ -6,15 +6,12 @@ import dataclasses
 import importlib
 import json
 import shutil
-from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
 import pytest
 
 pytest.importorskip("ray.tune", exc_type=ImportError)
-
-import ray
 
 from agents import loop, tune
 from agents.evaluate import FINAL
@@ -25,17 +22,9 @@ from wotd_env.planning import learned
 
 pytestmark = [
     pytest.mark.slow,
+    pytest.mark.usefixtures("small_ray"),
     pytest.mark.filterwarnings("default"),  # Ray's own warnings are not errors
 ]
-
-
-@pytest.fixture(scope="module", autouse=True)
-def small_ray() -> Iterator[None]:
-    """Start a local Ray with two CPUs and little memory, for all tests."""
-    memory = 200_000_000
-    ray.init("local", num_cpus=2, object_store_memory=memory, include_dashboard=False, log_to_driver=False)
-    yield
-    ray.shutdown()
 
 
 def test_a_sweep_trains_ranks_and_resumes_trials(tmp_path: Path, capsys: pytest.CaptureFixture[str]):

@@ -2,28 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 
 import numpy as np
 import pytest
 
 pytest.importorskip("ray.rllib", exc_type=ImportError)
 
-import ray
-
 from examples import rllib_ppo
 
-pytestmark = pytest.mark.filterwarnings("default")  # warnings of Ray
-
-
-@pytest.fixture(scope="module", autouse=True)
-def small_ray() -> Iterator[None]:
-    """Start Ray with one CPU and little memory."""
-    ray.init(
-        "local", num_cpus=1, object_store_memory=200_000_000, include_dashboard=False, log_to_driver=False
-    )
-    yield
-    ray.shutdown()
+pytestmark = [pytest.mark.usefixtures("small_ray"), pytest.mark.filterwarnings("default")]  # warnings of Ray
 
 
 def test_rllib_plays_and_learns_from_legal_actions():

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator
 from itertools import product
 
 import numpy as np
@@ -26,6 +27,26 @@ KINDS = {
     ref.REBIRTH_TURN: "rebirth turn",
 }
 """The kind of each action below the swaps."""
+
+EVERYTHING = set(KINDS.values()) | {
+    "tiger", "swap", "swap of two others", "wood perfection",
+    "game won", "game won by a swap", "game shared", "game expired",
+}  # fmt: skip
+"""The kinds of decisions and ends that must occur in compared games."""
+
+
+def agree(walk: Callable[[Rules, int, int], Counter[str]], variants: Iterable[Rules], steps: int) -> int:
+    """Compare games of all variants, check that every kind of decision occurred, and return their number.
+
+    `walk(rules, steps, seed)` compares games, and returns the numbers of the kinds of decisions.
+    """
+    seen: Counter[str] = Counter()
+    for seed, rules in enumerate(variants):
+        seen += walk(rules, steps, seed)
+    # With two players, only one can have all five pieces on numbers, which breaks every tie.
+    everything = EVERYTHING - ({"swap of two others", "game shared"} if rules.players == 2 else set())
+    assert everything <= set(seen), f"never seen: {everything - set(seen)}"
+    return seen["decisions"]
 
 
 def variants(players: int) -> Iterator[Rules]:

@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike, NDArray
 from wotd_env import models
 from wotd_env.core.actions import Action
 from wotd_env.core.game import Game
-from wotd_env.core.rules import ELEMENTS, REROLLS, Phase, Power, Rules
+from wotd_env.core.rules import ELEMENTS, REROLLS, Phase, Power, Rules, share_difference
 from wotd_env.core.state import States
 from wotd_env.planning.planner import TIE, Value, best_actions, plan
 from wotd_env.planning.values import hand_made
@@ -83,7 +83,7 @@ def classify(regret: float) -> str:
 
 def define_errors(players: int) -> str:
     """Return a text that defines errors and blunders, in equity and in percent of games won."""
-    percent = 100 * (players - 1) / players  # percent of games won per unit of equity
+    percent = share_difference(100.0, players)  # percent of games won per unit of equity
     return (
         f"An error loses at least {ERROR:g} of equity, {percent * ERROR:.2g} % of games won. "
         f"Errors of at least {BLUNDER:g}, {percent * BLUNDER:.2g} %, are blunders."

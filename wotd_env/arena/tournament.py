@@ -29,7 +29,7 @@ from wotd_env.core.arguments import check_integer
 from wotd_env.core.compilation import kernel
 from wotd_env.core.config import Configs
 from wotd_env.core.game import Game
-from wotd_env.core.rules import Phase, Rules
+from wotd_env.core.rules import Phase, Rules, share_difference, win_share
 from wotd_env.core.state import Records, States
 from wotd_env.policies import make_policy
 from wotd_env.policies.blamed import BrokenPolicyError, own_traceback
@@ -285,7 +285,7 @@ def _settle(game: Game, state: States, results: GameResults) -> None:
     standing = np.empty((len(state), n), np.int64)
     _standings(state, game.config, standing)
     standing[state["expired"] == 1] = 0
-    share = (1 + game.rewards(state) * (n - 1)) / n
+    share = win_share(game.rewards(state), n)
     forfeited = np.flatnonzero(results["forfeit"] >= 0)
     standing[forfeited] = np.arange(n) != results["forfeit"][forfeited, None]
     share[forfeited] = standing[forfeited] / (n - 1)
@@ -312,7 +312,7 @@ def make_equity(policy: str, trust: bool = False) -> Equity:
 
 def luck(
     rules: Rules, equity: Equity, seed: int, shape: tuple[int, ...], moves: NDArray[np.int16]
-) -> NDArray[np.float64]:
+) -> NDArray[np.floating]:
     """Replay the games of a block; return the luck of every seat, float64 [game, seat], in units of one win.
 
     The luck of a roll counts for the seat that rolls. It is subtracted from the luck of the other seats in equal
@@ -344,7 +344,7 @@ def luck(
             (state["phase"] != Phase.OVER) & (chosen != -1)
         )  # running games without further actions (-1) were forfeited
         if not going.size:
-            return total * (seats - 1) / seats  # converts rewards to shares of the win
+            return share_difference(total, seats)
         taken[going] += ~forced[going]
         moved = state[going]
         game.decide(moved, chosen[going], validate=False)

@@ -23,7 +23,7 @@ from wotd_env.analysis import ERROR, Advisor, define_errors, review
 from wotd_env.cli.common import fail, is_person, say
 from wotd_env.core.game import Game
 from wotd_env.core.position import FACES, SEATS
-from wotd_env.core.rules import DICE, ELEMENTS, Phase
+from wotd_env.core.rules import DICE, ELEMENTS, Phase, win_share
 from wotd_env.core.starting import roll_off_of
 from wotd_env.core.state import States
 from wotd_env.core.words import show_dice
@@ -241,7 +241,7 @@ def equities(decision: Decision, advisor: Advisor, most: int | None = None) -> s
     players, best = decision.game.rules.players, equity[ranked[0].action]
     lines = ["equity  to win regret  choice"]
     for action, short, words in ranked[:most]:
-        chance = ((players - 1) * equity[action] + 1) / players  # converts equity to win probability, see R10
+        chance = win_share(equity[action], players)
         regret = best - equity[action]
         lines.append(f"{equity[action]:+.3f}  {chance:6.1%}  {regret:.3f}  {short:<16} {words}")
     if most is not None and len(ranked) > most:

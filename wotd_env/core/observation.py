@@ -174,7 +174,7 @@ def write_one_hot(s: Record, rules: Config, observer: Any, keep: Keep, row: Any,
     put_bits(row, at, np.uint32(rest))
     last = max(colors - 32, 0)
     put_bits(row, at + last, np.uint32(rest >> np.uint64(last)))
-    row[at + colors] = max(0, DEADLINE - (rules.max_turns - s.turn))
+    row[at + colors] = deadline(s, rules)
 
 
 @kernel
@@ -213,7 +213,7 @@ def encode_compact(s: Record, rules: Config, observer: Any, keep: Keep, row: Any
     row[single + 1] = s.phase
     row[single + 2] = (s.player - observer + n) % n
     row[powers + n] = s.perfection
-    row[colors + n] = max(0, DEADLINE - (rules.max_turns - s.turn))
+    row[colors + n] = deadline(s, rules)
 
 
 @kernel
@@ -227,7 +227,7 @@ def encode_tokens(s: Record, rules: Config, observer: Any, keep: Keep, row: Any)
     row[2] = s.rolls_left
     row[3] = (s.player - observer + n) % n
     row[4] = s.perfection
-    row[5] = max(0, DEADLINE - (rules.max_turns - s.turn))
+    row[5] = deadline(s, rules)
     at = width
     for die in range(DICE):
         row[at] = DIE_TOKEN
@@ -284,7 +284,7 @@ def encode_features(s: Record, rules: Config, observer: Any, keep: Keep, row: An
     row[at + (s.player - observer + n) % n] = 1
     at += n
     row[at] = s.perfection
-    row[at + 1] = max(0, DEADLINE - (rules.max_turns - s.turn))
+    row[at + 1] = deadline(s, rules)
     at += 2
     seat = observer
     for relative in range(n):
@@ -306,6 +306,12 @@ def encode_features(s: Record, rules: Config, observer: Any, keep: Keep, row: An
         at += n + PATHS
     if rules.immunity:
         row[at + s.color[observer]] = 1
+
+
+@inlined
+def deadline(s: Record, rules: Config) -> Any:
+    """Return `DEADLINE` minus the turns left before the turn limit (R16), at least 0."""
+    return max(0, DEADLINE - (rules.max_turns - s.turn))
 
 
 @inlined

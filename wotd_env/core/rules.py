@@ -7,7 +7,10 @@ import inspect
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields
 from enum import IntEnum
-from typing import Any
+from typing import Any, TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
 
 from wotd_env.core.arguments import check_bool, check_choice, check_integer
 
@@ -26,6 +29,8 @@ REROLLS = 2
 MAX_SPACES = 10
 
 POWER_MODES = ("none", "own", "any")
+
+Numbers = TypeVar("Numbers", float, NDArray[np.floating[Any]])
 
 
 class Power(IntEnum):
@@ -103,6 +108,16 @@ class Rules:
         if not isinstance(values, dict) or not values.keys() <= set(names):
             raise ValueError(f"rules must be a dict with keys among {', '.join(names)}, got {values!r}")
         return cls(**values)
+
+
+def win_share(reward: Numbers, players: int) -> Numbers:
+    """Convert rewards to shares of the win (R10): 1 for the only winner, 1/n for the reward 0, and 0 for a loser."""
+    return (1 + reward * (players - 1)) / players
+
+
+def share_difference(difference: Numbers, players: int) -> Numbers:
+    """Convert differences of rewards, such as regret and luck, to differences of shares of the win."""
+    return difference * (players - 1) / players
 
 
 def rules_for(made: type, given: Mapping[str, Any], rules: Rules | None = None) -> Rules:

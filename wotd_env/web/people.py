@@ -19,11 +19,10 @@ from numpy.typing import NDArray
 from scipy.special import stdtrit
 
 from wotd_env.analysis import review
-from wotd_env.core.rules import Phase, Rules
+from wotd_env.core.rules import Phase, Rules, share_difference, win_share
 from wotd_env.intervals import LEVEL
 from wotd_env.web.agents import advisor_of, in_thread
 from wotd_env.web.limits import Refused
-from wotd_env.web.review import chance
 from wotd_env.web.store import Store
 from wotd_env.web.table import Table
 from wotd_env.web.tables import table_at
@@ -85,9 +84,9 @@ def outcome(table: Table) -> Outcome | None:
     reviewed = review(table.recorded(), advisor_of(table.rules))
     own = reviewed.seats[seat]
     resigned = bool(table.state["phase"][0] != Phase.OVER)
-    share = 0.0 if resigned else chance(n, own.result)
+    share = 0.0 if resigned else win_share(own.result, n)
     person = table.seats[seat].person or ""
-    luck = own.luck * (n - 1) / n
+    luck = share_difference(own.luck, n)
     return Outcome(kind, person, seat, resigned, share, luck, reviewed.source, reviewed.exact)
 
 

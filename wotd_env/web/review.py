@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from wotd_env.analysis import classify, define_errors, review
 from wotd_env.core.game import Game
 from wotd_env.core.position import SEATS
-from wotd_env.core.rules import Phase
+from wotd_env.core.rules import Phase, share_difference, win_share
 from wotd_env.core.state import States
 from wotd_env.notation import RecordedGame
 from wotd_env.web import views
@@ -84,14 +84,9 @@ def advise(game: Game, states: States) -> list[Advised]:
     return [Advised(equity, of, advisor.source, advisor.exact, forced) for equity, of, forced in each]
 
 
-def chance(players: int, equity: float) -> float:
-    """Convert an equity to a chance to win."""
-    return (1 + (players - 1) * equity) / players
-
-
 def source(players: int, advised: Advised) -> Json:
     """Return JSON with the win probability that the seat to act can force, and the source of the equities."""
-    forced = None if advised.guarantee is None else round(chance(players, advised.guarantee), 4)
+    forced = None if advised.guarantee is None else round(win_share(advised.guarantee, players), 4)
     return {"source": advised.source, "exact": advised.exact, "guarantee": forced}
 
 
@@ -103,9 +98,9 @@ def chances(game: Game, state: States, equity: float, before: Sequence[float]) -
     """
     n = game.rules.players
     if game.is_over(state)[0]:
-        return [chance(n, float(reward)) for reward in game.rewards(state)[0]]
+        return [win_share(float(reward), n) for reward in game.rewards(state)[0]]
     seat = int(state["player"][0])
-    own = min(max(chance(n, equity), 0.0), 1.0)
+    own = min(max(win_share(equity, n), 0.0), 1.0)
     rest = sum(before) - before[seat]
     return [own if k == seat else (1 - own) * (before[k] / rest if rest else 1 / (n - 1)) for k in range(n)]
 
@@ -124,7 +119,7 @@ class Helper:
             raise Refused(503, "the position could not be valued in time", wait=RETRY) from None
         equities = advised.actions[np.isfinite(advised.actions)].tolist()
         n = game.rules.players
-        return {"chances": [round(chance(n, equity), 4) for equity in equities], **source(n, advised)}
+        return {"chances": [round(win_share(equity, n), 4) for equity in equities], **source(n, advised)}
 
     async def __call__(self, table: Table, viewer: Viewer) -> Json:
         """Return JSON with every seat's chance to win and, if the viewer is to act, the best actions."""
@@ -149,7 +144,7 @@ class Helper:
         mine = not over and int(state["player"][0]) in viewer.seats
         n, hints = game.rules.players, list[Json]()
         for action in np.argsort(-advised.actions, kind="stable")[:_HINTS].tolist() if mine else []:
-            loss = float(advised.actions.max() - advised.actions[action]) * (n - 1) / n
+            loss = share_difference(float(advised.actions.max() - advised.actions[action]), n)
             if math.isfinite(loss):
                 hints.append({"action": action, "loss": round(loss, 4)})
         return {
