@@ -24,20 +24,15 @@ def tracks() -> str:
     rows = [
         (
             f"[`{name}`](#{name})",
-            _listed(track.budgets, "or"),
+            ", ".join(f"{budget:,}" for budget in track.budgets),
             track.unit,
-            _listed(track.players, "and"),
+            ", ".join(map(str, track.players)),
             f"{track.games:,}",
             "all" if track.size is None else f"{track.size} of each kind in each stage",
         )
         for name, track in TRACKS.items()
     ]
     return markdown(head, rows, right=[4])
-
-
-def _listed(numbers: tuple[int, ...], word: str) -> str:
-    *others, last = (f"{number:,}" for number in numbers)
-    return f"{', '.join(others)} {word} {last}" if others else last
 
 
 def measures(result: Result, track: Track) -> dict[str, tuple[float, float]]:

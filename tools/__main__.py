@@ -36,11 +36,7 @@ WRITERS = (
     ("python -m tools.puzzles", "puzzles of `wotd serve`", "rules, policies"),
     ("make speed", "docs/results/speed.md", "engine, interfaces"),
     ("make test-clients", "docs/reference/clients.md", "interfaces, other libraries"),
-    (
-        "make docs-tables",
-        "generated tables, quoted figures and pictures of README.md and docs/",
-        "anything",
-    ),
+    ("make docs-tables", "generated tables, quoted figures and pictures of README.md and docs/", "anything"),
 )
 """The commands that write results and generated files, in the order in which they are run."""
 

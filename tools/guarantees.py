@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from tools import pages
 from wotd_env import Game, Rules, __version__, analysis, make_policy, solver
 from wotd_env.analysis import KINDS
+from wotd_env.core.rules import win_share
 from wotd_env.intervals import margin_of_error, margin_of_ratio
 from wotd_env.policies.planner import Planner
 from wotd_env.policy import Policy, play_policies
@@ -43,10 +44,10 @@ class Findings:
     def start(self) -> str:
         """Return a table of the lower and upper bound on the expected reward of each seat at the start."""
         starts, total = self.table.starts.items(), sum(self.table.starts.values())
-        rows = [
-            f"{name} | {value:+.4f} | {value - total:+.4f} | {share(value)} to {share(value - total)}"
-            for name, value in starts
-        ]
+        rows = []
+        for name, value in starts:
+            low, high = win_share(value, 3), win_share(value - total, 3)
+            rows.append(f"{name} | {value:+.4f} | {value - total:+.4f} | {low:.1%} to {high:.1%}")
         head = "seat | guarantee | largest reward in an equilibrium | win share, from guarantee to largest reward"
         return markdown(head, rows, right=(1, 2, 3))
 
@@ -84,27 +85,19 @@ class Findings:
             rows.append(f"two `{name}` | {shares.mean():.1%} ± {margin_of_error(shares):.1%}")
         return markdown("opponents | share of wins of the cautious player", rows, right=(1,))
 
-    def play(self, opponent: Policy) -> NDArray[np.float64]:
+    def play(self, opponent: Policy) -> NDArray[np.floating]:
         """Return the win share of `cautious` in each game, (GAMES,)."""
         game, state, rng = self.game, self.game.reset(GAMES, seed=1), np.random.default_rng(1)
         seat = np.arange(GAMES) % 3
         seats = (np.arange(3) != seat[:, None]).astype(np.int64)
         for _ in play_policies(game, state, seats, (self.cautious, opponent), rng):
             pass
-        shares: NDArray[np.float64] = (2 * game.rewards(state)[np.arange(GAMES), seat] + 1.0) / 3
-        return shares
-
-
-def share(value: float) -> str:
-    """Return the win share that corresponds to a mean reward in a game of three players."""
-    return f"{(2 * value + 1) / 3:.1%}"
+        return win_share(game.rewards(state)[np.arange(GAMES), seat].astype(np.float64), 3)
 
 
 def main() -> None:
     """Solve the board and write the tables of the page."""
-    findings = Findings()
-    tables = {name: getattr(findings, name)() for name in ("when", "start", "grades", "wins")}
-    PAGE.write_text(pages.renew(PAGE.read_text(), tables))
+    pages.write(PAGE, Findings())
 
 
 if __name__ == "__main__":

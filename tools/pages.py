@@ -4,11 +4,19 @@ A generated part is the text from `<!-- table: NAME -->` to `<!-- end -->`.
 """
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 
 ROOT = Path(__file__).parents[1]
 PAGES = sorted(page for places in ("*.md", "docs/*.md", "docs/*/*.md") for page in ROOT.glob(places))
+
+
+def write(page: Path, findings: object, names: Iterable[str] = ()) -> None:
+    """Write generated parts of a page, by default all. The method NAME of `findings` returns the part NAME."""
+    for name in names or re.findall(r"<!-- table: (\w+) -->", page.read_text()):
+        text = getattr(findings, name)()
+        # Read the page only now, because it may have been edited during the measurement.
+        page.write_text(renew(page.read_text(), {name: text}))
 
 
 def renew(page: str, tables: Mapping[str, str]) -> str:

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from tools import pages
 from wotd_env import Game, Rules, __version__, analysis, make_policy, solver
-from wotd_env.core.rules import ELEMENTS, POWERS, Power
+from wotd_env.core.rules import ELEMENTS, POWERS, Power, win_share
 from wotd_env.policy import play_policies
 from wotd_env.reporting import markdown
 
@@ -67,7 +67,7 @@ class Findings:
         """Return a table of the win shares of all pairs of colors on the largest board."""
         rows = [[name] for name in NAMES]
         for mine, theirs in product(range(len(Power)), repeat=2):
-            share = "" if mine == theirs else f"{50 + 50 * self.edge(BOARDS[-1], mine, theirs):.1f}"
+            share = "" if mine == theirs else f"{100 * win_share(self.edge(BOARDS[-1], mine, theirs), 2):.1f}"
             rows[mine].append(share)
         return markdown(["win share of the row, %", *ELEMENTS], rows, right=range(1, len(Power) + 1))
 
@@ -77,7 +77,7 @@ class Findings:
         for spaces in BOARDS:
             table = self.any[spaces]
             none = float(table.value(START, START, (0, 0))[0])
-            rows.append(f"{spaces} | {50 + 50 * none:.1f} | {50 + 50 * table.start:.1f}")
+            rows.append(f"{spaces} | {100 * win_share(none, 2):.1f} | {100 * win_share(table.start, 2):.1f}")
         return markdown('plain spaces | no powers | `powers="any"`', rows, right=range(3))
 
     def immunity(self) -> str:
@@ -143,10 +143,7 @@ def times_of_use(table: solver.Table, games: int) -> NDArray[np.float64]:
 
 def main() -> None:
     """Solve the boards and write the tables of the page."""
-    findings = Findings()
-    names = ("when", "worth", "pairings", "first", "immunity", "use", "grades")
-    tables = {name: getattr(findings, name)() for name in names}
-    PAGE.write_text(pages.renew(PAGE.read_text(), tables))
+    pages.write(PAGE, Findings())
 
 
 if __name__ == "__main__":

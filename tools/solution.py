@@ -260,11 +260,7 @@ def main() -> None:
     options = parser.parse_args()
     if unknown := sorted(set(options.names) - set(known)):
         parser.error(f"unknown tables {', '.join(unknown)}; the page has {', '.join(known)}")
-    findings = Findings(options.tables, GAMES)
-    for name in options.names or known:
-        text = getattr(findings, name)()
-        # Read the page only now, because it may have been edited during the measurement.
-        PAGE.write_text(pages.renew(PAGE.read_text(), {name: text}))
+    pages.write(PAGE, Findings(options.tables, GAMES), options.names)
 
 
 if __name__ == "__main__":

@@ -65,9 +65,7 @@ def _source(module: str, spec: ModuleSpec | None, own: bool) -> Path | None:
         source = main_file()
     else:
         source = Path(spec.origin) if spec is not None and spec.origin and spec.has_location else None
-    if source is None or not os.path.isfile(
-        source
-    ):  # unlike Path.is_file, it raises nothing in unreadable folders
+    if source is None or not os.path.isfile(source):  # Path.is_file raises errors in unreadable folders
         return None
     installed = not _INSTALLED.isdisjoint(source.parts)
     left_out = not own if installed else source.is_relative_to(sysconfig.get_path("stdlib"))

@@ -30,9 +30,8 @@ from rich.console import Console
 from rich.progress import track
 from rich.table import Table
 
-from tools import pages
-from tools.speed import worker
-from tools.speed.cases import BATCHES, CASES, Case
+from tools import pages, speed
+from tools.speed.cases import BATCHES, CASES, Case, sample
 from wotd_env import files
 from wotd_env.process import prepare_streams
 from wotd_env.reporting import markdown
@@ -120,11 +119,12 @@ def measure(cases: list[Case], seconds: float, repeats: int) -> dict[str, dict[s
     samples: dict[str, list[tuple[float, float]]] = {case.name: [] for case in cases}
     with ExitStack() as stack:
         spawn = get_context("spawn")
-        workers = [stack.enter_context(ProcessPoolExecutor(1, spawn)) for _ in cases]
+        workers = [
+            stack.enter_context(ProcessPoolExecutor(1, spawn, speed.limit, (case.threads,))) for case in cases
+        ]
         for _ in track(range(repeats + 1), "measuring"):
             for case, process in zip(cases, workers, strict=True):
-                sample = process.submit(worker.measure, case.name, case.threads, seconds).result()
-                samples[case.name].append(sample)
+                samples[case.name].append(process.submit(sample, case.name, seconds).result())
     rows = {}
     for case in cases:
         rates, inside = zip(*samples[case.name][1:], strict=True)  # the first sample includes compilation
@@ -225,12 +225,7 @@ def plot(rows: dict[str, dict[str, Any]]) -> None:
     left, right = figure.subplots(1, 2, width_ratios=(2, 1))
     for key, words in (("inside", "environment alone"), ("median", "with random actions")):
         left.plot(BATCHES, [rows[f"game-{batch}"][key] for batch in BATCHES], "o-", label=words)
-    paper = {
-        "facecolor": "white",
-        "alpha": 0.85,
-        "edgecolor": "none",
-        "pad": 0.5,
-    }
+    paper = {"facecolor": "white", "alpha": 0.85, "edgecolor": "none", "pad": 0.5}
     for name, words in (
         ("cartpole-vec-8192", "Gymnasium CartPole vector"),
         ("pgx-tictactoe-8192", "pgx tic_tac_toe"),

@@ -4,6 +4,7 @@ A loop of games chooses each action uniformly at random. At every decision, it r
 environment has one, the action mask. A step is one decision in one game. A reset is not a step.
 """
 
+import functools
 from collections.abc import Callable
 from functools import partial
 from importlib.util import find_spec
@@ -12,19 +13,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from wotd_env.speed import (
-    CHUNK,
-    SEED,
-    Chunk,
-    aec,
-    agent_loop,
-    chooser,
-    game,
-    one_game,
-    repeated,
-    single,
-    vector,
-)
+from wotd_env import speed
+from wotd_env.speed import CHUNK, SEED, Chunk, agent_loop, chooser, repeated
 
 
 def same_bytes(batch: int, players: int, threads: int) -> Chunk:
@@ -309,29 +299,29 @@ of_pgx = partial(Case, needs="pgx")
 of_jax = partial(Case, needs="jax")
 
 CASES = [
-    *(Case(f"game-{batch}", FUSED, game, batch) for batch in BATCHES),
-    *(Case(f"game-8192-{n}p", FUSED, game, 8192, n) for n in (3, 4, 5)),
-    Case("game-8192-5p-any", f"{FUSED}; all powers", partial(game, powers="any"), 8192, 5),
-    Case("game-8192-checked", f"{FUSED}; actions validated", partial(game, validate=True), 8192),
+    *(Case(f"game-{batch}", FUSED, speed.game, batch) for batch in BATCHES),
+    *(Case(f"game-8192-{n}p", FUSED, speed.game, 8192, n) for n in (3, 4, 5)),
+    Case("game-8192-5p-any", f"{FUSED}; all powers", partial(speed.game, powers="any"), 8192, 5),
+    Case("game-8192-checked", f"{FUSED}; actions validated", partial(speed.game, validate=True), 8192),
     Case("game-8192-5p-own-checked", f"{FUSED}; own powers, actions validated",
-         partial(game, powers="own", validate=True), 8192, 5),
-    Case("game-8192-rules", "Game.step_autoreset: only step and restart", partial(game, fill=()), 8192),
-    Case("game-8192-mask", f"{STEP}, mask", partial(game, fill=masks), 8192),
-    Case("game-8192-ends", f"{STEP}, mask, rewards, done", partial(game, fill=ends), 8192),
-    Case("game-16384", FUSED, game, 16384),
-    *(Case(f"game-{n}-2t", f"{FUSED}; two threads", game, n, threads=2) for n in (16384, 65536)),
+         partial(speed.game, powers="own", validate=True), 8192, 5),
+    Case("game-8192-rules", "Game.step_autoreset: only step and restart", partial(speed.game, fill=()), 8192),
+    Case("game-8192-mask", f"{STEP}, mask", partial(speed.game, fill=masks), 8192),
+    Case("game-8192-ends", f"{STEP}, mask, rewards, done", partial(speed.game, fill=ends), 8192),
+    Case("game-16384", FUSED, speed.game, 16384),
+    *(Case(f"game-{n}-2t", f"{FUSED}; two threads", speed.game, n, threads=2) for n in (16384, 65536)),
     Case("bytes-8192", "limit: write as many bytes as game-8192", same_bytes, 8192),
-    Case("game-one", "Game.step_autoreset for one game, actions validated", one_game),
-    Case("vector-4096", VECTOR, vector, 4096),
-    Case("vector-4096-random", "vector environment against random", partial(vector, opponents="random"), 4096),
+    Case("game-one", "Game.step_autoreset for one speed.game, actions validated", speed.one_game),
+    Case("vector-4096", VECTOR, speed.vector, 4096),
+    Case("vector-4096-random", "vector environment against random", partial(speed.vector, opponents="random"), 4096),
     Case("vector-1024-masked", f"{VECTOR}, SAME_STEP, masked random actions", vector_steps, 1024),
     Case("vector-1024-unmasked", f"{VECTOR}, SAME_STEP, unmasked random actions",
          partial(vector_steps, masked=False), 1024),
     Case("plan-2048", "planner: a whole turn, by the hand-made value", turns, 2048),
     Case("plan-2048-learned", "planner: a whole turn, by a learned value", partial(turns, learned=True), 2048),
-    Case("aec-raw", "raw_env: agent_iter, last, step", aec),
-    Case("aec", "env(): agent_iter, last, step, through PettingZoo's wrappers", partial(aec, wrapped=True)),
-    Case("single", "Gymnasium environment against greedy", single),
+    Case("aec-raw", "raw_env: agent_iter, last, step", speed.aec),
+    Case("aec", "env(): agent_iter, last, step, through PettingZoo's wrappers", partial(speed.aec, wrapped=True)),
+    Case("single", "Gymnasium environment against greedy", speed.single),
     of_openspiel("openspiel", IN_OPENSPIEL, partial(open_spiel, game="way_of_the_dragon")),
     of_openspiel("openspiel-5p", IN_OPENSPIEL, partial(open_spiel, game="way_of_the_dragon(players=5)"), players=5),
     Case("pictures-640", PICTURE, pictures, needs="resvg_py"),
@@ -350,3 +340,13 @@ CASES = [
     Case("envpool-cartpole-1024", "EnvPool CartPole, synchronous (no mask)", partial(cartpole, envpool=True), 1024,
          needs="envpool"),
 ]  # fmt: skip
+
+
+@functools.cache
+def _loop(name: str) -> Chunk:
+    return next(case for case in CASES if case.name == name).make()
+
+
+def sample(name: str, seconds: float) -> tuple[float, float]:
+    """Measure a case for `seconds`, and return the two rates of `wotd_env.speed.rate`. The loop is made only once."""
+    return speed.rate(_loop(name), seconds)

@@ -340,9 +340,8 @@ def luck(
         legal = game.legal_actions(state)
         forced = (state["phase"] == Phase.MOVE) & (legal.sum(1) == 1)
         chosen = np.where(forced, legal.argmax(1), actions[np.arange(games), taken])
-        going = np.flatnonzero(
-            (state["phase"] != Phase.OVER) & (chosen != -1)
-        )  # running games without further actions (-1) were forfeited
+        # Running games without further actions (-1) were forfeited.
+        going = np.flatnonzero((state["phase"] != Phase.OVER) & (chosen != -1))
         if not going.size:
             return share_difference(total, seats)
         taken[going] += ~forced[going]

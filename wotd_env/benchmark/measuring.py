@@ -310,10 +310,7 @@ def measure(
         try:
             table = Oracle().table(Game(rules))
             parts[PERFECT] = rules, PERFECT
-        except (
-            FileNotFoundError,
-            TableError,
-        ) as error:  # the message contains the command that makes the table
+        except (FileNotFoundError, TableError) as error:  # it names the command that makes the table
             left_out[PERFECT] = _without_home(str(error))
     for number in range(2, MAX_PLAYERS + 1) if players is None else [rules.players]:
         board = replace(rules, players=number)

@@ -63,9 +63,8 @@ def command(
         raise ValueError(f"give one agent, got {', '.join(what)}; --compare compares two result files")
     check_writable(out, ".json")
     board = models.rules_of(Rules(**rules)) if "spaces" in rules else None
-    chosen = (
-        ("players",) if board else ("players", "powers")
-    )  # without --spaces, they select bundled positions
+    # Without --spaces, they select bundled positions.
+    chosen = ("players",) if board else ("players", "powers")
     kind = {name: rules[name] for name in chosen if name in rules}
     ready_policies(what, trust, board)
     kept: list[benchmark.Result] = []

@@ -30,13 +30,7 @@ STATE = np.dtype(
 )
 """The dtype of a record; docs/reference/state.md describes the fields."""
 
-OLD_STATE = np.dtype(
-    [
-        *STATE.descr[:-3],
-        ("truncated", "u1"),
-        ("_reserved", "u1", (3,)),
-    ]
-)
+OLD_STATE = np.dtype([*STATE.descr[:-3], ("truncated", "u1"), ("_reserved", "u1", (3,))])
 """The dtype of records from before the fields `expired`, then `truncated`, and `players`. The bytes are the same."""
 
 States = NDArray[np.void]  # a batch of games: STATE (N,)

@@ -197,11 +197,7 @@ def objection(policy: str | Policy, rules: Rules) -> str | None:
     """Return the reason why a policy cannot be created or does not support these rules; None if there is no reason."""
     try:
         check_plays(make_policy(policy), rules)
-    except (
-        ValueError,
-        OSError,
-        MissingExtraError,
-    ) as error:  # wrong rules, a missing table or a missing extra
+    except (ValueError, OSError, MissingExtraError) as error:  # wrong rules, a missing table or extra
         return str(error)
     return None
 

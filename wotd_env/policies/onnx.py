@@ -39,12 +39,7 @@ def sealed(content: bytes) -> bytes:
     The entry is appended in the encoding of protocol buffers, so that the file can be checked without the package onnx.
     """
     value = hashlib.sha256(content).hexdigest().encode()
-    entry = b"\x0a%c%b\x12%c%b" % (
-        len(DIGEST),
-        DIGEST,
-        len(value),
-        value,
-    )  # the fields 1 and 2: key and value
+    entry = b"\x0a%c%b\x12%c%b" % (len(DIGEST), DIGEST, len(value), value)  # fields 1 and 2: key and value
     return content + b"\x72%c%b" % (len(entry), entry)  # the field 14 of a model: metadata_props
 
 

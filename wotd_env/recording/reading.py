@@ -236,9 +236,8 @@ def load(file: str | Path, filters: Any = None) -> Decisions:
         ValueError: if `file` is not a file of recorded games, or a row cannot come from a recorded game.
     """
     with _opened(file) as (_, about), errors_name(file, _UNREADABLE):
-        table = parquet.read_table(
-            file, filters=filters, partitioning=None
-        )  # `seed=4` in a path is no column
+        # Without partitioning, `seed=4` in a path is no column.
+        table = parquet.read_table(file, filters=filters, partitioning=None)
         return as_decisions(about.rules, about.policies, table)
 
 
