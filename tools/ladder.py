@@ -91,9 +91,8 @@ def summary(played: dict[str, Results]) -> str:
     """Return the table of win shares."""
     shares = {}
     for title, results in played.items():
-        ratings = show.as_text(results, digits=2)[0]
-        column = ratings.columns.index("win share")
-        shares[title] = {row[0]: row[column].split(" ")[0] for row in ratings.rows}
+        overall = (row for row in results.rows if row.matchup is None and row.seat is None)
+        shares[title] = {row.policy: f"{row.share.value:.2%}" for row in overall}
     names = dict.fromkeys(name for row in shares.values() for name in row)
     rows = [[title, *(row.get(name, "") for name in names)] for title, row in shares.items()]
     head = ["win share", *(f"`{name}`" for name in names)]

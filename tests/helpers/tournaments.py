@@ -11,8 +11,8 @@ from pathlib import Path
 from tests.helpers import ROOT
 from wotd_env import Rules, make_policy
 from wotd_env.arena import Results, Tournament
-from wotd_env.arena.run import digests
 from wotd_env.arena.tournament import Block, play_block
+from wotd_env.policies.identity import policy_digest
 
 OWN = "tests.helpers.arena_policies:"
 """The prefix of the names of the policies in `arena_policies`."""
@@ -28,7 +28,7 @@ def played(tournament: Tournament, block: Block, **options):
 
 def digests_of(tournament: Tournament) -> dict[str, str]:
     """Return the digests of the policies, as `run` computes them for a file."""
-    return digests(tournament, {name: make_policy(name) for name in tournament.policies})
+    return {name: policy_digest(name, make_policy(name)) for name in tournament.policies}
 
 
 def same(one: Results, other: Results) -> bool:

@@ -4,9 +4,8 @@ A *case* is a measured loop; tools/speed/cases.py lists all cases. Each case has
 case once; `--repeats` is the number of rounds. The results go to tools/speed/results.json, and to the tables and the
 plot of docs/results/speed.md.
 
-A *ratio* is the speed of one case divided by the speed of another case. `make speed` appends the ratios to
-tools/speed/history.jsonl. `make speed-check` compares new ratios with the last recorded ratios. It does not compare
-speeds, because speeds depend on the machine much more than ratios do.
+A *ratio* is the speed of one case divided by the speed of another case. `make speed-check` compares new ratios with
+those in the results. It does not compare speeds, because speeds depend on the machine much more than ratios do.
 """
 
 import argparse
@@ -36,9 +35,7 @@ from wotd_env import files
 from wotd_env.process import prepare_streams
 from wotd_env.reporting import markdown
 
-FOLDER = Path(__file__).parent
-RESULTS = FOLDER / "results.json"
-HISTORY = FOLDER / "history.jsonl"
+RESULTS = Path(__file__).with_name("results.json")
 PAGE = pages.ROOT / "docs" / "results" / "speed.md"
 PLOT = PAGE.with_name("throughput.svg")
 PACKAGES = ("wotd-env", "numpy", "numba", "gymnasium", "pettingzoo", "open-spiel", "pgx", "jax", "envpool")
@@ -71,7 +68,7 @@ def main() -> int:
         prog="python -m tools.speed", description=__doc__, formatter_class=argparse.RawTextHelpFormatter
     )
     add = parser.add_argument
-    add("--check", action="store_true", help="compare ratios with the last recorded ones; change no file")
+    add("--check", action="store_true", help="compare ratios with the recorded ones; change no file")
     add("--seconds", type=float, default=1.0, help="length of one measurement (default 1)")
     add("--repeats", type=int, default=5, help="measurements of every case (default 5)")
     add("--cases", nargs="+", metavar="NAME", help="print the table of these cases; change no file")
@@ -135,11 +132,8 @@ def measure(cases: list[Case], seconds: float, repeats: int) -> dict[str, dict[s
 
 
 def check(ratios: dict[str, float], console: Console) -> int:
-    """Compare the ratios with the last recorded ratios and return the exit status."""
-    if not HISTORY.exists():
-        console.print(f"there are no recorded ratios: {HISTORY.name} is missing; `make speed` writes it")
-        return 2
-    last = json.loads(HISTORY.read_text().splitlines()[-1])["ratios"]
+    """Compare the ratios with the recorded ratios and return the exit status."""
+    last = json.loads(RESULTS.read_text())["ratios"]
     slower = [words for words, ratio in ratios.items() if words in last and ratio < SLOWER * last[words]]
     for words in slower:
         console.print(f"[red]slower[/]: {words}: {ratios[words]:.2f}, recorded {last[words]:.2f}")
@@ -148,7 +142,7 @@ def check(ratios: dict[str, float], console: Console) -> int:
 
 
 def record(rows: dict[str, dict[str, Any]], ratios: dict[str, float], arguments: argparse.Namespace) -> None:
-    """Write results, history, table and plot."""
+    """Write results, table and plot."""
     about = {
         "date": datetime.now(UTC).date().isoformat(),
         "machine": f"{processor()}, {os.cpu_count()} cores, {platform.system()}, Python {platform.python_version()}",
@@ -157,9 +151,6 @@ def record(rows: dict[str, dict[str, Any]], ratios: dict[str, float], arguments:
         "repeats": arguments.repeats,
     }
     RESULTS.write_text(json.dumps({**about, "cases": rows, "ratios": ratios}, indent=1) + "\n")
-    with HISTORY.open("a") as history:
-        line = {"date": about["date"], "versions": about["versions"], "ratios": ratios}
-        history.write(json.dumps(line) + "\n")
     speeds = ((*cells(name, row), row["what"]) for name, row in rows.items())
     text = (
         f"{about['date']}, {about['machine']}; {', '.join(f'{k} {v}' for k, v in about['versions'].items())}. "

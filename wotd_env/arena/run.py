@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections import Counter, deque
-from collections.abc import Callable, Container, Mapping
+from collections.abc import Callable, Mapping
 from concurrent.futures import FIRST_COMPLETED, Future, wait
 from pathlib import Path
 
@@ -76,7 +76,11 @@ def run(
         pool = Here(tournament, made, trust)
 
     parts = [_Part(tournament, matchup) for matchup in tournament.matchups]
-    known = digests(tournament, made, given, trust) if file is not None else None
+    known = {}
+    if file is not None:
+        known = {name: policy_digest(name, policy, name in given) for name, policy in made.items()}
+        if (luck := tournament.luck) and luck not in known:
+            known[luck] = policy_digest(luck, make_policy(luck, trust=trust))
     with Store(tournament, file, known, fresh) as store, pool:
         for part in parts:
             for i, played, date in store.stored(part.matchup):
@@ -105,16 +109,6 @@ def run(
         games[part.matchup] = part.games()
         part.counted.clear()  # frees memory: `games` contains a copy
     return Results(tournament, games, forfeits, dict(sorted(earlier.items())))
-
-
-def digests(
-    tournament: Tournament, made: Mapping[str, Policy], given: Container[str] = (), trust: bool = False
-) -> dict[str, str]:
-    """Return the digests of a tournament's policies by name."""
-    found = {name: policy_digest(name, made.get(name), name in given) for name in tournament.policies}
-    if tournament.luck and tournament.luck not in found:
-        found[tournament.luck] = policy_digest(tournament.luck, make_policy(tournament.luck, trust=trust))
-    return found
 
 
 def _play(

@@ -12,6 +12,7 @@ from rich.table import Column, Table
 from wotd_env.cli.common import explained
 from wotd_env.cli.options import rules_options
 from wotd_env.core.rules import Rules
+from wotd_env.reporting import Estimate, signed
 
 
 @explained()
@@ -26,9 +27,8 @@ def command(rules: dict[str, Any]) -> None:
     ratings = json.loads((files("wotd_env.arena") / "ladder.json").read_text())["ratings"]
     table = Table("policy", "plays", Column("rating, Elo", justify="right"), box=None)
     for name, known in POLICIES.items():
-        rating = ratings.get(name)
-        error = (rating["high"] - rating["low"]) / 2 if rating else 0
-        table.add_row(name, known.words, f"{rating['value']:+.0f} ±{error:.0f}" if rating else "")
+        rating = signed(Estimate(**ratings[name]), 0) if name in ratings else ""
+        table.add_row(name, known.words, rating)
     table.add_row("RUN_FOLDER", "the result of a training run", "")
     table.add_row(
         "MODULE:OBJECT", "your own: an object with act(game, state, rng), or a function that returns one", ""
