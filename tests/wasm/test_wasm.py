@@ -20,6 +20,7 @@ from tools import wasm
 from tools.wasm import build
 from tools.wasm.weights import weights
 from wotd_env import Game, Phase, Rules
+from wotd_env.core.starting import roll_off_of
 from wotd_env.planning.planner import best_actions, plan
 from wotd_env.planning.values import hand_made
 from wotd_env.policies.td import BundledValue
@@ -134,7 +135,7 @@ def record(folder: Path, number: int, rules: Rules) -> dict[str, Any]:
         "plans": len(arrays["planned"]),
         "network": network,
         "roll_offs": [
-            [[None if -1 in dice else dice for dice in seats] for seats in game.roll_off(seed).tolist()]
+            [[None if -1 in dice else dice for dice in seats] for seats in roll_off_of(game, seed).tolist()]
             for seed in range(3)
         ],
         "arrays": [{"name": f"{number}-{name}", "size": array[0].nbytes} for name, array in arrays.items()],

@@ -10,13 +10,13 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
-from tools.pages import table
 from tools.wasm import exports
 from tools.wasm.weights import weights
 from wotd_env import Game, Rules
 from wotd_env.planning.planner import plan
 from wotd_env.planning.values import hand_made
 from wotd_env.policies.td import BundledValue
+from wotd_env.reporting import markdown
 
 GAMES, PLANS, ROUNDS = 20_000, 2_000, 5
 TASKS = (
@@ -45,7 +45,7 @@ def measure(modules: dict[str, Path]) -> None:
     if len({counts[0][0] for counts in best.values()}) > 1:
         sys.exit("the games differ: run `python -m tools.wasm`")
     rows = [[task, *(f"{speed(best[name][i]):,.0f}" for name in best)] for i, task in enumerate(TASKS)]
-    print(table(["per second", *best], rows, right=range(1, len(best) + 1)))
+    print(markdown(["per second", *best], rows, right=range(1, len(best) + 1)))
 
 
 def speed(timed: Timed) -> float:
