@@ -36,8 +36,8 @@ from wotd_env.core.checks import check_states
 from wotd_env.core.state import States
 from wotd_env.planning import learned
 from wotd_env.planning.learned import HIDDEN, Features, LearnedValue
+from wotd_env.planning.plans import CHUNK
 from wotd_env.planning.playing import Turns, play_turns
-from wotd_env.planning.slots import CHUNK
 from wotd_env.planning.vectors import BLOCK
 from wotd_env.policies.planner import Planner
 from wotd_env.policies.td import Td

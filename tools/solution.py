@@ -113,7 +113,7 @@ class Findings:
             group = group_of(board, layout_of(board).base, [(0, 0)], {(0, 0): exact})
             block = new_block(np.float64)
             done = [
-                Work(*solve_families(group, block, None, Chunk(total, 0, int(board.families[total])), 1e-12))
+                Work(*solve_families(group, block, Chunk(total, 0, int(board.families[total])), 1e-12))
                 for total in reversed(range(len(board.sizes)))
             ]
             error = np.abs(exact - self.tables[spaces].values).max()

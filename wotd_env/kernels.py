@@ -133,17 +133,18 @@ def _solver() -> None:
 
 
 def _guarantees() -> None:
+    from wotd_env.planning.ends import ends_of
     from wotd_env.solver import guarantees, table
     from wotd_env.solver.families import Chunk
     from wotd_env.solver.positions import board_of
 
-    board = board_of(0, players=3)
+    board, ends = board_of(0, players=3), ends_of(3, powers=False)
     last, base, family = len(board.sizes) - 1, np.zeros(len(board.sizes), np.int64), guarantees.new_family()
     values, chunk = np.zeros((3, int(board.sizes[last])), np.float32), Chunk(last, 0, 1)
-    group = guarantees.Guarantees(board, base, (values[0], values[1], values[2]))
+    group = guarantees.Guarantees(board, ends, base, (values[0], values[1], values[2]))
     guarantees.solve_guarantees(group, family, chunk, np.float32(1))
     values.flags.writeable = False  # values from a table file are read-only
-    group = guarantees.Guarantees(board, base, (values[0], values[1], values[2]))
+    group = guarantees.Guarantees(board, ends, base, (values[0], values[1], values[2]))
     guarantees.check_guarantees(group, family, chunk)
     state, sections = wotd_env.Game(players=3).new(0), np.empty(0, np.int64)
     out, blocks = np.empty((0, 3), np.float32), np.empty((0, 3), np.int64)

@@ -91,15 +91,11 @@ EXPECTED: dict[str, tuple[str, Any]] = {
         [sorted(range(8), key=lambda at: (1 - bits[at], at)) for bits in BITS],
     ),
     "solver.evaluate.ROLL_CHANCES": ("float64", [THROWS[461].count(roll) / 7776 for roll in range(252)]),
-    "solver.turns.AGAIN": ("bool", [25 <= end < 30 for end in range(37)]),
-    "solver.turns.FOUR_DRAGONS": ("uint8", [INDEX[(path, 5, 5, 5, 5)] for path in range(5)]),
 }
 
 # made from Python's integers entry by entry, with a stated type; the exact solution is tested against other programs
 ENTERED = {
     *(f"planning.{name}" for name in ("turn.FEWER", "values.WEIGHT", "values.POWER", "values.CLOSING")),
-    *(f"solver.{name}" for name in ("turns.MOVES", "turns.NUM_MOVES")),
-    *(f"solver.powers.{name}" for name in ("WOOD", "NUM_WOOD", "JUMPS", "NUM_JUMPS")),
     "envs.starts.ALWAYS",
 }
 

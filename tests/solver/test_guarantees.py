@@ -15,6 +15,7 @@ from tests.helpers.iterated import iterate
 from wotd_env import STATE, Action, Game, Phase, Rules, analysis, make_policy, solver
 from wotd_env.cli import app
 from wotd_env.core.dice import KEEPS
+from wotd_env.planning.ends import ends_of
 from wotd_env.planning.turn import LANES, NOTHING
 from wotd_env.solver import backward, guarantees, positions, storage
 from wotd_env.solver.families import Chunk
@@ -32,7 +33,7 @@ class Values:
     def __init__(self, base: np.ndarray, size: int) -> None:
         self.values = np.full((SEATS, size), np.nan, np.float32)
         first, second, third = self.values
-        self.layers = Guarantees(BOARD, base, (first, second, third))
+        self.layers = Guarantees(BOARD, ends_of(3, powers=False), base, (first, second, third))
         self.family = new_family()
         self.game = Game(RULES, skip_forced=False)
 
@@ -169,7 +170,7 @@ def test_a_turn_equals_one_of_the_engine_in_all_layers():
             guarantees.fill_family(some.layers, total, family, members)
             family.value[:, :members] = some.values[:, family.ranks[:members]]
             for seat in range(SEATS):
-                guarantees.value_block(family, seat, member // LANES * LANES)
+                guarantees.value_block(some.layers.ends.offers, family, seat, member // LANES * LANES)
                 value = family.rows[NOTHING, member % LANES] * (-1 if seat else 1)
                 expected = some.backed_up(state, (total + seat) % 3)
                 assert value == pytest.approx(expected, abs=1e-5)

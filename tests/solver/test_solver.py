@@ -9,12 +9,11 @@ from typer.testing import CliRunner
 from tests import reference
 from tests.helpers.exact import before_roll, one_turn, random_positions
 from tests.helpers.iterated import iterate
-from wotd_env import Action, Game, Phase, Rules, make_policy, solver
+from wotd_env import Game, Phase, Rules, make_policy, solver
 from wotd_env.cli import app
-from wotd_env.core import dice
-from wotd_env.solver import turns
+from wotd_env.planning.ends import ends_of
 from wotd_env.solver.backward import CHUNK
-from wotd_env.solver.evaluate import write_ends
+from wotd_env.solver.evaluate import positions_after
 from wotd_env.solver.storage import RULINGS, finish, write_layer
 
 
@@ -44,32 +43,6 @@ def test_late_values_equal_plain_value_iteration(whole, pieces):
     )
     sign = np.array([1 - 2 * state.player for state in values])
     assert sign * whole.value(mine, theirs) == pytest.approx(list(values.values()), abs=1e-6)
-
-
-def test_rolls_offer_the_same_ends_as_the_engine():
-    """Compare the solver's copy of R3 and R6 to R8 with the engine for every roll."""
-    game = Game(Rules(), skip_forced=False)
-    offered = set()
-    # All pieces can move; all can be swapped; five dice cannot move any piece.
-    for mine, theirs in (([0] * 5, [0] * 5), ([1] * 5, [2] * 5), ([0] * 5, [5] * 5)):
-        state = np.repeat(before_roll([mine], [theirs]), dice.NUM_ROLLS)
-        game.roll(state, dice.KEEPS[: dice.NUM_ROLLS])
-        game.decide(state, np.full(dice.NUM_ROLLS, Action.STOP_ROLLING))
-        rolls, actions = np.nonzero(game.legal_actions(state))
-        after = state[rolls]
-        game.decide(after, actions)
-        ends = turns.ends_after(rolls, actions)
-        extra = game.legal_actions(after)[:, Action.PERFECTION_TURN] == 1
-        assert not np.isin(turns.End.PASS, ends[extra])
-        offered |= set(zip(rolls.tolist(), ends.tolist(), strict=True))
-        offered |= set(zip(rolls[extra].tolist(), turns.perfect(ends[extra]).tolist(), strict=True))
-    moves = {(roll, int(end)) for roll, n in enumerate(turns.NUM_MOVES) for end in turns.MOVES[roll, :n]}
-    swaps = {
-        (int(roll), turns.End.SWAP_ON + path)
-        for path, four in enumerate(turns.FOUR_DRAGONS)
-        for roll in (four, turns.FIVE_DRAGONS)
-    }
-    assert {(roll, end) for roll, end in offered if end != turns.End.PASS} == moves | swaps
 
 
 def test_value_of_a_finished_game_is_its_result(table):
@@ -104,11 +77,10 @@ def test_no_game_of_two_players_is_tied(table):
     board = table.board
     tied, ended = [], []
     for total in range(len(board.sizes)):
-        codes = np.empty((int(board.sizes[total]), 5), np.uint64)
-        after, results = np.empty((turns.ENDS, len(codes)), np.int64), np.empty(len(codes))
-        write_ends(board, table.layout.base, np.uint64(total), codes, after, results)
-        tied.append(table.layout.base[total] + np.flatnonzero(results == 0))
-        ended.append(np.unique(after[:, np.isnan(results)]))
+        size, base = int(board.sizes[total]), table.layout.base
+        _, after, results = positions_after(board, ends_of(2, powers=False), base, np.uint64(total), size)
+        tied.append(base[total] + np.flatnonzero(results == 0))
+        ended.append(np.unique(after[np.isnan(results)]))
     # Tied positions have values but cannot be reached.
     assert len(np.concatenate(tied)) > 100
     assert not np.isin(np.concatenate(tied), np.concatenate(ended)).any()

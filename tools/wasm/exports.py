@@ -21,9 +21,9 @@ from wotd_env.core.observation import ENCODINGS, ONE_HOT, encode_integers, encod
 from wotd_env.core.rules import DICE, MAX_PLAYERS, MAX_SPACES, Phase, Rules
 from wotd_env.core.state import STATE, Records
 from wotd_env.core.stream import below
-from wotd_env.planning import learned, planner, slots, turn, values
+from wotd_env.planning import ends, learned, planner, plans, turn, values
 from wotd_env.planning.learned import HIDDEN, Features, Layers, Network
-from wotd_env.planning.slots import Afterstates, Ends, TurnPlan
+from wotd_env.planning.plans import Afterstates, Outcomes, TurnPlan
 from wotd_env.planning.vectors import ABREAST
 
 WIDTH = 64  # units in the first layer of every bundled network
@@ -34,22 +34,21 @@ MOST_OBSERVED = max(
 )
 
 
-def small(table: slots.Slots) -> slots.Slots:
+def small(table: ends.Ends) -> ends.Ends:
     """Return a table with numbers of 16 bits, which make the module smaller."""
-    return slots.Slots(*(array.astype(np.int16) for array in table))  # type: ignore[arg-type]
+    columns = {name: getattr(table, name).astype(np.int16) for name in ("action", "dice", "roll", "by_roll")}
+    return table._replace(**columns)
 
 
-SLOTS = tuple(
-    small(slots.slots_of(players, powers))
-    for players in range(2, MAX_PLAYERS + 1)
-    for powers in (False, True)
+TABLES = tuple(
+    small(ends.ends_of(players, powers)) for players in range(2, MAX_PLAYERS + 1) for powers in (False, True)
 )
-CHOICES = max(MOST_ACTIONS, *(table.action.size for table in SLOTS))
-ENDS = CHOICES * slots.MOST_ENDS
+CHOICES = max(MOST_ACTIONS, *(table.action.size for table in TABLES))
+AFTERSTATES = CHOICES * plans.MOST_AFTERSTATES
 
 
 class Work(NamedTuple):
-    """Memory of `plan`. The first axis of an array of ends is 1 for the ends of turns that use the tiger."""
+    """Memory of `plan`. The first axis of an array of afterstates is 1 for the ends of turns that use the tiger."""
 
     rolls: NDArray[np.int64]
     tiger: NDArray[np.bool_]
@@ -86,10 +85,10 @@ WORK: dict[str, Field] = {
     "work.game": (np.int64, (1,)),
     "work.value": (np.float32, (1,)),
     "work.scratch": (STATE, (2,)),
-    "work.afterstates": (STATE, (2, ENDS)),
-    "work.state": (np.int64, (2, ENDS)),
-    "work.choice": (np.int64, (2, ENDS)),
-    "work.values": (np.float32, (2, ENDS, MAX_PLAYERS)),
+    "work.afterstates": (STATE, (2, AFTERSTATES)),
+    "work.state": (np.int64, (2, AFTERSTATES)),
+    "work.choice": (np.int64, (2, AFTERSTATES)),
+    "work.values": (np.float32, (2, AFTERSTATES, MAX_PLAYERS)),
     "work.choice_values": (np.float32, (2, CHOICES, 1)),
     "work.best": (np.int64, (2, CHOICES, 1)),
     "work.rows": (np.float32, (turn.STOPS + NUM_ROLLS + CHOICES, turn.LANES)),
@@ -234,28 +233,28 @@ def plan(
     arrays = Network(given.rows, given.hidden, given.hidden_bias, given.output, given.output_bias)
     values_of = features, arrays, by_network != 0
     action_values[:] = -np.inf
-    slots.write_groups(states, config, work.rolls, work.tiger)
+    plans.write_groups(states, config, work.rolls, work.tiger)
     rolls, tiger = work.rolls[0], work.tiger[0]
-    if rolls == slots.ENDED:
+    if rolls == plans.ENDED:
         engine.rewards(s, rules, work.values[0, 0])
         return work.values[0, 0, s.player]
-    if rolls == slots.LAST:
+    if rolls == plans.LAST:
         written = afterstates_in(work, 0)
-        count = slots.write_actions(states, config, work.scratch, written)
-        ends = value_ends(states, config, values_of, work, 0, count)
+        count = plans.write_actions(states, config, work.scratch, written)
+        outcomes = value_outcomes(states, config, values_of, work, 0, count)
         best = np.float32(-np.inf)
         for action in range(MOST_ACTIONS):
-            action_values[0, action] = ends.choice_values[action, 0]
+            action_values[0, action] = outcomes.choice_values[action, 0]
             best = max(best, action_values[0, action])
         return best
-    table = SLOTS[2 * (rules.players - 2) + (rules.powers != engine.NO_POWERS)]
-    count = slots.write_slots(states, config, work.scratch, afterstates_in(work, 0), table, False)
-    ends = after_tiger = value_ends(states, config, values_of, work, 0, count)
+    table = TABLES[2 * (rules.players - 2) + (rules.powers != engine.NO_POWERS)]
+    count = plans.write_ends(states, config, work.scratch, afterstates_in(work, 0), table, False)
+    outcomes = after_tiger = value_outcomes(states, config, values_of, work, 0, count)
     if tiger:
-        count = slots.write_slots(states, config, work.scratch, afterstates_in(work, 1), table, True)
-        after_tiger = value_ends(states, config, values_of, work, 1, count)
-    rows = work.rows[: slots.stride_of(table)]
-    turns = TurnPlan(table, ends, after_tiger, rolls, tiger, rows, work.expected[:0])
+        count = plans.write_ends(states, config, work.scratch, afterstates_in(work, 1), table, True)
+        after_tiger = value_outcomes(states, config, values_of, work, 1, count)
+    rows = work.rows[: plans.stride_of(table)]
+    turns = TurnPlan(table, outcomes, after_tiger, rolls, tiger, rows, work.expected[:0])
     planner.write_plan(turns, states, work.game, action_values, work.value)
     return work.value[0]
 
@@ -267,7 +266,9 @@ def afterstates_in(work: Work, which: Any) -> Afterstates:
 
 
 @kernel
-def value_ends(states: Records, config: Configs, values_of: Any, work: Work, which: Any, count: Any) -> Ends:
+def value_outcomes(
+    states: Records, config: Configs, values_of: Any, work: Work, which: Any, count: Any
+) -> Outcomes:
     """Return the values of `count` afterstates in `work`, and the best afterstate of each choice."""
     features, network, learns = values_of
     written = afterstates_in(work, which)
@@ -279,9 +280,9 @@ def value_ends(states: Records, config: Configs, values_of: Any, work: Work, whi
     else:
         values.write_values(afterstates, config, given)
     work.choice_values[which] = -np.inf
-    ends = Ends(afterstates, given, work.choice_values[which], work.best[which])
-    slots.find_best(states, config, written, ends)
-    return ends
+    outcomes = Outcomes(afterstates, given, work.choice_values[which], work.best[which])
+    plans.find_best(states, config, written, outcomes)
+    return outcomes
 
 
 class Export(NamedTuple):

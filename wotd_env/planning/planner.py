@@ -21,8 +21,8 @@ from wotd_env.core.dice import HOLD_KEEP, LEGAL_HOLDS
 from wotd_env.core.game import Game
 from wotd_env.core.rules import Phase
 from wotd_env.core.state import Record, Records, States
-from wotd_env.planning import slots, turn
-from wotd_env.planning.slots import TurnPlan, Value
+from wotd_env.planning import plans, turn
+from wotd_env.planning.plans import TurnPlan, Value
 from wotd_env.planning.turn import TIE
 
 __all__ = ["TIE", "Value", "best_actions", "plan"]
@@ -63,16 +63,16 @@ def best_actions(action_values: NDArray[np.float32], values: NDArray[np.float32]
 def _plan_part(
     game: Game, value: Value, states: Records, config: Configs, action_values: Any, values: Any
 ) -> None:
-    for group in slots.group_states(states, config):
+    for group in plans.group_states(states, config):
         games, batch = group.games, states[group.games]
-        if group.rolls == slots.ENDED:
+        if group.rolls == plans.ENDED:
             values[games] = game.rewards(batch)[np.arange(len(games)), batch["player"]]
-        elif group.rolls == slots.LAST:
-            ends = slots.value_ends(game, value, batch, slots.write_actions, game.num_actions)
-            action_values[games] = ends.choice_values.T
-            values[games] = ends.choice_values.max(0)
+        elif group.rolls == plans.LAST:
+            outcomes = plans.value_choices(game, value, batch, plans.write_actions, game.num_actions)
+            action_values[games] = outcomes.choice_values.T
+            values[games] = outcomes.choice_values.max(0)
         else:
-            turn_plan = slots.plan_turns(game, value, batch, group, seats=1, keeps=False)
+            turn_plan = plans.plan_turns(game, value, batch, group, seats=1, keeps=False)
             write_plan(turn_plan, batch, games, action_values, values)
 
 
@@ -80,7 +80,7 @@ def _plan_part(
 def write_plan(plan: TurnPlan, states: Records, games: Any, action_values: Any, values: Any) -> None:
     """Write the values of the states to `values[games]`, and the values of their holds to `action_values[games]`."""
     for first in range(0, states.shape[0], turn.LANES):
-        slots.expect_rolls(plan, states, first)
+        plans.expect_rolls(plan, states, first)
         for lane in range(min(turn.LANES, states.shape[0] - first)):
             game = games[first + lane]
             values[game] = _read_values(states[first + lane], plan.rows, lane, action_values[game])

@@ -21,9 +21,10 @@ from wotd_env.core.game import Game
 from wotd_env.core.rules import Phase
 from wotd_env.core.state import Record, Records, States
 from wotd_env.core.stream import below
-from wotd_env.planning import slots, turn
+from wotd_env.planning import plans, turn
+from wotd_env.planning.ends import best_end, open_ends
 from wotd_env.planning.planner import plan
-from wotd_env.planning.slots import TurnPlan, Value
+from wotd_env.planning.plans import TurnPlan, Value
 from wotd_env.planning.turn import NOTHING
 from wotd_env.policy import Policy, ask
 
@@ -108,23 +109,23 @@ def _play_part(
 ) -> None:
     # With two players, the values of one seat suffice, because the values of both seats sum to 0.
     seats = game.rules.players if game.rules.players > 2 else 1
-    for group in slots.group_states(states, config):
+    for group in plans.group_states(states, config):
         games, batch = group.games, states[group.games]
-        plans = slots.plan_turns(game, value, batch, group, seats, keeps=True)
+        turn_plan = plans.plan_turns(game, value, batch, group, seats, keeps=True)
         played = Turns(turns.before[games], turns.after[games])
-        _play(plans, batch, at_random[games], played)
+        _play(turn_plan, batch, at_random[games], played)
         states[games], turns.before[games], turns.after[games] = batch, played.before, played.after
 
 
 @kernel
 def _play(plan: TurnPlan, states: Records, at_random: Any, turns: Turns) -> None:
     """Plan and play one turn in every game."""
-    rows, stride = plan.rows, slots.stride_of(plan.slots)
-    candidates = np.empty(plan.slots.action.size, np.int64)
+    rows, stride = plan.rows, plans.stride_of(plan.ends)
+    candidates = np.empty(plan.ends.action.size, np.int64)
     n = turns.before.shape[1]
     seats = rows.shape[0] // stride
     for first in range(0, states.shape[0], turn.LANES):
-        slots.expect_rolls(plan, states, first)
+        plans.expect_rolls(plan, states, first)
         for lane in range(min(turn.LANES, states.shape[0] - first)):
             i = first + lane
             s = states[i]
@@ -132,19 +133,17 @@ def _play(plan: TurnPlan, states: Records, at_random: Any, turns: Turns) -> None
                 before = rows[seat * stride + NOTHING, lane] if seat < seats else -rows[NOTHING, lane]
                 turns.before[i, (s.player + seat) % n] = before
             used, roll = _roll_and_hold(s, plan, lane)
-            ends = plan.ends_after_tiger if used else plan.ends
-            count = slots.open_slots(plan.slots, ends, i, roll, candidates)
-            if at_random[i]:
-                slot = candidates[below(s, count)]
-            else:
-                slot = slots.best_slot(plan.slots, ends, i, candidates[:count])
-            end = ends.best[slot, i]
+            outcomes = plan.after_tiger if used else plan.outcomes
+            values = outcomes.choice_values[:, i]
+            count = open_ends(plan.ends, values, roll, candidates)
+            end = candidates[below(s, count)] if at_random[i] else best_end(values, candidates[:count])
+            afterstate = outcomes.best[end, i]
             stream = s.rng
-            states[i] = ends.afterstates[end]
+            states[i] = outcomes.afterstates[afterstate]
             s.rng = stream
             if s.phase == Phase.OVER:
                 engine.show(s, np.uint64(roll))
-            turns.after[i] = ends.values[end]
+            turns.after[i] = outcomes.values[afterstate]
 
 
 @kernel

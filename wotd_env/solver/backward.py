@@ -15,11 +15,11 @@ from numpy.typing import NDArray
 from wotd_env import __version__
 from wotd_env.core.arguments import check_integer
 from wotd_env.core.rules import Rules
+from wotd_env.planning.ends import ends_of
 from wotd_env.solver import storage
 from wotd_env.solver.families import Chunk, new_block
 from wotd_env.solver.guarantees import Guarantees, check_guarantees, new_family, solve_guarantees
 from wotd_env.solver.iteration import Group, check_families, group_of, solve_families
-from wotd_env.solver.powers import new_power_block
 from wotd_env.solver.storage import REACH, Section, TableError, in_words, layer_checksums
 from wotd_env.solver.table import Progress, Table, as_rules, load
 
@@ -99,7 +99,7 @@ def _group_of(
     """Return the arrays that kernels need to solve a group of sections."""
     if len(sections) == 3:
         own, following, last = (known[section] for section in sections)
-        return Guarantees(board, base, (own, following, last))
+        return Guarantees(board, ends_of(3, powers=False), base, (own, following, last))
     return group_of(board, base, sections, known)
 
 
@@ -138,22 +138,19 @@ class _Team:
 
     def __init__(self, pool: ThreadPoolExecutor, threads: int, players: int) -> None:
         self._pool, self.at_once = pool, CHUNK[players]
-        self._memory: list[tuple[Any, ...]] = [
-            (new_family(),) if players == 3 else (new_block(), new_power_block()) for _ in range(threads)
-        ]
+        self._memory = [new_family() if players == 3 else new_block() for _ in range(threads)]
 
     def run(
         self, kernel: Callable[..., Any], group: Group | Guarantees, total: int, *arguments: Any
     ) -> Iterator[Any]:
         """Call a kernel of KERNELS on every chunk of layer `total`; yield the results in order."""
         families = int(group.board.families[total])
-        basic = isinstance(group, Group) and group.sources[0].powers == 0
 
         def work(first: int) -> Any:
             memory = self._memory.pop()
             try:
                 chunk = Chunk(total, first, min(first + self.at_once, families))
-                return kernel(group, *((memory[0], None) if basic else memory), chunk, *arguments)
+                return kernel(group, memory, chunk, *arguments)
             finally:
                 self._memory.append(memory)
 

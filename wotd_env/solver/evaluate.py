@@ -1,7 +1,7 @@
 """Evaluate a deterministic policy exactly in the two-player basic game.
 
-An *end* is a way to end a turn (see `turns.End`). The value of a position follows from the probabilities of the ends
-and the values of the positions after the ends. The layer with the most progress (see `positions`) is evaluated first.
+The value of a position follows from the probabilities of the ends of a turn (see `planning.ends`) and the values of the
+positions after the ends. The layer with the most progress (see `positions`) is evaluated first.
 Passes and swaps lead to positions of the same layer, so the values after passes and swaps are iterated to convergence.
 
 The positions of the solver do not distinguish paths or seats. So in all states that the policy gets, seat 0 is the
@@ -23,13 +23,13 @@ from wotd_env.core.dice import FACES, HOLD_KEEP, KEEPS, NUM_KEEPS, NUM_ROLLS, TH
 from wotd_env.core.game import Game
 from wotd_env.core.rules import DICE, PATHS, Phase
 from wotd_env.core.state import States
-from wotd_env.planning.turn import LANES, MORE, NOTHING, STOPS, Rows, best, best_keep, expect, new_rows
+from wotd_env.planning.ends import Ends, best_end, ends_of, open_ends
+from wotd_env.planning.turn import LANES, MORE, NOTHING, STOPS, TIE, Rows, best, best_keep, expect, new_rows
 from wotd_env.policy import Policy, ask
 from wotd_env.solver import positions, turns
 from wotd_env.solver.positions import Board
-from wotd_env.solver.powers import PowerBlock
 from wotd_env.solver.table import Progress, Table, check_solvable, check_table
-from wotd_env.solver.turns import ENDS, NEVER, PROGRESS
+from wotd_env.solver.turns import AGAIN, ENDS, JUMPED, NEVER, OTHER, PROGRESS
 
 ROLL_CHANCES = np.bincount(THROW_ROLL[-(FACES**DICE) :], minlength=NUM_ROLLS) / FACES**DICE
 """float64 (252,): the probability of each roll of five dice."""
@@ -128,7 +128,9 @@ class _Layer(NamedTuple):
     codes: NDArray[np.uint64]  # (N, 5)
     over: NDArray[np.bool_]  # (N,)
     result: NDArray[np.float64]  # (N,): results of ended games, nan for running games
-    after: NDArray[np.int64]  # (N, ENDS): index of the position after each end, -1 if impossible
+    after: NDArray[
+        np.int64
+    ]  # (N, 2, ENDS): index of the position after each end, by OTHER and AGAIN; -1 if impossible
 
 
 def _reachable(board: Board, base: NDArray[np.int64], first: int, start: int) -> list[_Layer]:
@@ -140,11 +142,7 @@ def _reachable(board: Board, base: NDArray[np.int64], first: int, start: int) ->
         low, size = int(base[total]), int(board.sizes[total])
         if not reached[low : low + size].any():
             continue
-        codes = np.empty((size, PATHS), np.uint64)
-        ends = np.empty((ENDS, size), np.int64)
-        result = np.empty(size)
-        write_ends(board, base, np.uint64(total), codes, ends, result)
-        after = ends.T
+        codes, after, result = positions_after(board, ends_of(2, powers=False), base, np.uint64(total), size)
         while True:
             found = after[reached[low : low + size]]
             found = np.unique(found[found >= 0])
@@ -162,19 +160,19 @@ _Player = tuple[_Values, Callable[[], _Values]]
 
 
 def _values_of_ends(after: NDArray[np.int64], own: _Values, other: _Values) -> _Values:
-    """Return the value of each end of the turn for the player to move, (n, ENDS)."""
-    values = np.where(turns.AGAIN, own[after], -other[after])
+    """Return the value of each end of the turn for the player to move, (n, 2, ENDS), by OTHER and AGAIN."""
+    values = np.stack([-other[after[:, OTHER]], own[after[:, AGAIN]]], 1)
     values[after < 0] = NEVER
     return values
 
 
 def _played(chances: _Values, after: NDArray[np.int64], own: _Values, other: _Values) -> _Player:
-    """Return a player who reaches the ends of a turn with the probabilities `chances`, (n, ENDS)."""
-    values = _values_of_ends(after, own, other)[:, :PROGRESS]
-    ends = chances[:, :PROGRESS]
-    fixed = (ends * np.where(ends > 0, values, 0)).sum(1)
-    # After an end without progress, the other player moves next, because only a move earns an extra turn (R8).
-    stays, where = chances[:, PROGRESS:], after[:, PROGRESS:]
+    """Return a player who reaches the ends of a turn with the probabilities `chances`, (n, 2, ENDS)."""
+    values = _values_of_ends(after, own, other)[..., :PROGRESS]
+    ends = chances[..., :PROGRESS]
+    fixed = (ends * np.where(ends > 0, values, 0)).sum((1, 2))
+    # After an end without progress, the other player moves next.
+    stays, where = chances[:, OTHER, PROGRESS:], after[:, OTHER, PROGRESS:]
 
     def update() -> _Values:
         new: _Values = fixed - np.where(stays > 0, stays * np.nan_to_num(other[where]), 0).sum(1)
@@ -186,8 +184,8 @@ def _played(chances: _Values, after: NDArray[np.int64], own: _Values, other: _Va
 def _played_best(after: NDArray[np.int64], own: _Values, other: _Values) -> _Player:
     def update() -> _Values:
         new = np.empty(len(after))
-        values = np.nan_to_num(_values_of_ends(after, own, other))
-        best_turns(values, new_rows(NUM_KEEPS + ENDS, np.float64), new)
+        values = np.nan_to_num(_values_of_ends(after, own, other), neginf=NEVER).max(1)
+        best_turns(ends_of(2, powers=False).offers, values, new_rows(NUM_KEEPS + ENDS, np.float64), new)
         return new
 
     return own, update
@@ -220,21 +218,27 @@ class _Asker:
         second_hold = first_hold.copy()
         second_hold["rolls_left"] = 1
         self._decisions = (first_hold, second_hold, move)
+        ends = ends_of(2, powers=False)
+        self._end = np.full((NUM_ROLLS, self._game.num_actions), -1)  # by roll and action
+        for roll in range(NUM_ROLLS):
+            offered = ends.offered(roll)
+            self._end[roll, ends.action[offered]] = offered
 
     def ends(self, codes: NDArray[np.uint64]) -> NDArray[np.float64]:
-        """Return the probability of each end of the policy's turn in each position, (n, ENDS)."""
+        """Return the probability of each end of the policy's turn in each position, (n, 2, ENDS)."""
         parts = (self._ends(codes[i : i + ASKED]) for i in range(0, len(codes), ASKED))
-        return np.concatenate([np.empty((0, ENDS)), *parts])
+        return np.concatenate([np.empty((0, 2, ENDS)), *parts])
 
     def _ends(self, codes: NDArray[np.uint64]) -> NDArray[np.float64]:
         first, second, moves = (self._decide(decision, codes) for decision in self._decisions)
         rolls = np.arange(NUM_ROLLS)
-        ends = turns.ends_after(rolls, moves[1])
+        ends = self._end[rolls, moves[1]]
         asked = (moves[0]["phase"] == Phase.EXTRA).reshape(ends.shape)
+        again = np.zeros(ends.shape, np.int64)
         if asked.any():
             extra = ask(self._policy, self._game, moves[0][asked.ravel()], self._rng)
-            ends[asked] = np.where(extra == Action.PERFECTION_TURN, turns.perfect(ends[asked]), ends[asked])
-        return chances_of(np.stack([HOLD_KEEP[rolls, first[1]], HOLD_KEEP[rolls, second[1]]]), ends)
+            again[asked] = extra == Action.PERFECTION_TURN
+        return chances_of(np.stack([HOLD_KEEP[rolls, first[1]], HOLD_KEEP[rolls, second[1]]]), ends, again)
 
     def _decide(self, decision: States, codes: NDArray[np.uint64]) -> tuple[States, NDArray[np.int64]]:
         """Ask the policy for an action after every roll in every position.
@@ -250,40 +254,49 @@ class _Asker:
 
 
 def _best_ends(values: _Values) -> _Values:
-    """Return the probability of each end in perfect play, (n, ENDS)."""
+    """Return the probability of each end in perfect play, (n, 2, ENDS)."""
     holds = np.empty((2, len(values), NUM_ROLLS), HOLD_KEEP.dtype)
     ends = np.empty((len(values), NUM_ROLLS), np.int64)
-    best_choices(values, new_rows(NUM_KEEPS + NUM_ROLLS, np.float64), holds, ends)
-    return chances_of(holds, ends)
+    best_values = values.max(1)
+    best_choices(
+        ends_of(2, powers=False), best_values, new_rows(NUM_KEEPS + NUM_ROLLS, np.float64), holds, ends
+    )
+    again = (values[:, OTHER] < best_values - TIE).astype(np.int64)
+    return chances_of(holds, ends, np.take_along_axis(again, ends, 1))
 
 
 @kernel
-def write_ends(board: Board, base: Any, total: Any, codes: Any, after: Any, result: Any) -> None:
-    """Fill `codes`, `after` and `result` for all n positions of layer `total`, a uint64.
+def positions_after(board: Board, ends: Ends, base: Any, total: Any, n: Any) -> tuple[Any, Any, Any]:
+    """Return the codes, uint64 (n, 5), of all n positions of layer `total`, a uint64, and what follows them.
 
-    The arrays are uint64 (n, 5), int64 (ENDS, n) and float64 (n,); see `_Layer` for their content.
+    The second array, int64 (n, 2, ENDS), has the index of the position after each end; the third array, float64 (n,),
+    has the results (see `_Layer`).
     """
-    n = codes.shape[0]
+    codes = np.empty((n, PATHS), np.uint64)
     mirrors, partners = np.empty((n, PATHS), np.uint64), np.empty((n, PATHS), np.uint64)
-    over = np.empty(n, np.bool_)
+    over, result = np.empty(n, np.bool_), np.empty(n)
     for i in range(n):
         positions.write_multiset(board.below, board.progress, total, i, codes[i])
         positions.write_mirror(board, codes[i], mirrors[i], partners[i])
         over[i] = turns.is_over(board, codes[i])
         result[i] = turns.final_result(board, codes[i]) if over[i] else np.nan
-    unused = np.empty((3, ENDS, n), np.int64)
-    power = PowerBlock(unused[0], unused[1], unused[2])
-    turns.write_indices(board, base, total, turns.Positions(codes, mirrors, partners, over), after, power)
+    after = np.empty((4, ENDS, n), np.int64)  # with powers, because of the indices after passes and swaps
+    turns.write_indices(board, ends, base, total, turns.Positions(codes, mirrors, partners, over), after)
+    for end in range(ENDS):
+        if not ends.perfection[end]:
+            after[AGAIN, end] = -1
+    return codes, after[:JUMPED].transpose(2, 0, 1), result
 
 
 @kernel
-def chances_of(holds: Any, ends: Any) -> NDArray[np.float64]:
-    """Return the probability of each end of a turn in n positions, (n, ENDS).
+def chances_of(holds: Any, ends: Any, again: Any) -> NDArray[np.float64]:
+    """Return the probability of each end of a turn in n positions, (n, 2, ENDS), by OTHER and AGAIN.
 
-    `holds`, (2, n, 252), has the keep for each hold of the turn (R2), position and roll. Keeps are indices into KEEPS.
-    `ends`, (n, 252), has the end that the player chooses in each position for each final roll.
+    `holds`, (2, n, 252), has the keep for each hold of the turn, position and roll. Keeps are indices into KEEPS.
+    `ends`, (n, 252), has the end that the player chooses in each position for each final roll. `again`, (n, 252), is 1
+    where the player takes the extra turn, otherwise 0.
     """
-    chances = np.zeros((ends.shape[0], ENDS))
+    chances = np.zeros((ends.shape[0], 2, ENDS))
     for i in range(ends.shape[0]):
         stops = np.zeros(NUM_ROLLS)
         rolls = np.empty(NUM_ROLLS)
@@ -302,34 +315,36 @@ def chances_of(holds: Any, ends: Any) -> NDArray[np.float64]:
                     keeps[MORE[keep - NUM_ROLLS, face]] += keeps[keep] / FACES
             rolls[:] = keeps[:NUM_ROLLS]
         for roll in range(NUM_ROLLS):
-            chances[i, ends[i, roll]] += stops[roll] + rolls[roll]
+            chances[i, again[i, roll], ends[i, roll]] += stops[roll] + rolls[roll]
     return chances
 
 
 @kernel
-def best_turns(values: Any, rows: Rows, out: Any) -> None:
+def best_turns(offers: Any, values: Any, rows: Rows, out: Any) -> None:
     """Write the value of an optimal turn in each position to `out`. `values`, (n, ENDS), has the value of each end."""
     for first in range(0, out.size, LANES):
         lanes = min(LANES, out.size - first)
         for lane in range(lanes):
             for end in range(ENDS):
                 rows[NUM_KEEPS + end, lane] = values[first + lane, end]
-        turns.value_turns(rows, np.uint64(NUM_KEEPS))
+        turns.value_turns(offers, rows, NUM_KEEPS)
         for lane in range(lanes):
             out[first + lane] = rows[NOTHING, lane]
 
 
 @kernel
-def best_choices(values: Any, rows: Rows, holds: Any, ends: Any) -> None:
+def best_choices(table: Ends, values: Any, rows: Rows, holds: Any, ends: Any) -> None:
     """Write the optimal choices to `holds` and `ends` (see `chances_of`).
 
     `values`, (n, ENDS), has the value of each end.
     """
+    candidates = np.empty(ENDS, np.int64)
     for first in range(0, values.shape[0], LANES):
         lanes = min(LANES, values.shape[0] - first)
         for lane in range(lanes):
             for roll in range(NUM_ROLLS):
-                end = turns.best_end(values[first + lane], roll)
+                count = open_ends(table, values[first + lane], roll, candidates)
+                end = best_end(values[first + lane], candidates[:count])
                 ends[first + lane, roll] = end
                 rows[roll, lane] = values[first + lane, end]
                 rows[STOPS + roll, lane] = rows[roll, lane]

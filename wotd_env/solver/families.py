@@ -23,18 +23,16 @@ NO_SWAP = 2 * LANES  # index in `Block.value[owner].ravel()` that stands for an 
 # The rows of `Block.rows`:
 # - from 0: the rows of a turn (see `planning.turn`)
 # - from TIGER: for each roll, the value of an additional re-roll with the power tiger
-# - IMPOSSIBLE: the value of an impossible end
 # - from FIRST_END: for each owner (see `powers`) and half (see `Block`), STRIDE rows with the values of ends
 # Within the STRIDE rows of an owner and half:
-# - from 0: ends without a power
+# - from 0: ends without a power, and fear
 # - from USED: the same ends, if the player uses a power in this turn
-# - from JUMPED: ends with a jump (power anxiety)
+# - from LEAPT: ends with a jump (power anxiety)
 # - from REBORN: passes and swaps with the power rebirth
 TIGER = NUM_KEEPS
-IMPOSSIBLE = TIGER + NUM_ROLLS
-FIRST_END = IMPOSSIBLE + 1
-USED, JUMPED, REBORN = ENDS, 2 * ENDS, 2 * ENDS + PROGRESS
-STAYS = ENDS - PROGRESS  # number of ends that make no progress: a pass, and a swap on each path
+FIRST_END = TIGER + NUM_ROLLS
+USED, LEAPT, REBORN = ENDS, 2 * ENDS, 2 * ENDS + PROGRESS
+STAYS = ENDS - PROGRESS  # number of ends that make no progress: a pass, fear, and a swap on each path
 STRIDE = REBORN + STAYS
 
 
@@ -48,7 +46,7 @@ class Block(NamedTuple):
     swapped: NDArray[np.uint64]  # (2, 5, LANES): index in `value[owner].ravel()` of the position after a swap
     over: NDArray[np.bool_]  # (2, LANES)
     twin: NDArray[np.bool_]  # (LANES,): whether the position is its own mirror
-    indices: NDArray[np.int64]  # (ENDS, LANES), see `write_indices`
+    after: NDArray[np.int64]  # (4, ENDS, LANES), see `write_indices`
 
 
 class Chunk(NamedTuple):
@@ -62,7 +60,7 @@ class Chunk(NamedTuple):
 def new_block(dtype: Any = np.float32) -> Block:
     """Return the memory of one thread for values of type `dtype`."""
     rows = new_rows(FIRST_END + 4 * STRIDE, dtype)
-    rows[IMPOSSIBLE:] = NEVER
+    rows[FIRST_END:] = NEVER
     return Block(
         rows=rows,
         value=np.full((2, 3, LANES), -NEVER, dtype),
@@ -71,7 +69,7 @@ def new_block(dtype: Any = np.float32) -> Block:
         swapped=np.full((2, PATHS, LANES), NO_SWAP, np.uint64),
         over=np.ones((2, LANES), np.bool_),
         twin=np.zeros(LANES, np.bool_),
-        indices=np.zeros((ENDS, LANES), np.int64),
+        after=np.zeros((4, ENDS, LANES), np.int64),
     )
 
 

@@ -19,16 +19,18 @@ from numpy.typing import NDArray
 from wotd_env.core.compilation import inlined, kernel
 from wotd_env.core.dice import NUM_KEEPS
 from wotd_env.core.rules import PATHS
+from wotd_env.planning.ends import Ends
 from wotd_env.planning.turn import LANES, NOTHING, Rows, new_rows
 from wotd_env.solver import positions, turns
 from wotd_env.solver.families import Chunk
 from wotd_env.solver.iteration import MOST_ROUNDS
 from wotd_env.solver.positions import NONE, Board, Codes
-from wotd_env.solver.turns import ENDS, NEVER, PROGRESS, End
+from wotd_env.solver.turns import AGAIN, NEVER, OTHER, PROGRESS, End
 
 MOST_MEMBERS = 6**PATHS
 """The largest number of positions in a family: on each of the five paths, three pieces can have six orders."""
-SEATS = PAIRS = 3  # three players make three pairs; a swap exchanges the pieces of one pair (R6)
+SEATS = PAIRS = 3  # three players make three pairs; a swap exchanges the pieces of one pair
+ENDS = End.SWAP_ON + PATHS * PAIRS
 FIRST = NUM_KEEPS  # the first row in `Family.rows` that has the value of an end
 
 
@@ -36,6 +38,7 @@ class Guarantees(NamedTuple):
     """The guarantees of the three seats in every position of a board. Seats are counted from the player to move."""
 
     board: Board
+    ends: Ends
     base: NDArray[np.int64]  # (T,): the index of the first value of each layer
     values: tuple[NDArray[np.float32], NDArray[np.float32], NDArray[np.float32]]  # by seat
 
@@ -46,7 +49,7 @@ class Family(NamedTuple):
     A *member* is a position of the family; a block has LANES members.
     """
 
-    rows: Rows  # (462 + 37, LANES): a row for each keep (see `planning.turn`), then a row for each end
+    rows: Rows  # (462 + 43, LANES): a row for each keep (see `planning.turn`), then a row for each end
     codes: Codes  # (MOST_MEMBERS, 5): the codes of each member, ascending
     ranks: NDArray[np.int64]  # (MOST_MEMBERS,): the members' ranks in the layer, ascending
     over: NDArray[np.bool_]
@@ -58,8 +61,10 @@ class Family(NamedTuple):
 
 def new_family() -> Family:
     """Return an empty `Family`."""
+    rows = new_rows(NUM_KEEPS + ENDS)
+    rows[FIRST:] = NEVER
     return Family(
-        rows=new_rows(NUM_KEEPS + ENDS),
+        rows=rows,
         codes=np.zeros((MOST_MEMBERS, PATHS), np.uint64),
         ranks=np.zeros(MOST_MEMBERS, np.int64),
         over=np.zeros(MOST_MEMBERS, np.bool_),
@@ -127,7 +132,7 @@ def fill_family(layers: Guarantees, total: Any, family: Family, members: Any) ->
     layer = np.uint64(total)
     mirrors, partners = np.zeros((1, PATHS), np.uint64), np.zeros((1, PATHS), np.uint64)
     turned, partner = mirrors[0], partners[0]
-    indices = np.zeros((PROGRESS, 1), np.int64)
+    after = np.zeros((2, PROGRESS, 1), np.int64)
     for member in range(members):
         block, lane = member // LANES, member % LANES
         codes = family.codes[member]
@@ -137,26 +142,28 @@ def fill_family(layers: Guarantees, total: Any, family: Family, members: Any) ->
             continue
         positions.write_mirror(board, codes, turned, partner)
         one = family.codes[member : member + 1], mirrors, partners, family.over[member : member + 1]
-        turns.write_indices(board, base, layer, turns.Positions(*one), indices, None)
+        turns.write_indices(board, layers.ends, base, layer, turns.Positions(*one), after)
         for end in range(PROGRESS):
-            index = indices[end, 0]
             for seat in range(SEATS):
-                value = np.float32(NEVER)
-                if index >= 0:
-                    value = values[seat if turns.AGAIN[end] else seen_next(seat)][index]
-                    value = -value if seat else value
-                family.ends[seat, block, end, lane] = value
+                most = np.float32(NEVER)
+                if after[OTHER, end, 0] >= 0:
+                    value = values[seen_next(seat)][after[OTHER, end, 0]]
+                    most = -value if seat else value
+                if after[AGAIN, end, 0] >= 0:
+                    value = values[seat][after[AGAIN, end, 0]]
+                    most = max(most, -value if seat else value)
+                family.ends[seat, block, end, lane] = most
         ordered = turned[0], turned[1], turned[2], turned[3], turned[4]
         family.passed[member] = find_member(family, members, positions.rank_of(board, layer, ordered))
         for path in range(PATHS):
             for pair in range(PAIRS):
                 code = np.uint64(board.swapped[codes[path], pair])
-                after = np.int64(-1)
+                where = np.int64(-1)
                 if code != NONE:
                     flipped = np.uint64(board.flip[code])
                     rank = positions.rank_with(board, layer, turned, partner[path], flipped)
-                    after = find_member(family, members, rank)
-                family.swapped[member, path, pair] = after
+                    where = find_member(family, members, rank)
+                family.swapped[member, path, pair] = where
         for seat in range(SEATS):
             family.value[seat, member] = 0
 
@@ -178,7 +185,7 @@ def reward(board: Board, codes: Codes, seat: Any) -> Any:
 
 
 @kernel
-def value_block(family: Family, seat: Any, first: Any) -> None:
+def value_block(offers: Any, family: Family, seat: Any, first: Any) -> None:
     """Write the guarantee of a seat to row NOTHING, for the members `first` to `first + LANES - 1`.
 
     `turns.value_turns` maximizes, so the row has the negated guarantees for seats 1 and 2.
@@ -189,26 +196,25 @@ def value_block(family: Family, seat: Any, first: Any) -> None:
         rows[FIRST + end] = family.ends[seat, first // LANES, end]
     for lane in range(LANES):
         member = first + lane
-        value = after[family.passed[member]]  # R5
+        value = after[family.passed[member]]
         rows[FIRST + End.PASS, lane] = -value if seat else value
-        for path in range(PATHS):  # R6
-            most = np.float32(NEVER)
+        for path in range(PATHS):
             for pair in range(PAIRS):
                 swapped = family.swapped[member, path, pair]
+                value = np.float32(NEVER)
                 if swapped >= 0:
-                    value = after[swapped]
-                    most = max(most, -value if seat else value)
-            rows[FIRST + End.SWAP_ON + path, lane] = most
-    turns.value_turns(rows, np.uint64(FIRST))
+                    value = -after[swapped] if seat else after[swapped]
+                rows[FIRST + End.SWAP_ON + PAIRS * path + pair, lane] = value
+    turns.value_turns(offers, rows, FIRST)
 
 
 @kernel
-def iterate(family: Family, members: Any) -> Any:
+def iterate(offers: Any, family: Family, members: Any) -> Any:
     """Update the values of all members once. Return the largest change, or inf if a value is NaN."""
     change = np.float32(0)
     for seat in range(SEATS):
         for first in range(0, members, LANES):
-            value_block(family, seat, first)
+            value_block(offers, family, seat, first)
             for lane in range(min(LANES, members - first)):
                 if not family.over[first + lane]:
                     new = family.rows[NOTHING, lane]
@@ -228,7 +234,7 @@ def solve_guarantees(layers: Guarantees, family: Family, chunk: Chunk, tolerance
         rounds = 0
         change = np.float32(np.inf)
         while change > tolerance and rounds < MOST_ROUNDS:
-            change = iterate(family, members)
+            change = iterate(layers.ends.offers, family, members)
             rounds += 1
         for seat in range(SEATS):
             for member in range(members):
@@ -249,5 +255,5 @@ def check_guarantees(layers: Guarantees, family: Family, chunk: Chunk) -> Any:
                 if family.over[member]:
                     residual = max(residual, abs(stored - family.value[seat, member]))
                 family.value[seat, member] = stored
-        residual = max(residual, iterate(family, members))
+        residual = max(residual, iterate(layers.ends.offers, family, members))
     return residual

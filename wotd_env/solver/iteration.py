@@ -8,13 +8,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from wotd_env.core.compilation import inlined, kernel
-from wotd_env.core.rules import DICE, PATHS
+from wotd_env.planning.ends import Ends, ends_of
 from wotd_env.planning.turn import NOTHING
 from wotd_env.solver import families, powers, turns
 from wotd_env.solver.families import Block, Chunk
 from wotd_env.solver.positions import Board, index_of
-from wotd_env.solver.powers import PowerBlock, Sources
+from wotd_env.solver.powers import Held, Sources, offers_with
 from wotd_env.solver.storage import Section
+from wotd_env.solver.turns import JUMPED, PROGRESS
 
 MOST_ROUNDS = 1000  # maximum number of iterations; if it is too small, `verify` finds a large residual
 FIRST_GUESS = 3  # the initial value of a position is the value after its best move by FIRST_GUESS spaces
@@ -23,12 +24,14 @@ FIRST_GUESS = 3  # the initial value of a position is the value after its best m
 class Group(NamedTuple):
     """One or two sections that are solved together: one for each owner (see `powers`).
 
-    With one owner, both entries of `sources` are the same, and so are both entries of `values`.
+    With one owner, the two entries of each tuple are the same.
     """
 
     board: Board
+    ends: Ends  # the ends without powers
     base: NDArray[np.int64]  # (T,): the index of the first value of each layer
     sources: tuple[Sources, Sources]
+    held: tuple[Held, Held]
     values: tuple[NDArray[np.floating[Any]], NDArray[np.floating[Any]]]
     owners: int
 
@@ -46,46 +49,48 @@ def group_of(board: Board, base: NDArray[np.int64], pair: list[Section], known: 
 
     `known` maps each section of this group and of earlier groups to its values.
     """
-    sources = []
+    sources, ends = [], ends_of(2, powers=False)
     for mine, theirs in pair:
         used = (known[theirs, 0], known[0, theirs]) if mine else (known[0, 0], known[0, 0])
-        sources.append(Sources(mine, known[theirs, mine], known[mine, theirs], *used))
+        after = [values.view() for values in (known[theirs, mine], known[mine, theirs], *used)]
+        for values in after:  # the kernels are compiled only once if they get the same types
+            values.flags.writeable = False
+        sources.append(Sources(mine, *after))
     values = [known[section] for section in pair]
-    return Group(board, base, (sources[0], sources[-1]), (values[0], values[-1]), len(pair))
+    held = [Held(mine, offers_with(mine), ends.offers) for mine, _ in pair]
+    both = (sources[0], sources[-1]), (held[0], held[-1]), (values[0], values[-1])
+    return Group(board, ends, base, *both, len(pair))
 
 
 @inlined
-def _fill(group: Group, block: Block, power: PowerBlock | None, chunk: Chunk, family: Any) -> tuple[Any, Any]:
+def _fill(group: Group, block: Block, chunk: Chunk, family: Any) -> tuple[Any, Any]:
     total = np.uint64(chunk.total)
+    after = block.after if group.sources[0].powers else block.after[:JUMPED]
     family, lanes = families.fill_lanes(group.board, block, total, family, chunk.last)
     for half in range(2):
         positions = families.positions_in(block, half, lanes)
-        turns.write_indices(group.board, group.base, total, positions, block.indices, power)
+        turns.write_indices(group.board, group.ends, group.base, total, positions, after)
         for owner in range(group.owners):
-            powers.fill_ends(block, power, group.sources[owner], owner, half, lanes)
+            powers.fill_ends(block, group.sources[owner], group.ends.perfection, owner, half, lanes)
     return family, lanes
 
 
 @inlined
-def _value(group: Group, block: Block, power: PowerBlock | None, owner: Any, half: Any) -> None:
+def _value(group: Group, block: Block, owner: Any, half: Any) -> None:
     first, value = families.first_end(owner, half), block.value[group.owners - 1 - owner]
-    if power is None:
-        powers.value_half(block.rows, value, block.swapped, half, first, None)
-    else:
-        powers.value_half(block.rows, value, block.swapped, half, first, group.sources[owner].powers)
+    powers.value_half(block.rows, value, block.swapped, half, first, group.held[owner])
 
 
 @kernel
-def solve_families(group: Group, block: Block, power: PowerBlock | None, chunk: Chunk, tolerance: Any) -> Any:
+def solve_families(group: Group, block: Block, chunk: Chunk, tolerance: Any) -> Any:
     """For all sections of a group, solve the families of a chunk, and write their values.
 
-    All layers with more progress must be solved already. `power` is None in the basic game. `tolerance` has the
-    dtype of the block.
+    All layers with more progress must be solved already. `tolerance` has the dtype of the block.
     """
-    rows, value, over = block.rows, block.value, block.over
+    rows, value, over, ends = block.rows, block.value, block.over, group.ends
     family, blocks, rounds, most = np.int64(chunk.first), 0, 0, 0
     while family < chunk.last:
-        family, lanes = _fill(group, block, power, chunk, family)
+        family, lanes = _fill(group, block, chunk, family)
         for owner in range(group.owners):
             for half in range(2):
                 for lane in range(lanes):
@@ -93,9 +98,11 @@ def solve_families(group: Group, block: Block, power: PowerBlock | None, chunk: 
                         value[owner, half, lane] = turns.final_result(group.board, block.codes[half, lane])
                     else:
                         guess = value.dtype.type(-1)
-                        for path in range(PATHS):
-                            end = families.first_end(owner, half) + np.uint64(DICE * path + FIRST_GUESS - 1)
-                            guess = max(guess, rows[end, lane])
+                        for end in range(PROGRESS):
+                            if ends.dice[end] == FIRST_GUESS:
+                                guess = max(
+                                    guess, rows[families.first_end(owner, half) + np.uint64(end), lane]
+                                )
                         value[owner, half, lane] = guess
         count = 0
         change = tolerance + 1
@@ -103,7 +110,7 @@ def solve_families(group: Group, block: Block, power: PowerBlock | None, chunk: 
             change = tolerance * 0
             for owner in range(group.owners):
                 for half in range(2):
-                    _value(group, block, power, owner, half)
+                    _value(group, block, owner, half)
                     for lane in range(lanes):
                         if not over[half, lane]:
                             new = rows[NOTHING, lane]
@@ -125,13 +132,13 @@ def solve_families(group: Group, block: Block, power: PowerBlock | None, chunk: 
 
 
 @kernel
-def check_families(group: Group, block: Block, power: PowerBlock | None, chunk: Chunk) -> Any:
+def check_families(group: Group, block: Block, chunk: Chunk) -> Any:
     """Return the largest Bellman error in the families of a chunk, or inf if a value is NaN."""
     value = block.value
     residual = 0.0
     family = np.int64(chunk.first)
     while family < chunk.last:
-        family, lanes = _fill(group, block, power, chunk, family)
+        family, lanes = _fill(group, block, chunk, family)
         for owner in range(group.owners):
             for half in range(2):
                 for lane in range(lanes):
@@ -140,7 +147,7 @@ def check_families(group: Group, block: Block, power: PowerBlock | None, chunk: 
                     value[owner, half, lane] = group.values[owner][index]
         for owner in range(group.owners):
             for half in range(2):
-                _value(group, block, power, owner, half)
+                _value(group, block, owner, half)
                 for lane in range(lanes):
                     new = np.float64(block.rows[NOTHING, lane])
                     if block.over[half, lane]:

@@ -37,7 +37,7 @@ from wotd_env.solver.positions import Board, board_of
 
 FORMAT = b"way-of-the-dragon values "
 MAGIC = FORMAT + b"2\n"
-RULINGS = 2  # version of the rulings that affect values; version 2: only a moving piece earns perfection (R8)
+RULINGS = 2  # version of the rulings that affect values; version 2: only a moving piece earns an extra turn
 PART = ".part"
 HEADER = 4096
 DIGEST = 65  # number of bytes at the end of the header: a SHA-256 in hexadecimal digits, and a line feed

@@ -1,8 +1,7 @@
-"""Ways to end a turn of the basic game (*ends*): the ends that each roll offers, and the position after each end.
+"""What the ends of a turn do to positions, and the value of a turn given the values of its ends.
 
-For speed, the solver has its own implementation of the rules. This module implements rulings R2, R3 and R5
-to R8. The arrays of `positions.Board` implement R3, R4, R6, R9 and R10. Tests compare the solver with `core.engine` for
-every roll.
+`planning.ends` has the ends that each roll offers. For speed, this module and the arrays of `positions.Board` have
+their own implementation of what an end does. Tests compare the solver with `core.engine`.
 """
 
 from __future__ import annotations
@@ -11,128 +10,45 @@ from enum import IntEnum
 from typing import Any, NamedTuple
 
 import numpy as np
-from llvmlite import ir
 from numpy.typing import NDArray
 
-from wotd_env.core.actions import Action
 from wotd_env.core.compilation import inlined, kernel
-from wotd_env.core.dice import COUNTS, EQUILIBRIUM, NUM_ROLLS, Roll, keep_index
-from wotd_env.core.rules import DICE, DRAGON, PATHS, REROLLS
-from wotd_env.planning.turn import LANES, Rows, emit_largest, expect, largest, reroll, row_operation
+from wotd_env.core.rules import DICE, PATHS, REROLLS
+from wotd_env.planning.ends import Ends, value_rolls
+from wotd_env.planning.turn import Rows, expect, reroll
 from wotd_env.solver.positions import NONE, Board, Codes, index_of, rank_with, sort_codes
 
 
 class End(IntEnum):
-    """The ways to end a turn. Names with `_ON` need an offset, e.g. SWAP_ON + 2 is a swap on path 2."""
+    """The numbers of ends in `planning.ends` without powers. End `5 * path + dice - 1` is a move."""
 
-    MOVE_ON = 0  # + 5 * path + dice - 1: one piece moves (R3)
-    PERFECTION_ON = 25  # + path: one piece moves by five dice, and the player takes the extra turn (R8)
-    EQUILIBRIUM = 30  # each of the player's pieces that can move advances by one space (R7)
-    PASS = 31  # no piece moves (R5)
-    SWAP_ON = 32  # + path: two pieces on the path are swapped (R6)
+    EQUILIBRIUM = 25
+    PASS = 26
+    FEAR = 27  # impossible without powers; with the power fear, a pass that uses it
+    SWAP_ON = 28  # + path with two players, + 3 * path + pair with three players
 
 
-ENDS = End.SWAP_ON + PATHS
+ENDS = End.SWAP_ON + PATHS  # number of ends with two players
 PROGRESS = int(End.PASS)  # ends below this number make progress; other ends lead to the same family
-AGAIN = np.arange(ENDS) // PATHS == End.PERFECTION_ON // PATHS  # (37,): whether an extra turn follows (R8)
-NEVER = -4.0  # the value of an impossible end; possible ends have values in [-1, 1]
-
-FOUR_DRAGONS = np.array([keep_index([path] + [DRAGON] * (DICE - 1)) for path in range(PATHS)], np.uint8)
-"""uint8 (5,): for each path, the roll of four dragons and the path's element (R6)."""
-FIVE_DRAGONS = keep_index([DRAGON] * DICE)  # the roll that offers swaps on all paths, but no move (R6)
-
-
-def _moves() -> tuple[NDArray[np.uint8], NDArray[np.uint8]]:
-    """Return the ends of each roll except passes and swaps, uint8 (252, 4), and the number of ends, uint8 (252,)."""
-    moves = np.zeros((NUM_ROLLS, 4), np.uint8)
-    size = np.zeros(NUM_ROLLS, np.uint8)
-    for roll, counts in enumerate(COUNTS[:NUM_ROLLS, :PATHS].tolist()):
-        ends = [End.MOVE_ON + DICE * path + dice - 1 for path, dice in enumerate(counts) if dice]  # R3
-        if roll == EQUILIBRIUM:  # R7
-            ends = [int(End.EQUILIBRIUM)]
-        if DICE in counts:  # R8
-            ends.append(End.PERFECTION_ON + counts.index(DICE))
-        moves[roll, : len(ends)] = ends
-        size[roll] = len(ends)
-    return moves, size
-
-
-MOVES, NUM_MOVES = _moves()
-
-
-def ends_after(rolls: NDArray[np.integer], actions: NDArray[np.integer]) -> NDArray[np.int64]:
-    """Return the end of each turn, given its last roll and its action in phase MOVE (R3, R5, R6, R7).
-
-    If the player takes an extra turn (R8), the caller must convert the end with `perfect`.
-    """
-    path = np.clip(actions - Action.MOVE_ON, 0, PATHS - 1)
-    return np.select(
-        [actions >= Action.FIRST_SWAP, actions == Action.PASS, actions == Action.EQUILIBRIUM],
-        [End.SWAP_ON + actions - Action.FIRST_SWAP, End.PASS, End.EQUILIBRIUM],
-        End.MOVE_ON + DICE * path + COUNTS[rolls, path].astype(np.int64) - 1,
-    )
-
-
-def perfect(ends: NDArray[np.int64]) -> NDArray[np.int64]:
-    """Convert each end of a move by five dice (`MOVE_ON`) to the same end with an extra turn (`PERFECTION_ON`, R8)."""
-    return End.PERFECTION_ON + (ends - End.MOVE_ON) // DICE
-
-
-def _emit_move_or_pass(builder: Any, rows: list[Any]) -> Any:
-    """Return the value of the best move. If no move is possible, return the value of the pass (R5)."""
-    otherwise, *moves = rows
-    move = emit_largest(builder, moves)
-    possible = builder.fcmp_ordered(">", move, ir.Constant(move.type, [NEVER / 2] * LANES))
-    return builder.select(possible, move, otherwise)
-
-
-move_or_pass = row_operation(_emit_move_or_pass)
+NEVER = -np.inf  # the value of an impossible end
 
 
 @kernel
-def value_turns(rows: Rows, first: Any) -> None:
+def value_turns(offers: Any, rows: Rows, first: Any) -> None:
     """Set row NOTHING (see `planning.turn`) to the values before the first roll.
 
-    Before the call, row `first + end` must have the values of each end.
+    Before the call, row `first + end` must have the values of each end. `offers` is a field of `Ends`.
     """
-    stay = first + np.uint64(End.PASS)
-    for roll in range(NUM_ROLLS):
-        moves = MOVES[roll]
-        a, b = first + moves[0], first + moves[1]
-        if NUM_MOVES[roll] == 0:
-            largest(rows, roll, (stay,))
-        elif NUM_MOVES[roll] == 1:
-            move_or_pass(rows, roll, (stay, a))
-        elif NUM_MOVES[roll] == 2:
-            move_or_pass(rows, roll, (stay, a, b))
-        elif NUM_MOVES[roll] == 3:
-            move_or_pass(rows, roll, (stay, a, b, first + moves[2]))
-        else:
-            move_or_pass(rows, roll, (stay, a, b, first + moves[2], first + moves[3]))
-    for path in range(PATHS):
-        swap = first + np.uint64(End.SWAP_ON + path)
-        largest(rows, FOUR_DRAGONS[path], (np.uint64(FOUR_DRAGONS[path]), swap))
-        largest(rows, FIVE_DRAGONS, (np.uint64(FIVE_DRAGONS), swap))
-    for _ in range(REROLLS):  # R2
-        reroll(rows)
-    expect(rows)
+    value_rolls(offers, PROGRESS, rows, 0, first)
+    value_rerolls(rows)
 
 
 @kernel
-def best_end(values: Any, roll: Roll) -> Any:
-    """Return the best end that a roll offers, given the value of each end, (37,). Ties go to the lowest end."""
-    chosen, most = np.int64(End.PASS), NEVER / 2
-    for i in range(NUM_MOVES[roll]):
-        end = np.int64(MOVES[roll, i])
-        if values[end] > most:
-            chosen, most = end, values[end]
-    if chosen == End.PASS:  # R5
-        most = values[chosen]
-    for path in range(PATHS):
-        end = np.int64(End.SWAP_ON + path)
-        if (roll == FOUR_DRAGONS[path] or roll == FIVE_DRAGONS) and values[end] > most:
-            chosen, most = end, values[end]
-    return chosen
+def value_rerolls(rows: Rows) -> None:
+    """Set row NOTHING to the values before the first roll, given the values of stopping with each roll (R2)."""
+    for _ in range(REROLLS):
+        reroll(rows)
+    expect(rows)
 
 
 class Positions(NamedTuple):
@@ -144,78 +60,71 @@ class Positions(NamedTuple):
     over: NDArray[np.bool_]  # (N,)
 
 
+OTHER, AGAIN, JUMPED, JUMPED_AGAIN = range(4)
+"""The first index of the array that `write_indices` fills. `OTHER`: the other player moves next. `AGAIN`: the same
+player moves next. `JUMPED`, `JUMPED_AGAIN`: the same after an end with a jump (power anxiety)."""
+
+
 @inlined
-def write_indices(board: Board, base: Any, total: Any, positions: Positions, other: Any, power: Any) -> None:
+def write_indices(board: Board, ends: Ends, base: Any, total: Any, positions: Positions, after: Any) -> None:
     """Write the index of the position after each end, for N positions of one layer. `total` is the layer, a uint64.
 
-    The index is `base[layer]` plus the rank of the position after the end. Impossible ends have the index -1.
+    The index is `base[layer]` plus the rank of the position after the end, seen from the player who moves next.
+    Impossible ends have the index -1.
 
-    `other`, int64 (PROGRESS or more, N), gets the indices after ends that make progress and use no power. If
-    `power` is a `PowerBlock`, the function fills its arrays, and `other` also gets the indices after passes and swaps.
-
-    The position after an end is seen from the player who moves next. In `other`, the same player moves next only after
-    a perfection with the extra turn (R8).
+    `after` is int64 (4, ENDS, N) with powers. Without powers, it is int64 (2, PROGRESS or more, N). Then it gets no
+    indices of passes and swaps, and no indices for AGAIN after ends that earn no extra turn.
     """
-    # codes after an equilibrium: row 0 for `other`, rows 1 to 3 for `again`, `jumped` and `jumped_again` of `power`
-    changed = np.empty((4, PATHS), np.uint64)
-    other[:] = -1
-    if power is not None:
-        for indices in (power.again, power.jumped, power.jumped_again):
-            indices[:] = -1
+    powers = after.shape[0] > JUMPED
+    changed = np.empty((4, PATHS), np.uint64)  # codes after an equilibrium, by the first index of `after`
+    after[:] = -1
     for i in range(positions.over.size):
         if positions.over[i]:
             continue
-        position, mirror = positions.codes[i], positions.mirrors[i]
+        position, mirror, partners = positions.codes[i], positions.mirrors[i], positions.partners[i]
         jumps = False
         for path in range(PATHS):
-            own, partner, at = position[path], positions.partners[i, path], np.uint64(path)
+            own, partner, at = position[path], partners[path], np.uint64(path)
             for dice in range(1, DICE + 1):
-                end, layer = np.uint64(End.MOVE_ON + DICE * path + dice - 1), total + np.uint64(dice)
-                code = np.uint64(board.after[own, dice])  # R3
+                end, layer = np.uint64(DICE * path + dice - 1), total + np.uint64(dice)
+                code = np.uint64(board.after[own, dice])
                 if code != NONE:
                     flipped = np.uint64(board.flip[code])
-                    other[end, i] = base[layer] + rank_with(board, layer, mirror, partner, flipped)
-                    if power is not None:
-                        power.again[end, i] = base[layer] + rank_with(board, layer, position, at, code)
-                    if dice == DICE:  # R8
-                        perfection = np.uint64(End.PERFECTION_ON + path)
-                        other[perfection, i] = base[layer] + rank_with(board, layer, position, at, code)
-                if power is not None:
-                    code = np.uint64(board.jumped[own, dice])  # R12
+                    after[OTHER, end, i] = base[layer] + rank_with(board, layer, mirror, partner, flipped)
+                    if powers or ends.perfection[end]:
+                        after[AGAIN, end, i] = base[layer] + rank_with(board, layer, position, at, code)
+                if powers:
+                    code = np.uint64(board.jumped[own, dice])
                     if code != NONE:
                         layer = total + np.uint64(board.progress[code]) - np.uint64(board.progress[own])
                         flipped = np.uint64(board.flip[code])
-                        power.jumped[end, i] = base[layer] + rank_with(board, layer, mirror, partner, flipped)
-                        mine = base[layer] + rank_with(board, layer, position, at, code)
-                        power.jumped_again[end, i] = mine
-                        if dice == DICE:  # R8
-                            power.jumped[np.uint64(End.PERFECTION_ON + path), i] = mine
+                        after[JUMPED, end, i] = base[layer] + rank_with(
+                            board, layer, mirror, partner, flipped
+                        )
+                        after[JUMPED_AGAIN, end, i] = base[layer] + rank_with(
+                            board, layer, position, at, code
+                        )
             step = np.uint64(board.after[own, 1])  # R7
-            changed[0, path] = board.flip[own if step == NONE else step]
-            if power is not None:
-                leap = np.uint64(board.jumped[own, 1]) if step == NONE else step
+            changed[OTHER, path] = board.flip[own if step == NONE else step]
+            if powers:
+                leap = np.uint64(board.jumped[own, 1]) if step == NONE else step  # R12
                 jumps |= board.jumped[own, 1] != NONE
                 leap = own if leap == NONE else leap
-                changed[1, path] = own if step == NONE else step
-                changed[2, path], changed[3, path] = board.flip[leap], leap
-                code = np.uint64(board.swapped[own, 0])  # R6
+                changed[AGAIN, path] = own if step == NONE else step
+                changed[JUMPED, path], changed[JUMPED_AGAIN, path] = board.flip[leap], leap
+                code = np.uint64(board.swapped[own, 0])
                 if code != NONE:
                     swap, flipped = np.uint64(End.SWAP_ON + path), np.uint64(board.flip[code])
-                    other[swap, i] = base[total] + rank_with(board, total, mirror, partner, flipped)
-                    power.again[swap, i] = base[total] + rank_with(board, total, position, at, code)
-        everyone = np.uint64(End.EQUILIBRIUM)
-        layer = sort_codes(board, changed[0])
-        if layer != total:
-            other[everyone, i] = index_of(board, base, layer, changed[0])
-            if power is not None:
-                sort_codes(board, changed[1])
-                power.again[everyone, i] = index_of(board, base, layer, changed[1])
-        if power is not None:
-            if jumps:
-                layer = sort_codes(board, changed[2])
-                power.jumped[everyone, i] = index_of(board, base, layer, changed[2])
-            other[np.uint64(End.PASS), i] = index_of(board, base, total, mirror)  # R5
-            power.again[np.uint64(End.PASS), i] = index_of(board, base, total, position)
+                    after[OTHER, swap, i] = base[total] + rank_with(board, total, mirror, partner, flipped)
+                    after[AGAIN, swap, i] = base[total] + rank_with(board, total, position, at, code)
+        if powers:
+            after[OTHER, End.PASS, i] = index_of(board, base, total, mirror)
+            after[AGAIN, End.PASS, i] = index_of(board, base, total, position)
+        for kind in range(after.shape[0]):
+            if kind == OTHER or (powers and (kind == AGAIN or jumps)):
+                layer = sort_codes(board, changed[kind])
+                if layer != total:
+                    after[kind, End.EQUILIBRIUM, i] = index_of(board, base, layer, changed[kind])
 
 
 @inlined
