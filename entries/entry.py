@@ -58,12 +58,11 @@ def read(name: str) -> Entry:
         pattern, words = hint.__metadata__
         if not re.fullmatch(pattern, json.dumps(values.get(field), default=str)):
             raise ValueError(f"{file}: {field} must be {words}, got {values.get(field)!r}")
-    entry = Entry(**values)
-    track = TRACKS[entry.track]
-    if wrong := set(entry.budgets) - set(track.budgets):
+    track = TRACKS[values["track"]]
+    if wrong := set(values["budgets"]) - set(track.budgets):
         known = f"{track.budgets} {track.unit}"
-        raise ValueError(f"{file}: budgets of {entry.track} are {known}, got {min(wrong)}")
-    return entry
+        raise ValueError(f"{file}: budgets of {values['track']} are {known}, got {min(wrong)}")
+    return Entry(**values)
 
 
 def results(name: str, entry: Entry) -> Iterator[tuple[int, int, Path]]:

@@ -20,18 +20,12 @@ from wotd_env.reporting import markdown
 
 def tracks() -> str:
     """Return the table of the tracks."""
-    head = ("track", "budgets", "unit", "players in the games", "games per win share", "graded positions")
-    rows = [
-        (
-            f"[`{name}`](#{name})",
-            ", ".join(f"{budget:,}" for budget in track.budgets),
-            track.unit,
-            ", ".join(map(str, track.players)),
-            f"{track.games:,}",
-            "all" if track.size is None else f"{track.size} of each kind in each stage",
-        )
-        for name, track in TRACKS.items()
-    ]
+    head = ("track", "unit", "budgets", "players in the games", "games per win share", "graded positions")
+    rows = []
+    for name, (unit, budgets, players, games, size) in TRACKS.items():
+        graded = "all" if size is None else f"{size} of each kind in each stage"
+        numbers = ("; ".join(f"{number:,}" for number in each) for each in (budgets, players))
+        rows.append((f"[`{name}`](#{name})", unit, *numbers, f"{games:,}", graded))
     return markdown(head, rows, right=[4])
 
 

@@ -95,10 +95,5 @@ class Findings:
         return win_share(game.rewards(state)[np.arange(GAMES), seat].astype(np.float64), 3)
 
 
-def main() -> None:
-    """Solve the board and write the tables of the page."""
-    pages.write(PAGE, Findings())
-
-
 if __name__ == "__main__":
-    main()
+    pages.write(PAGE, Findings())

@@ -141,10 +141,5 @@ def times_of_use(table: solver.Table, games: int) -> NDArray[np.float64]:
     return shares
 
 
-def main() -> None:
-    """Solve the boards and write the tables of the page."""
-    pages.write(PAGE, Findings())
-
-
 if __name__ == "__main__":
-    main()
+    pages.write(PAGE, Findings())

@@ -353,10 +353,8 @@ def measure(
                 own = grade(
                     blamed, table, games, seed, opponent="oracle", progress=lambda n, _: progress(n, total)
                 )
-                each = own.all
-                share, margin = each.share_against_perfect / 100, each.share_against_perfect_error / 100
-                perfect = Estimate.around(share, margin)
-                result = replace(result, against_perfect=perfect, left_out=left_out)
+                share, margin = own.all.share_against_perfect / 100, own.all.share_against_perfect_error / 100
+                result = replace(result, against_perfect=Estimate.around(share, margin), left_out=left_out)
             else:
                 row = meet(name, policy, reference, board, games, seed)
                 shares = result.win_shares | {
