@@ -14,7 +14,7 @@ from wotd_env.core.observation import DEADLINE, layout
 from wotd_env.core.rules import DICE, DRAGON, MAX_PLAYERS, PATHS, Rules
 
 PATHLESS = Action.FIRST_SWAP - Action.EQUILIBRIUM  # number of actions that belong to no path
-COUNTS = DICE + 1  # 0 to 5 dice can show a face
+NUM_COUNTS = DICE + 1  # 0 to 5 dice can show a face
 OF_GAME = ("rolls_left", "phase", "player", "powers", "perfection", "deadline")
 
 
@@ -23,7 +23,7 @@ def sorted_faces(dice: th.Tensor) -> th.Tensor:
 
     `dice`, (N, 6 faces, 6), contains the number of dice with each face, one-hot.
     """
-    number, die = (th.arange(count, device=dice.device) for count in (COUNTS, DICE))
+    number, die = (th.arange(count, device=dice.device) for count in (NUM_COUNTS, DICE))
     up_to = (dice @ number.to(dice.dtype)).cumsum(1)[:, None]  # dice with this face or a lower one
     return (up_to <= die[:, None]).sum(2)
 
@@ -45,7 +45,7 @@ class KeptDice(nn.Module):
         constants = {
             "held": th.tensor(holds, dtype=th.float32),
             "face": th.arange(DRAGON + 1),
-            "offset": COUNTS * th.arange(DRAGON + 3),
+            "offset": NUM_COUNTS * th.arange(DRAGON + 3),
         }
         for name, constant in constants.items():
             self.register_buffer(name, constant, persistent=False)
@@ -76,17 +76,20 @@ class Network(nn.Module):
         size = {name: part.stop - part.start for name, part in self.layout.items()}
         of_path = (size["pieces"] + size["dead"] + size["colors"]) // PATHS
         of_board = sum(size[name] for name in OF_GAME)
-        self.path_in, self.game_in = nn.Linear(of_path + COUNTS, width), nn.Linear(of_board + COUNTS, width)
+        self.path_in, self.game_in = (
+            nn.Linear(of_path + NUM_COUNTS, width),
+            nn.Linear(of_board + NUM_COUNTS, width),
+        )
         self.path = nn.Linear(width, width)
         first, second = nn.Linear(3 * width, 2 * width), nn.Linear(2 * width, 2 * width)
         self.game = nn.Sequential(first, nn.ReLU(), second, nn.ReLU())
         self.path_back, self.game_back = nn.Linear(width, width), nn.Linear(2 * width, width)
         # Scores for each path: of keeping 0 to 5 dice, of moves (plain, with dragons, jump) and of swaps.
-        self.path_parts = (COUNTS, 3, pairs(rules.players))
+        self.path_parts = (NUM_COUNTS, 3, pairs(rules.players))
         self.path_out = nn.Linear(width, sum(self.path_parts))
         # Other scores: of keeping 0 to 5 dragons, 0 to 5 dice in all, and 0 to 5 different elements; of actions without
         # a path.
-        self.game_parts = (3 * COUNTS, PATHLESS)
+        self.game_parts = (3 * NUM_COUNTS, PATHLESS)
         self.game_out = nn.Linear(2 * width, sum(self.game_parts))
         for last in (self.path_out, self.game_out):  # so that all actions start about equally likely
             nn.init.normal_(last.weight, std=0.01)
@@ -98,7 +101,7 @@ class Network(nn.Module):
         n, players, spaces = observation.shape[0], self.rules.players, self.rules.spaces
         part = {name: observation[:, columns] for name, columns in self.layout.items()}
         part["deadline"] = part["deadline"] / DEADLINE
-        dice = part["dice"].reshape(n, DRAGON + 1, COUNTS)
+        dice = part["dice"].reshape(n, DRAGON + 1, NUM_COUNTS)
         pieces = part["pieces"].reshape(n, players, PATHS, -1).transpose(1, 2).flatten(2)
         colors = part["colors"].reshape(n, players, MAX_PLAYERS).transpose(1, 2)
         # ONNX cannot reshape an empty array.

@@ -157,8 +157,8 @@ def roll_off_round(states: Records, roll_off: Any, seats: Any) -> Any:
 def apply_roll(states: Records, config: Configs) -> None:
     """Continue as after a roll of the dice in the record."""
     s, rules = states[0], config[0]
-    roll = engine.shown(s)
-    engine.rolled(s, rules, roll)
+    roll = engine.dice_index(s)
+    engine.set_roll(s, rules, roll)
     engine.run(s, rules, roll, False)
 
 
@@ -169,7 +169,7 @@ def decide(states: Records, config: Configs, action: Any) -> Any:
     if not batch.is_legal(s, rules, action):
         return 0
     if s.phase != Phase.OVER:
-        engine.run(s, rules, engine.decide(s, rules, engine.shown(s), action), False)
+        engine.run(s, rules, engine.decide(s, rules, engine.dice_index(s), action), False)
     return 1
 
 
@@ -178,16 +178,16 @@ def observe(states: Records, config: Configs, observation: Any, seat: Any) -> No
     """Write the observation of a seat."""
     s, rules = states[0], config[0]
     if rules.encoding == ONE_HOT:
-        encode_one_hot(s, rules, seat, engine.shown(s), observation[0])
+        encode_one_hot(s, rules, seat, engine.dice_index(s), observation[0])
     else:
-        encode_integers(s, rules, seat, engine.shown(s), observation[0])
+        encode_integers(s, rules, seat, engine.dice_index(s), observation[0])
 
 
 @kernel
 def playout(states: Records, config: Configs) -> Any:
     """Play random legal actions to the end of the game. Return the number of decisions."""
     s, rules = states[0], config[0]
-    actions, swaps, keep = engine.run(s, rules, engine.shown(s), True)
+    actions, swaps, keep = engine.run(s, rules, engine.dice_index(s), True)
     decisions = 0
     while s.phase != Phase.OVER:
         others = count_bits(actions)

@@ -21,11 +21,11 @@ from wotd_env.analysis.equity import (
     kinds_of,
     regret,
 )
-from wotd_env.analysis.grading import STAGES, WORST, Blunder, Grade, Grades, grade, picture
+from wotd_env.analysis.grading import TENTHS, WORST, Blunder, Grade, Grades, grade, picture
 from wotd_env.analysis.recorded import Note, Review, SeatReview, review
 
 __all__ = [
-    "BLUNDER", "ERROR", "KINDS", "STAGES", "WORST", "Advisor", "Analysis", "Blunder", "Grade", "Grades",
+    "BLUNDER", "ERROR", "KINDS", "TENTHS", "WORST", "Advisor", "Analysis", "Blunder", "Grade", "Grades",
     "Note", "Review", "SeatReview", "analyze", "classify", "define_errors", "grade", "kinds", "kinds_of",
     "picture", "regret", "review",
 ]  # fmt: skip

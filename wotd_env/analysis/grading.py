@@ -25,7 +25,7 @@ from wotd_env.policy import Policy, check_plays, play_policies
 from wotd_env.solver import Table
 from wotd_env.solver.table import check_solvable, check_table
 
-STAGES = 10  #: number of stages; each stage covers the same share of the total progress of all pieces
+TENTHS = 10  #: number of parts of a game; each covers the same share of the total progress of all pieces
 WORST = 20  #: maximum number of blunders in `Grades.worst`
 
 BLOCK = 4096
@@ -160,7 +160,7 @@ class _Tally:
         self.results = np.zeros(games)
         self.decisions, self.regret = np.zeros((2, games, len(self.kinds)))
         self.errors, self.blunders = np.zeros((2, len(self.kinds)))
-        self.stage_decisions, self.stage_regret = np.zeros((2, STAGES))
+        self.stage_decisions, self.stage_regret = np.zeros((2, TENTHS))
         self.worst: list[Blunder] = []
 
     def play(self, block: range) -> None:
@@ -181,9 +181,9 @@ class _Tally:
             np.add.at(self.regret, (numbers, kind), regret)
             self.errors += np.bincount(kind[regret >= ERROR], minlength=kinds_count)
             self.blunders += np.bincount(kind[regret >= BLUNDER], minlength=kinds_count)
-            stage = decided["pieces"].sum(axis=(1, 2), dtype=np.int64) * STAGES // (most + 1)
-            self.stage_decisions += np.bincount(stage, minlength=STAGES)
-            self.stage_regret += np.bincount(stage, regret, STAGES)
+            stage = decided["pieces"].sum(axis=(1, 2), dtype=np.int64) * TENTHS // (most + 1)
+            self.stage_decisions += np.bincount(stage, minlength=TENTHS)
+            self.stage_regret += np.bincount(stage, regret, TENTHS)
             bar = self.worst[-1].regret if len(self.worst) == WORST else 0
             for i in np.argsort(-regret, kind="stable")[:WORST].tolist():
                 if regret[i] > bar and regret[i] >= BLUNDER:
@@ -246,7 +246,7 @@ def picture(grades: dict[str, Grades], file: str | Path) -> None:
     for i, (name, of) in enumerate(grades.items()):
         at, each = np.arange(len(names)) + (i - (len(grades) - 1) / 2) * width, of.kinds[:-1]
         left.bar(at, [g.per_game for g in each], width, yerr=[g.per_game_error for g in each], label=name)
-        right.plot((np.arange(STAGES) + 0.5) / STAGES * 100, of.stages, marker="o", label=name)
+        right.plot((np.arange(TENTHS) + 0.5) / TENTHS * 100, of.stages, marker="o", label=name)
     left.set_xticks(np.arange(len(names)), names)
     left.set(ylabel="regret per game", title="by kind of decision")
     right.set(xlabel="progress of the game in %", ylabel="regret per decision", title="by stage of the game")

@@ -22,7 +22,7 @@ from wotd_env import notation
 from wotd_env.analysis import ERROR, Advisor, define_errors, review
 from wotd_env.cli.common import fail, is_person, say
 from wotd_env.core.game import Game
-from wotd_env.core.position import FACES, SEATS
+from wotd_env.core.position import LETTERS, SEATS
 from wotd_env.core.rules import DICE, ELEMENTS, Phase, win_share
 from wotd_env.core.starting import roll_off_of
 from wotd_env.core.state import States
@@ -181,8 +181,8 @@ class Decision:
 
     def _named(self, line: str, words: list[str]) -> tuple[int, ...]:
         """Return the faces named in `words`, sorted; raise ValueError if too few dice show one of these faces."""
-        letters = [FACES[_NAMES.index(word)] if word in _NAMES else word for word in words]
-        faces = [FACES.find(letter) for letter in "".join(letters)]
+        letters = [LETTERS[_NAMES.index(word)] if word in _NAMES else word for word in words]
+        faces = [LETTERS.find(letter) for letter in "".join(letters)]
         if not faces or -1 in faces:
             raise ValueError(
                 f"unknown choice {_quoted(line)}; keep dice by number (k 1 3), name (keep water fire) or letter (wf); "

@@ -35,7 +35,7 @@ def reset(states: Records, config: Configs, starters: Any, where: Any, to_decisi
         if where[i]:
             s = states[i]
             engine.new_game(s, rules, starters[i])
-            engine.run(s, rules, engine.shown(s), to_decision)
+            engine.run(s, rules, engine.dice_index(s), to_decision)
 
 
 @kernel
@@ -49,12 +49,12 @@ def roll_off_round(states: Records, config: Configs, candidates: Any) -> None:
 def first_wrong(states: Records, config: Configs, actions: Any, shown: Any) -> Any:
     """Return the index of the first game with an invalid record or an illegal action, or -1 if there is no such game.
 
-    Write the result of `engine.shown` for each checked game to `shown`, uint16 (N,).
+    Write the result of `engine.dice_index` for each checked game to `shown`, uint16 (N,).
     """
     rules = config[0]
     for i in range(states.shape[0]):
         s = states[i]
-        roll = engine.shown(s)
+        roll = engine.dice_index(s)
         shown[i] = roll
         if not approves(s, rules, roll, actions[i]) and (
             faults(s, rules) or not is_legal(s, rules, actions[i])
@@ -68,7 +68,7 @@ def is_legal(s: Record, rules: Config, action: Any) -> Any:
     """Return whether an action (any integer) is legal."""
     if s.phase == Phase.OVER:
         return True
-    actions, swaps = engine.legal(s, rules, engine.shown(s))
+    actions, swaps = engine.legal(s, rules, engine.dice_index(s))
     return engine.contains(actions, swaps, action)
 
 
@@ -86,7 +86,7 @@ def step(states: Records, config: Configs, actions: Any, validate: Any, chance: 
     for i in range(states.shape[0]):
         s = states[i]
         if s.phase != Phase.OVER:
-            engine.run(s, rules, engine.decide(s, rules, engine.shown(s), actions[i]), chance)
+            engine.run(s, rules, engine.decide(s, rules, engine.dice_index(s), actions[i]), chance)
     return -1
 
 
@@ -94,7 +94,7 @@ def step(states: Records, config: Configs, actions: Any, validate: Any, chance: 
 def roll(states: Records, config: Configs) -> None:
     """Roll in every game in which a roll is due, and play these games to their next decisions."""
     for i in range(states.shape[0]):
-        engine.run(states[i], config[0], engine.shown(states[i]), True)
+        engine.run(states[i], config[0], engine.dice_index(states[i]), True)
 
 
 @kernel
@@ -102,7 +102,7 @@ def roll_given(states: Records, config: Configs, rolls: Any) -> None:
     """Apply roll `rolls[i]` to each game i in which a roll is due. Then play to the next decision or roll."""
     for i in range(states.shape[0]):
         if states[i].phase == Phase.CHANCE:
-            engine.rolled(states[i], config[0], rolls[i])
+            engine.set_roll(states[i], config[0], rolls[i])
             engine.run(states[i], config[0], rolls[i], False)
 
 
@@ -110,7 +110,7 @@ def roll_given(states: Records, config: Configs, rolls: Any) -> None:
 def legal_actions(states: Records, config: Configs, mask: Any) -> None:
     """Write the action masks, int8 (N, A)."""
     for i in range(states.shape[0]):
-        actions, swaps = engine.legal(states[i], config[0], engine.shown(states[i]))
+        actions, swaps = engine.legal(states[i], config[0], engine.dice_index(states[i]))
         write_mask(actions, swaps, mask[i])
 
 
@@ -123,7 +123,7 @@ def observe(states: Records, config: Configs, observers: Any, observation: Any) 
     for i in range(states.shape[0]):
         s = states[i]
         observer = observers[i] if observers.size else np.int64(s.player)
-        encode_one_hot(s, config[0], observer, engine.shown(s), observation[i])
+        encode_one_hot(s, config[0], observer, engine.dice_index(s), observation[i])
 
 
 @kernel
@@ -135,7 +135,7 @@ def observe_integers(states: Records, config: Configs, observers: Any, observati
     for i in range(states.shape[0]):
         s = states[i]
         observer = observers[i] if observers.size else np.int64(s.player)
-        encode_integers(s, config[0], observer, engine.shown(s), observation[i])
+        encode_integers(s, config[0], observer, engine.dice_index(s), observation[i])
 
 
 @kernel
@@ -191,7 +191,7 @@ def step_autoreset(
         keep = rolled
         if i < games:
             s = states[i]
-            before = np.uint64(shown[i]) if validate else engine.shown(s)
+            before = np.uint64(shown[i]) if validate else engine.dice_index(s)
             rolled = engine.roll_if_due(s, rules, engine.decide(s, rules, before, actions[i]))
         if i == 0:
             continue
@@ -232,7 +232,7 @@ def step_one(states: Records, config: Configs, action: Any) -> Any:
 @kernel
 def legal_one(states: Records, config: Configs) -> Any:
     """Return the legal actions and swaps of the first game, as bits."""
-    return engine.legal(states[0], config[0], engine.shown(states[0]))
+    return engine.legal(states[0], config[0], engine.dice_index(states[0]))
 
 
 @kernel
@@ -244,7 +244,7 @@ def view_one(
     Other encodings are left to `observe_integers`, because most programs never need its compilation.
     """
     s, rules = states[0], config[0]
-    keep = engine.shown(s)
+    keep = engine.dice_index(s)
     if rules.encoding == ONE_HOT:
         encode_one_hot(s, rules, np.int64(observer), keep, observation)
     write_mask_of(s, rules, observer, ended, keep, mask)
@@ -253,7 +253,7 @@ def view_one(
 @kernel
 def view(s: Record, rules: Config, observer: Any, ended: Any, observation: Any, mask: Any) -> None:
     """Write the observation, int8 (D,), and action mask, int8 (A,), of seat `observer`. Skip an empty `observation`."""
-    keep = engine.shown(s)
+    keep = engine.dice_index(s)
     if observation.size:
         if rules.encoding == ONE_HOT:
             encode_one_hot(s, rules, np.int64(observer), keep, observation)

@@ -7,7 +7,7 @@ The phases of a game, and the functions that lead to them:
 The rulings, with the functions that implement them (docs/reference/rulings.md has the full text):
 
     R1   who starts: most dragons in a roll-off, the loser of the last game, or a given seat    new_game, roll_off
-    R2   five dice, then up to two re-rolls of any of them; keeping all stops the rolling       rolled, hold
+    R2   five dice, then up to two re-rolls of any of them; keeping all stops the rolling       set_roll, hold
     R3   one piece moves a space per die of its element; only the destination must be free      destination
     R4   no move goes beyond the end of a path                                                  destination
     R5   a player who can move must move, swap or use a power; otherwise passing is allowed     legal_moves
@@ -29,8 +29,8 @@ Functions change the record `s` in place. They trust that records are valid and 
 Two sets of bits represent the legal actions. Bit a of the first set stands for action a, which is below FIRST_SWAP. Bit
 k of the second set stands for the swap FIRST_SWAP + k.
 
-The dice of a game form a roll or a keep, which has an index (see wotd_env.core.dice). `shown` computes this *index of
-the dice* from the record. Functions take and return the index, so that it is computed only once.
+The dice of a game form a roll or a keep, which has an index (see wotd_env.core.dice). `dice_index` computes this *index
+of the dice* from the record. Functions take and return the index, so that it is computed only once.
 """
 
 from __future__ import annotations
@@ -71,7 +71,7 @@ ALL_POWERS = (1 << len(Power)) - 1
 
 
 @inlined
-def shown(s: Record) -> Keep:
+def dice_index(s: Record) -> Keep:
     """Return the index of the dice in the record."""
     return np.uint64(
         INDEX_PARTS[0, s.dice[0] & 7]
@@ -423,11 +423,11 @@ def begin_turn(s: Record, seat: Any) -> None:
     s.phase = Phase.CHANCE
     s.rolls_left = REROLLS
     s.perfection = 0
-    show(s, NOTHING_KEPT)
+    set_dice(s, NOTHING_KEPT)
 
 
 @inlined
-def show(s: Record, keep: Keep) -> None:
+def set_dice(s: Record, keep: Keep) -> None:
     """Set the dice of the record to a roll or keep."""
     set_five(s, DICE_AT, DICE_WORDS[keep])
 
@@ -439,9 +439,9 @@ def throw(s: Record, keep: Keep) -> Roll:
 
 
 @inlined
-def rolled(s: Record, rules: Config, roll: Roll) -> None:
+def set_roll(s: Record, rules: Config, roll: Roll) -> None:
     """Set the dice of the record to a roll, and set the phase (R2, R12)."""
-    show(s, roll)
+    set_dice(s, roll)
     tiger = powers_of(s, rules, s.player) >> Power.TIGER & 1
     s.phase = Phase.KEEP if s.rolls_left > 0 or tiger else Phase.MOVE
 
@@ -455,11 +455,11 @@ def decide(s: Record, rules: Config, keep: Keep, action: Any) -> Keep:
         move(s, rules, keep, action)
     elif s.phase == Phase.EXTRA:
         extra(s, rules, action)
-    return left(s, keep)
+    return dice_after(s, keep)
 
 
 @inlined
-def left(s: Record, keep: Keep) -> Keep:
+def dice_after(s: Record, keep: Keep) -> Keep:
     """Return the index of the dice after phase MOVE or EXTRA."""
     return NOTHING_KEPT if s.phase == Phase.CHANCE else keep
 
@@ -569,7 +569,7 @@ def end_turn(s: Record, rules: Config, again: Any) -> None:
 @inlined
 def step(s: Record, rules: Config, action: Any) -> tuple[Bits, Bits, Keep]:
     """Take a legal action, roll if due, and play to the next decision; return the result of `run`."""
-    return run(s, rules, decide(s, rules, shown(s), action), True)
+    return run(s, rules, decide(s, rules, dice_index(s), action), True)
 
 
 @inlined
@@ -577,7 +577,7 @@ def roll_if_due(s: Record, rules: Config, keep: Keep) -> Keep:
     """Roll if the phase is CHANCE, and return the index of the dice."""
     if s.phase == Phase.CHANCE:
         keep = throw(s, keep)
-        rolled(s, rules, keep)
+        set_roll(s, rules, keep)
     return keep
 
 
@@ -590,11 +590,11 @@ def run(s: Record, rules: Config, keep: Keep, chance: Any) -> tuple[Bits, Bits, 
     """
     while True:
         if s.phase == Phase.CHANCE and not chance:
-            show(s, keep)
+            set_dice(s, keep)
             return np.uint64(0), np.uint64(0), keep
         keep = roll_if_due(s, rules, keep)
         actions, swaps = legal(s, rules, keep)
         if s.phase != Phase.MOVE or not rules.skip_forced or swaps or actions & (actions - BIT):
             return actions, swaps, keep
         move(s, rules, keep, np.int64(trailing_zeros(actions)))
-        keep = left(s, keep)
+        keep = dice_after(s, keep)

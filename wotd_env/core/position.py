@@ -13,7 +13,7 @@ from wotd_env.core.rules import DICE, ELEMENTS, MAX_PLAYERS, MAX_SPACES, NUMBERE
 from wotd_env.core.state import STATE, States, as_state
 
 SEATS = "ABCDE"  # the letters of the seats and of their pieces
-FACES = "wfmeod"
+LETTERS = "wfmeod"
 """The letters of the faces water, fire, metal, earth, wood and dragon. The first five also denote paths and colors."""
 UNROLLED = "?"
 
@@ -96,7 +96,7 @@ def parse_position(text: str) -> tuple[Rules, States]:
 
 def letters(faces: Any) -> str:
     """Return faces or colors as letters, e.g. (0, 5, -1) -> "wd?"; -1 is an unrolled die."""
-    return "".join((FACES + UNROLLED)[face] for face in faces)
+    return "".join((LETTERS + UNROLLED)[face] for face in faces)
 
 
 def read_dice(what: str, text: str, more: str = "") -> list[int]:
@@ -104,11 +104,11 @@ def read_dice(what: str, text: str, more: str = "") -> list[int]:
 
     If `more` is "?", the text may contain unrolled dice, e.g. "wm?f?" -> [0, 1, 2, -1, -1].
     """
-    if len(text) != DICE or not set(text) <= set(FACES + more):
-        symbols = ", ".join(FACES + more)
+    if len(text) != DICE or not set(text) <= set(LETTERS + more):
+        symbols = ", ".join(LETTERS + more)
         raise wrong(what, f"{DICE} letters out of {symbols}", text)
-    faces = sorted((FACES + more).index(letter) for letter in text)
-    return [face if face < len(FACES) else -1 for face in faces]
+    faces = sorted((LETTERS + more).index(letter) for letter in text)
+    return [face if face < len(LETTERS) else -1 for face in faces]
 
 
 def wrong(what: str, expected: str, got: str) -> ValueError:
@@ -152,12 +152,12 @@ def _read_colors(record: np.void, text: str) -> int:
     playing, _, rest = text.partition("(")
     players = len(playing)
     unused = rest.removesuffix(")")
-    expected = f"the colors {FACES[:PATHS]} in any order, unused ones in brackets, as in wf(meo)"
-    if sorted(playing + unused) != sorted(FACES[:PATHS]) or text != playing + f"({unused})" * bool(unused):
+    expected = f"the colors {LETTERS[:PATHS]} in any order, unused ones in brackets, as in wf(meo)"
+    if sorted(playing + unused) != sorted(LETTERS[:PATHS]) or text != playing + f"({unused})" * bool(unused):
         raise wrong("colors", expected, text)
     if players < 2:
         raise wrong("colors", f"the colors of 2 to {MAX_PLAYERS} seats before the bracket", text)
-    record["color"] = [FACES.index(letter) for letter in playing + unused]
+    record["color"] = [LETTERS.index(letter) for letter in playing + unused]
     return players
 
 

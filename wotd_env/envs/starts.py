@@ -178,7 +178,7 @@ def restart(s: Record, rules: Config, learner: Any, starter: Any, draws: Draws) 
         elif starter == LOSER:
             engine.move_seats(s, rules, (chosen - learner.seat) % rules.players)
         engine.new_game(s, rules, starter)
-    engine.run(s, rules, engine.shown(s), True)
+    engine.run(s, rules, engine.dice_index(s), True)
     learner.seat = chosen
     learner.steps = 0
     learner.waiting = True

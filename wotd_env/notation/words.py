@@ -9,7 +9,7 @@ import numpy as np
 from wotd_env.core.actions import PAIRS, Action, pairs, power_of
 from wotd_env.core.checks import check_one
 from wotd_env.core.game import Game
-from wotd_env.core.position import FACES, SEATS, letters, wrong
+from wotd_env.core.position import LETTERS, SEATS, letters, wrong
 from wotd_env.core.rules import DICE, ELEMENTS, Phase, Power, Rules
 from wotd_env.core.state import States
 
@@ -74,8 +74,8 @@ def parse_action(game: Game, state: States, text: str) -> int:
         over = state["phase"][0] == Phase.OVER
         raise wrong("action", f"none, because {'the game is over' if over else 'a roll is due'}", text)
     kept, *power = text.split("+")
-    if kept and set(kept) <= set(FACES):  # the kept dice may be given in any order
-        text = "+".join(["".join(sorted(kept, key=FACES.index)), *power])
+    if kept and set(kept) <= set(LETTERS):  # the kept dice may be given in any order
+        text = "+".join(["".join(sorted(kept, key=LETTERS.index)), *power])
     if text not in words:
         raise wrong("action", f"one of {', '.join(words)}", text)
     return words[text]
@@ -90,13 +90,13 @@ def word(rules: Rules, before: np.void, after: np.void, action: int) -> str:
     if action >= Action.FIRST_SWAP:
         path, pair = divmod(action - Action.FIRST_SWAP, pairs(rules.players))
         one, other = sorted((before["player"] + PAIRS[rules.players, pair]) % rules.players)
-        return f"{FACES[path]}{SEATS[one]}-{SEATS[other]}"
+        return f"{LETTERS[path]}{SEATS[one]}-{SEATS[other]}"
     path = (action - Action.MOVE_ON) % len(ELEMENTS)
     space = int(after["pieces"][before["player"], path])
     number = space - rules.spaces
     power = power_of(action)
     destination = f"|{number}" if number > 0 else f"{space}"
-    return f"{FACES[path]}{destination}" + ("" if power is None else f"+{ELEMENTS[power]}")
+    return f"{LETTERS[path]}{destination}" + ("" if power is None else f"+{ELEMENTS[power]}")
 
 
 def _hold_words(record: np.void) -> list[str]:

@@ -89,7 +89,7 @@ def write_plan(plan: TurnPlan, states: Records, games: Any, action_values: Any, 
 @kernel
 def _read_values(s: Record, rows: turn.Rows, lane: Any, action_values: Any) -> Any:
     """Return the value of a state. In phase KEEP, also write the values of its holds to `action_values`."""
-    shown = np.int64(engine.shown(s))
+    shown = np.int64(engine.dice_index(s))
     if s.phase == Phase.CHANCE:
         return rows[shown, lane]
     best = rows[turn.STOPS + shown, lane]

@@ -148,7 +148,7 @@ def write_ends(
         for end in ends.by_roll:
             action, roll = ends.action[end], np.uint64(ends.roll[end])
             if ends.roll[end] != last:
-                engine.show(s, roll)
+                engine.set_dice(s, roll)
                 actions, swaps = engine.legal_moves(s, rules, roll)
                 last = ends.roll[end]
             # Whether passes and fear are legal depends on the roll, see `ends.value_rolls`.
@@ -168,11 +168,11 @@ def write_actions(states: Records, config: Configs, scratch: Records, out: After
     count: Any = np.int64(0)
     for i in range(states.shape[0]):
         s = states[i]
-        actions, swaps = engine.legal(s, rules, engine.shown(s))
+        actions, swaps = engine.legal(s, rules, engine.dice_index(s))
         for action in range(Action.MOVE_ON, MOST_ACTIONS):
             if engine.contains(actions, swaps, action):
                 scratch[0] = s
-                engine.decide(after, rules, engine.shown(after), action)
+                engine.decide(after, rules, engine.dice_index(after), action)
                 count = _append_afterstates(after, rules, (i, action), out, count)
     return count
 
@@ -187,11 +187,11 @@ def _append_afterstates(s: Record, rules: Config, source: Any, out: Afterstates,
         out.states[count] = s
         out.state[count], out.choice[count] = source
         return count + 1
-    actions = engine.legal(s, rules, engine.shown(s))[0]
+    actions = engine.legal(s, rules, engine.dice_index(s))[0]
     for action in range(Action.END_TURN, Action.FIRST_SWAP):
         if engine.contains(actions, np.uint64(0), action):
             out.states[count] = s
-            engine.decide(out.states[count], rules, engine.shown(out.states[count]), action)
+            engine.decide(out.states[count], rules, engine.dice_index(out.states[count]), action)
             out.state[count], out.choice[count] = source
             count += 1
     return count

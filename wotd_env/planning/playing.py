@@ -142,7 +142,7 @@ def _play(plan: TurnPlan, states: Records, at_random: Any, turns: Turns) -> None
             states[i] = outcomes.afterstates[afterstate]
             s.rng = stream
             if s.phase == Phase.OVER:
-                engine.show(s, np.uint64(roll))
+                engine.set_dice(s, np.uint64(roll))
             turns.after[i] = outcomes.values[afterstate]
 
 

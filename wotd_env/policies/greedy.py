@@ -70,7 +70,7 @@ def choose(s: Record, rules: Config, after: Record) -> Any:
 @kernel
 def hold(s: Record, rules: Config, after: Record) -> Any:
     """Return the bit mask of the dice to hold, which is also the number of the action."""
-    roll = engine.shown(s)
+    roll = engine.dice_index(s)
     if roll == EQUILIBRIUM or COUNTS[roll, DRAGON] >= DICE - 1 or s.rolls_left == 0:
         gain = best_move(s, rules, after)[1]
         if gain >= TURN or (s.rolls_left == 0 and gain > POOR):
@@ -92,7 +92,7 @@ def hold(s: Record, rules: Config, after: Record) -> Any:
 @kernel
 def best_move(s: Record, rules: Config, after: Record) -> Any:
     """Return the best move with the current dice, and its gain in lead, corrected for powers and extra turns."""
-    roll = engine.shown(s)
+    roll = engine.dice_index(s)
     actions, swaps = engine.legal_moves(s, rules, roll)
     before = lead(s, rules, np.int64(s.player))
     best = np.int64(0)

@@ -163,7 +163,7 @@ def _promising(s: Record, rules: Config, after: Record, tree: Any, slot: Any) ->
     if tried == 0:
         return greedy.choose(s, rules, after)
     mean, spread = total.sum() / tried, np.log(tried + 1)
-    actions, swaps = engine.legal(s, rules, engine.shown(s))
+    actions, swaps = engine.legal(s, rules, engine.dice_index(s))
     best = np.int64(0)
     most = -np.inf
     for action in range(tries.size):

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from wotd_env.core.actions import Action, Bits
 from wotd_env.core.compilation import kernel
 from wotd_env.core.config import Config, Configs
-from wotd_env.core.engine import legal, shown
+from wotd_env.core.engine import dice_index, legal
 from wotd_env.core.game import Game
 from wotd_env.core.rules import Phase
 from wotd_env.core.state import Record, Records, States
@@ -37,7 +37,7 @@ def choose(s: Record, rules: Config, bits: Any) -> Any:
     """Return a random legal action, or 0 if no seat has a decision. `bits` is a random uint64."""
     if s.phase == Phase.OVER:
         return np.int64(0)
-    actions, swaps = legal(s, rules, shown(s))
+    actions, swaps = legal(s, rules, dice_index(s))
     first, second = count(actions), count(swaps)
     if first + second == 0:
         return np.int64(0)

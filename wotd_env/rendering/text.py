@@ -17,7 +17,7 @@ from wotd_env.core.state import States
 DEAD = "#"
 EMPTY = "."
 ANIMALS = ("black tortoise", "red bird", "white tiger", "yellow dragon", "blue dragon")
-FACES = (*ELEMENTS, "DRAGON")
+FACE_NAMES = (*ELEMENTS, "DRAGON")
 
 # ANSI codes for the five elements, the dragon and dead pieces, e.g. "97;40" for white letters on black.
 # All terminals support the 16 basic colors.
@@ -127,7 +127,7 @@ def _news(game: Game, state: States, names: Sequence[str], paint: _Paint) -> lis
         return [f"The game is over {when}: {describe_result(game, state, lettered)}."]
     perfection = " (perfection)" if record["perfection"] else ""
     dice = "  ".join(
-        paint(f"[{FACES[face]}]", face) if face >= 0 else "[?]" for face in record["dice"].tolist()
+        paint(f"[{FACE_NAMES[face]}]", face) if face >= 0 else "[?]" for face in record["dice"].tolist()
     )
     return [f"Turn {record['turn'] + 1}: {actor} {describe_due(state)}{perfection}", f"Dice: {dice}"]
 
