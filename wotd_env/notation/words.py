@@ -73,12 +73,15 @@ def parse_action(game: Game, state: States, text: str) -> int:
     if not words:
         over = state["phase"][0] == Phase.OVER
         raise wrong("action", f"none, because {'the game is over' if over else 'a roll is due'}", text)
-    kept, *power = text.split("+")
-    if kept and set(kept) <= set(LETTERS):  # the kept dice may be given in any order
-        text = "+".join(["".join(sorted(kept, key=LETTERS.index)), *power])
-    if text not in words:
+    if (found := sort_kept(text)) not in words:
         raise wrong("action", f"one of {', '.join(words)}", text)
-    return words[text]
+    return words[found]
+
+
+def sort_kept(text: str) -> str:
+    """Return the word of an action with its kept dice in ascending order, such as `wwf` for `fww`."""
+    kept, plus, power = text.partition("+")
+    return "".join(sorted(kept, key=LETTERS.index)) + plus + power if set(kept) <= set(LETTERS) else text
 
 
 def word(rules: Rules, before: np.void, after: np.void, action: int) -> str:
