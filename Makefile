@@ -5,7 +5,7 @@
 PYTHON ?= python3
 BIN := .venv/bin
 
-.PHONY: help docs coverage release-check train test test-slow test-oldest test-clients test-small-clients check compile format speed speed-check solution ladder docs-tables lock
+.PHONY: help docs coverage release-check train test test-slow test-oldest test-clients test-small-clients test-doors check compile format speed speed-check solution ladder docs-tables lock
 .DEFAULT_GOAL := help
 
 help: ## list the targets
@@ -32,6 +32,11 @@ test-clients: .venv/.clients .venv/.rllib .venv/.agilerl ## run the tests with o
 
 test-small-clients: .venv/.small-clients ## run the tests with TorchRL, skrl and SuperSuit, which install in a minute
 	PYTHONPATH=.venv/small-clients $(BIN)/python -m pytest -n auto tests/clients/test_torchrl.py tests/clients/test_skrl.py tests/clients/test_supersuit.py $(ARGS)
+
+# These libraries pin each other out, so each has a folder of its own.
+test-doors: .venv/.mcp .venv/.inspect .venv/.openenv ## run the tests with libraries for language models
+	for door in mcp inspect openenv; do \
+		PYTHONPATH=.venv/$$door $(BIN)/python -m pytest tests/clients/test_$$door.py --table $(ARGS) || exit; done
 
 coverage: compile ## run the tests with line coverage; fail below the limit in pyproject.toml
 	$(BIN)/python -m pytest -n auto --cov $(ARGS)
@@ -120,7 +125,7 @@ node_modules/.installed: package.json package-lock.json
 	touch $@
 
 # Pinned releases in a folder of their own, which PYTHONPATH puts before those of .venv.
-.venv/.rllib .venv/.agilerl .venv/.clients: .venv/.%: constraints/%.txt .venv/.dev
+.venv/.rllib .venv/.agilerl .venv/.clients .venv/.mcp .venv/.inspect .venv/.openenv: .venv/.%: constraints/%.txt .venv/.dev
 	$(BIN)/python -m pip install --no-deps --upgrade --target .venv/$* --requirement $<
 	touch $@
 

@@ -14,7 +14,7 @@ from gymnasium.error import ResetNeeded
 from hypothesis import given
 
 from tests.helpers.strategies import any_rules, seeds
-from wotd_env import Game, Rules, notation, text
+from wotd_env import Game, Rules, notation, symmetry
 from wotd_env.core.position import SEATS
 from wotd_env.text import TextGame, TextTable, decisions, explain, grade, read_reply
 from wotd_env.wrappers import Judge
@@ -49,7 +49,7 @@ def best_word(game: TextGame) -> str:
     regrets = [judge(table.state, [number]).regret[0] for number in legal]
     shown = notation.legal_words(table.game, table._shown())
     best = int(legal[np.argmin(regrets)])
-    (number,) = text.symmetry.permute_actions(table.rules, table.state, [best], table._moved_to)
+    (number,) = symmetry.permute_actions(table.rules, table.state, [best], table._moved_to)
     return next(word for word, each in shown.items() if each == number)
 
 
@@ -69,7 +69,7 @@ def test_games_of_text_agents_end_with_the_results_of_the_engine(rules: Rules, s
         before = table.state
         shown = table._shown()
         number = notation.parse_action(table.game, shown, word)
-        (true,) = text.symmetry.permute_actions(rules, shown, [number], np.argsort(table._moved_to))
+        (true,) = symmetry.permute_actions(rules, shown, [number], np.argsort(table._moved_to))
         info = table.reply(f"I think that {action(word)} is best")
         assert info["action"] == word
         game.step(state, [true])

@@ -48,6 +48,7 @@ _EXAMPLES = (
     "wotd record planner greedy --games 1000 --out games.parquet",
     "wotd benchmark greedy --spaces 3",
     "wotd positions --spaces 3 --split train --out positions.parquet",
+    "wotd mcp planner --spaces 1",
     "wotd speed --players 3",
     "wotd compile",
 )
