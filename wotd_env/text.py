@@ -332,7 +332,7 @@ class TextGame:
 
 def decisions(
     split: str = "test", rules: Rules | None = None, *, file: str | Path | None = None,
-    layout: Layout = None, seed: int = 0, show_legal: bool = True,
+    size: int | None = None, layout: Layout = None, seed: int = 0, show_legal: bool = True,
 ) -> Iterator[dict[str, Any]]:  # fmt: skip
     """Yield single decisions as questions, each a dict that `json.dumps` accepts.
 
@@ -352,6 +352,7 @@ def decisions(
         split: `"train"`, `"validation"` or `"test"`; only test positions are bundled, see `wotd_env.benchmark.load`.
         rules: the rules of the positions.
         file: a file written by `wotd positions`.
+        size: number of positions for each pair of kind and stage; by default all.
         layout: see `TextTable`; `"random"` draws a layout for each position.
         seed: seed of the random layouts.
         show_legal: whether the prompt lists the legal actions.
@@ -361,6 +362,8 @@ def decisions(
 
     layout = check_layout(layout)
     positions = load(split, rules, file=file)
+    if size is not None:
+        positions = positions.first(check_integer("size", size, 1))
     rules = positions.rules
     game, rng = Game(rules), np.random.default_rng(_seed(seed))
     head = f"{rules.players}-{rules.powers}-{rules.spaces}-{split}"
@@ -375,6 +378,11 @@ def decisions(
         words = notation.legal_words(game, shown)
         legal = [*words.values()]
         best, second = -np.sort(-equities[legal].astype(np.float64))[:2]
+        kind, stage, number = (
+            KINDS[positions.kind[row]],
+            STAGES[positions.stage[row]],
+            int(positions.game[row]),
+        )
         yield {
             "prompt": f"{explain(rules, 0)}\n\nYou are {SEATS[state['player'][0]]}.\n\n"
             + describe(game, shown, show_legal),
@@ -383,10 +391,10 @@ def decisions(
             "errors": errors[legal].tolist(),
             "gap": float(best - second),
             "loss": game.spec.min_reward,
-            "kind": KINDS[positions.kind[row]],
-            "stage": STAGES[positions.stage[row]],
-            "game": int(positions.game[row]),
-            "id": f"{head}-{row}",
+            "kind": kind,
+            "stage": stage,
+            "game": number,
+            "id": f"{head}-{number}-{kind.replace(' ', '-')}-{stage}",
         }
 
 
