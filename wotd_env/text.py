@@ -253,8 +253,8 @@ class TextGame:
     """A game of one text agent against policies, with the methods of a Gymnasium environment.
 
     Against a perfect opponent, the expected sum of the rewards is the expected result minus the value of the start, so
-    no agent gains by forfeiting a game. Against weaker opponents, an agent that plays badly for a whole game can give
-    away more than a forfeit costs.
+    no agent gains by forfeiting a game. Against weaker opponents, an agent that plays badly for a whole game can lose
+    more than a forfeit costs.
 
     Args:
         rules: the rules; by default the basic game of two players.
@@ -403,7 +403,7 @@ def grade(question: dict[str, Any], reply: str) -> dict[str, Any]:
 
     Returns:
         A dict: `"action"`, the word of the decision or None; `"fault"`, as in `TextTable.reply`; `"regret"`, the equity
-        that the decision gives away, that of a certain loss if no legal action was given; `"agrees"`, whether no other
+        that the decision loses, that of a certain loss if no legal action was given; `"agrees"`, whether no other
         action is better.
     """
     equities = dict(zip(question["actions"], question["equities"], strict=True))
