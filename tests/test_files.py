@@ -100,7 +100,7 @@ def test_errors_name_the_file_not_the_temporary_file(tmp_path: Path):
     "call",
     [
         "from wotd_env import solver; solver.solve(0, solver.cache_file(0))",
-        "import sys; sys.argv = ['wotd', 'serve', '--export', 'x.parquet']; from wotd_env.cli import main; main()",
+        "import sys; sys.argv = ['wotd', 'serve', '--policy', 'x']; from wotd_env.cli import main; main()",
     ],
     ids=["table", "games of the server"],
 )

@@ -103,7 +103,6 @@ def test_few_translations_equal_the_english_text(translated):
         "metal",
         "{name}: {words}",
         "{who}: {question}",
-        "Agent",
         "Pause",
         "Phase",
         "Start",

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import typer
 
-from wotd_env.cli.common import check_writable, explained, ready_policies
+from wotd_env.cli.common import explained, ready_policies
 from wotd_env.cli.options import TRUST, option
 from wotd_env.extras import needed_for
 
@@ -27,7 +27,6 @@ def command(
     ),
     policy: list[str] | None = option(None, "Add an agent as NAME=POLICY, such as mine=onnx:model.onnx."),
     name: list[str] | None = option(None, "Allow this host name, besides IP addresses and localhost."),
-    export: Path | None = option(None, "Write the games of people to this .parquet file; start no server."),
     trust: bool = TRUST,
 ) -> None:
     """Start a web server with tables, at which people and agents play.
@@ -40,19 +39,10 @@ def command(
 
         from wotd_env.web.app import make_app
         from wotd_env.web.connections import config_of, set_up_log
-    from wotd_env.web.export import export as write_export
     from wotd_env.web.limits import Limits, ip_of
     from wotd_env.web.store import Store
 
     file = file or user_data_path("wotd-env", ensure_exists=True) / "tables.sqlite"
-    if export:
-        check_writable(export, ".parquet")
-        if not file.exists():
-            raise FileNotFoundError(f"there is no file of tables {file}; --file names another one")
-        with contextlib.closing(Store(file)) as store:
-            games, people, decisions = write_export(store, export)
-        typer.echo(f"{export}: {games:,} games of {people:,} people, {decisions:,} decisions")
-        return
     named: dict[str, str] = {}
     for text in policy or ():
         agent, _, spec = text.partition("=")

@@ -117,13 +117,6 @@ async def _open_tables(request: Request) -> JSONResponse:
     return JSONResponse({"tables": server_of(request).tables.open()})
 
 
-async def _results(request: Request) -> JSONResponse:
-    server = server_of(request)
-    tables = server.tables
-    server.games.count(address_of(request))
-    return JSONResponse(server.people.results(list(tables.by_name.values())))
-
-
 async def _create(request: Request) -> JSONResponse:
     server, address = server_of(request), address_of(request)
     tables = server.tables
@@ -236,7 +229,6 @@ ROUTES = [
     Route("/api/setup", _setup),
     Route("/api/agents", _agents, methods=["POST"]),
     Route("/api/choices", _choices, methods=["POST"]),
-    Route("/api/results", _results),
     Route("/api/tables", _open_tables),
     Route("/api/tables", _create, methods=["POST"]),
     Route("/api/tables/{table}", _look),

@@ -45,7 +45,7 @@ class Limits:
     # Maximum rates: requests per second from one address.
     requests: float = 20
     new_tables: float = 0.5
-    games: float = 0.5  # requests that upload a game, read the page of results or need a new review
+    games: float = 0.5  # requests that upload a game or need a new review
     wrong_keys: float = 0.1  # requests with a wrong key or a wrong invitation
     messages: float = 10  # messages per second from one socket
 

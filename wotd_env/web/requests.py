@@ -105,7 +105,6 @@ class Join(Named):
     key: _Key | None = None
     invitation: _Word | None = None
     seat: _Whole | None = None
-    person: _Word | None = None  # key in the person's browser
 
 
 class Invitation(Message):
@@ -173,7 +172,6 @@ class NewTable(RulesOrPosition, kw_only=True):
     seats: list[NewSeat]
     help: bool | None = None
     pace: _Pace = PACE["default"]
-    person: _Word | None = None  # key in the host's browser; identifies all people at the host's screen
 
 
 Schema = TypeVar("Schema")

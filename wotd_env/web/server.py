@@ -19,7 +19,6 @@ from wotd_env.policies import make_policy
 from wotd_env.policy import Policy, ask
 from wotd_env.web.agents import Agents, game_of, in_thread
 from wotd_env.web.limits import RETRY, Limits, Rate, Refused, client_of
-from wotd_env.web.people import People
 from wotd_env.web.review import Helper, Reviews, advise, replay
 from wotd_env.web.store import Store
 from wotd_env.web.tables import Tables
@@ -35,7 +34,6 @@ class Server:
         self.sockets: Counter[str] = Counter()
         self.help = Helper(limits.thinking)
         self.reviews = Reviews(limits.reviews, limits.reviewing)
-        self.people = People(store)
         self.reviewed: dict[tuple[str, int, tuple[str, ...]], bytes] = {}  # table, game, names -> review
         self.requests = Rate(limits.requests, "requests", limits.requests * 10)
         self.new_tables = Rate(limits.new_tables, "new tables", 20)

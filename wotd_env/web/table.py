@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import time
 from collections import Counter
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, fields
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -32,8 +32,6 @@ class Seat:
     agent: str | None = None
     key: str | None = None
     invitation: str | None = None
-    person: str | None = None  # digest of the key that identifies the person's browser
-    finished: int | None = None  # number of games that had finished when an agent took over the seat
 
     @property
     def taken(self) -> bool:
@@ -151,7 +149,8 @@ class Table:
         """Return the table that has these settings (the inverse of `settings`)."""
         rules = Rules.from_dict(settings["rules"])
         begins = None if settings["position"] is None else parse_position(settings["position"])[1]
-        seats = [Seat(**seat) for seat in settings["seats"]]
+        # Older files contain further fields.
+        seats = [Seat(**{each.name: seat[each.name] for each in fields(Seat)}) for seat in settings["seats"]]
         return cls(table, rules, begins, seats, **{name: settings[name] for name in _STORED})
 
     def show(self, played: Played | None, number: int) -> None:

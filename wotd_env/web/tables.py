@@ -130,7 +130,7 @@ class Tables:
         seats = [Seat(wish.kind, wish.name, wish.agent) for wish in wanted.seats]
         for number, seat in enumerate(seats):
             if seat.kind == "here":
-                seat.key, seat.person = host, wanted.person and _digest_of(wanted.person)
+                seat.key = host
             elif seat.kind == "invited":
                 seat.invitation = _digest_of(keys.invitation(number))
         private = not any(seat.kind in ("invited", "open") for seat in seats)
@@ -162,9 +162,7 @@ class Tables:
             if not free or (wanted.seat is not None and wanted.seat not in free):
                 raise Refused(409, "this seat is taken, or not open to everybody", "seat")
             number = free[0] if wanted.seat is None else wanted.seat
-        person = wanted.person and _digest_of(wanted.person)
-        seat = Seat(table.seats[number].kind, wanted.name, key=_digest_of(key), person=person)
-        self._put_seat(table, number, seat)
+        self._put_seat(table, number, Seat(table.seats[number].kind, wanted.name, key=_digest_of(key)))
         return number, key
 
     def invited(self, table: Table, invitation: str) -> int:
@@ -185,8 +183,7 @@ class Tables:
             reason = "this seat is not yours to give away; a host can give away those of people who left"
             raise Refused(403, reason, "seat")
         self.check_agent(agent, table.rules, "agent")
-        finished = table.number - (table.status == "playing") if table.number else None
-        self._put_seat(table, seat, Seat("agent", agent, agent, person=there.person, finished=finished))
+        self._put_seat(table, seat, Seat("agent", agent, agent))
         return viewer._replace(seats=[other for other in viewer.seats if other != seat])
 
     def act(self, table: Table, viewer: Viewer, ply: int, action: int | str, game: int | None = None) -> None:

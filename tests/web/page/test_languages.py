@@ -25,7 +25,6 @@ PAGES = {
     "learn/2": ".lesson .play",
     "puzzle/3": ".puzzle .play",
     "analysis": ".analysis .losses li",
-    "results": ".results .card",
 }
 
 

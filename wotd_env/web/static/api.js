@@ -38,13 +38,6 @@ export const agentsFor = async (body) => (await ask("api/agents", { body })).age
 /** Return a new random key. */
 export const randomKey = () => btoa(String.fromCharCode(...crypto.getRandomValues(new Uint8Array(32))));
 
-/** Return the random key of this browser, by which the server counts the games of one person. @returns {string} */
-export function personKey() {
-  const key = kept.get("wotd-person", "") || randomKey();
-  kept.set("wotd-person", key);
-  return key;
-}
-
 /** The keys of the requests for tables since the address of the page has changed. @type {Map<string, string>} */
 export const wanted = new Map();
 
@@ -56,9 +49,7 @@ export async function createTable(body) {
   const text = JSON.stringify(body);
   const key = wanted.get(text) ?? randomKey();
   wanted.set(text, key);
-  const { table, watch, invitations } = await ask("api/tables", {
-    body: { ...body, key, person: personKey() },
-  });
+  const { table, watch, invitations } = await ask("api/tables", { body: { ...body, key } });
   keys.add(table, { key, watch, invitations });
   return table;
 }

@@ -1,6 +1,6 @@
 /** The lobby: set up a table, find and join one, or load a recorded game. */
 
-import { ask, keys, pathOf, personKey, randomKey } from "./api.js";
+import { ask, keys, pathOf, randomKey } from "./api.js";
 import { kept, ofTab } from "./browser.js";
 import { errorLine, glyph, h, waitLine } from "./dom.js";
 import { setUpForm } from "./setup.js";
@@ -54,8 +54,7 @@ function hero() {
   const learn = h("a.button", { href: "#/learn" }, t("Learn the game"));
   const puzzle = h("a.button", { href: "#/puzzle" }, capital(t("puzzle of the day")));
   const analysis = h("a.button", { href: "#/analysis" }, t("Analysis board"));
-  const results = h("a.button", { href: "#/results" }, t("People against agents"));
-  const links = h("nav.buttons", { "aria-label": t("Start") }, learn, puzzle, analysis, results);
+  const links = h("nav.buttons", { "aria-label": t("Start") }, learn, puzzle, analysis);
   return h("header.hero", h("h1", t("Way of the Dragon")), words, parade, links);
 }
 
@@ -130,7 +129,7 @@ export async function joinPage(main, _signal, table, invitation) {
     const called = name.value.trim();
     if (called) kept.set("wotd-name", called);
     try {
-      const body = { name: called, ...asked, key: own, person: personKey() };
+      const body = { name: called, ...asked, key: own };
       const { key } = await ask(`${pathOf(table)}/join`, { body });
       keys.add(table, { key });
       location.replace(`#/table/${table}`);

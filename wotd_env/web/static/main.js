@@ -8,7 +8,6 @@ import { byId, loadDrawings, noticeCard } from "./dom.js";
 import { learnPage } from "./learn.js";
 import { joinPage, lobbyPage } from "./lobby.js";
 import { puzzlePage } from "./puzzle.js";
-import { resultsPage } from "./results.js";
 import { gamePage, reviewPage } from "./review.js";
 import { tablePage } from "./table.js";
 import { t } from "./words.js";
@@ -34,7 +33,6 @@ const pages = {
   analysis: analysisPage,
   review: reviewPage,
   game: gamePage,
-  results: resultsPage,
 };
 
 function route() {

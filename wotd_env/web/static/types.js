@@ -44,10 +44,6 @@
  *   rules: {players: Range, spaces: Range, dead_pieces: Range, powers: Options, immunity: Options, colors: Options,
  *   start: Options}}} Setup
  *
- * @typedef {{agent: string, rules: Rules, help: boolean, games: number, people: number,
- *   wins: number, score: number, margin: number|null, unfinished: number, source: string,
- *   exact: boolean}} AgentResult of people against an agent
- *
  * @typedef {{seat: number, name: string, decisions: number, errors: number, blunders: number, regret: number,
  *   luck: number|null, luck_adjusted: number|null}} SeatGrade
  * @typedef {Step & {state: State, class: string, regret: number|null, best: ActionParts|null, best_words: string, luck: number|null,
