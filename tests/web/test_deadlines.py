@@ -6,7 +6,7 @@ import asyncio
 import contextlib
 import json
 import socket
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from threading import Event
 from typing import Any
@@ -16,15 +16,12 @@ import pytest
 
 pytest.importorskip("starlette", reason="needs the extra web")
 
-from starlette.applications import Starlette
-from uvicorn.server import ServerState
 from websockets.exceptions import ConnectionClosed
 
 from tests.helpers.server import GREEDY, HERE, fewer, make, running, until_closed
 from wotd_env import Game
 from wotd_env.core.state import States
-from wotd_env.web.connections import config_of
-from wotd_env.web.limits import Limits, Refused
+from wotd_env.web.limits import Refused
 from wotd_env.web.review import Reviews, advise
 from wotd_env.web.table import Table
 from wotd_env.web.tables import Tables
@@ -35,9 +32,10 @@ from wotd_env.web.tables import Tables
     [
         b"",
         b"GET / HTTP/1.1\r\nHost: loc",
+        b"GET / HTTP/1.1\r\nHost: localhost\r\n\r\nGET / HTTP/1.1\r\nHost: loc",
         b"GET /api/setup HTTP/1.1\r\nHost: localhost\r\nContent-Length: 9\r\n\r\nx",
     ],
-    ids=["nothing", "head", "body"],
+    ids=["nothing", "head", "second head", "body"],
 )
 def test_half_sent_request_is_dropped(tmp_path: Path, start: bytes) -> None:
     with running(tmp_path / "tables", fewer(patience=0.2)) as client:
@@ -68,61 +66,6 @@ def until_dropped(client: httpx.Client, start: bytes) -> None:
             except TimeoutError:
                 connection.sendall(b"x" if start else b"")  # does not extend the deadline
         pytest.fail("the connection is open")
-
-
-class Clock:
-    """An event loop that only keeps its timers."""
-
-    def __init__(self) -> None:
-        self.timers: list[Timer] = []
-
-    def call_later(self, seconds: float, call: Callable[[], None]) -> Timer:
-        self.timers.append(Timer(seconds, call))
-        return self.timers[-1]
-
-    def run(self, seconds: float) -> None:
-        """Run the timers that are due after some seconds."""
-        for timer in self.timers:
-            if timer.seconds <= seconds and not timer.cancelled:
-                timer.call()
-
-
-class Timer:
-    def __init__(self, seconds: float, call: Callable[[], None]) -> None:
-        self.seconds, self.call, self.cancelled = seconds, call, False
-
-    def cancel(self) -> None:
-        self.cancelled = True
-
-
-class Transport(asyncio.Transport):
-    """A connection without a client."""
-
-    aborted = False
-    protocol: asyncio.Protocol
-
-    def get_protocol(self) -> asyncio.BaseProtocol:
-        return self.protocol
-
-    def abort(self) -> None:
-        self.aborted = True
-
-
-@pytest.mark.parametrize("resumes", [False, True])
-def test_connection_is_dropped_if_its_response_stays_unread(resumes: bool) -> None:
-    limits, clock, transport = Limits(unread=7, patience=1000), Clock(), Transport()
-    config = config_of(Starlette(), limits)
-    config.load()
-    protocol: Any = config.http_protocol_class
-    connection = transport.protocol = protocol(config, ServerState(), {}, clock)
-    connection.connection_made(transport)
-    connection.pause_writing()  # asyncio calls this when the client reads nothing
-    clock.run(6)
-    assert not transport.aborted
-    if resumes:
-        connection.resume_writing()
-    clock.run(7)
-    assert transport.aborted is not resumes
 
 
 def test_hung_reviews_free_their_slots(caplog: pytest.LogCaptureFixture) -> None:

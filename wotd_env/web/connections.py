@@ -1,4 +1,4 @@
-"""Configuration of uvicorn for the application: settings, log, and connections with deadlines."""
+"""Configuration of uvicorn for the application: settings, log, and a deadline for requests."""
 
 from __future__ import annotations
 
@@ -55,18 +55,10 @@ def concerns(record: logging.LogRecord) -> bool:
 
 
 class _Connection(H11Protocol):
-    """An HTTP connection. It is dropped if the client is too slow to send a request or to read a response.
-
-    uvicorn itself limits only the pause between two requests: it waits forever for the rest of a head or body.
-    """
+    """An HTTP connection. It is dropped if a request is not complete in time; uvicorn would wait forever."""
 
     limits = Limits()
-
-    def __init__(self, *args: Any, **kwargs: Any) -> None:
-        super().__init__(*args, **kwargs)
-        self._awaited: Any = None  # the state of h11 for which the deadline is set
-        self._deadline: asyncio.TimerHandle | None = None
-        self._unread: asyncio.TimerHandle | None = None
+    _deadline: asyncio.TimerHandle | None = None
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         super().connection_made(transport)
@@ -77,32 +69,12 @@ class _Connection(H11Protocol):
         self._watch()
 
     def _watch(self) -> None:
-        """Set a deadline while a request's head or body is awaited; clear it when the request is complete."""
+        """Set a deadline when the wait for a request starts; cancel it when the request is complete."""
         upgraded = self.transport.get_protocol() is not self  # a WebSocket has its own deadlines
-        state = None if upgraded else self.conn.their_state
-        if state is self._awaited:
-            return  # more bytes of the same head or body do not extend the deadline
-        self._awaited = state
-        _cancel(self._deadline)
-        # A body gets twice the time, because the application itself refuses a slow body after `patience`.
-        if state in (h11.IDLE, h11.SEND_BODY):
-            seconds = self.limits.patience * (1 if state is h11.IDLE else 2)
-            self._deadline = self.loop.call_later(seconds, self.transport.abort)
-
-    def pause_writing(self) -> None:
-        super().pause_writing()
-        self._unread = self.loop.call_later(self.limits.unread, self.transport.abort)
-
-    def resume_writing(self) -> None:
-        super().resume_writing()
-        _cancel(self._unread)
-
-    def connection_lost(self, exc: Exception | None) -> None:
-        _cancel(self._deadline)
-        _cancel(self._unread)
-        super().connection_lost(exc)
-
-
-def _cancel(timer: asyncio.TimerHandle | None) -> None:
-    if timer:
-        timer.cancel()
+        waits = not upgraded and self.conn.their_state in (h11.IDLE, h11.SEND_BODY)
+        if waits and self._deadline is None:  # further bytes of a request do not extend its deadline
+            # The application refuses a slow body itself, after `patience`.
+            self._deadline = self.loop.call_later(2 * self.limits.patience, self.transport.abort)
+        elif not waits and self._deadline:
+            self._deadline.cancel()
+            self._deadline = None

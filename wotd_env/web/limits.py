@@ -50,8 +50,8 @@ class Limits:
     messages: float = 10  # messages per second from one socket
 
     # Maximum times in seconds.
-    patience: float = 10  # for the head of a request, for its body, and for a socket's first message
-    unread: float = 30  # for a client to read a response
+    patience: float = 10  # for a body and for a socket's first message; twice that for a whole request
+    unread: float = 30  # for a client to read a message of a socket
     thinking: float = 10  # for an agent to decide
     reviewing: float = 60
 
