@@ -9,12 +9,13 @@ if the policy `greedy` finds the best action, 2 if only the policy `planner` fin
 
 import json
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from wotd_env import Game, Rules, make_policy
+from wotd_env import Game, Rules, make_policy, web
 from wotd_env.analysis import Advisor
 from wotd_env.core.actions import Action, power_of
 from wotd_env.core.position import position
@@ -22,10 +23,8 @@ from wotd_env.core.rules import Phase
 from wotd_env.core.state import States
 from wotd_env.policy import ask, play_policies
 from wotd_env.solver import cache_file, solve
-from wotd_env.web.agents import STRENGTHS
-from wotd_env.web.app import STATIC
 
-FILE = STATIC / "puzzles.json"
+FILE = Path(web.__file__).with_name("static") / "puzzles.json"
 BOARDS = (Rules(spaces=1), Rules(spaces=2), Rules(spaces=3), Rules(spaces=1, powers="any"))
 KINDS = ("dice", "move", "swap", "power")
 SEED = 1
@@ -70,7 +69,7 @@ def puzzles(game: Game, games: int, rng: np.random.Generator) -> Iterator[dict[s
 
 def decisions(game: Game, games: int, rng: np.random.Generator) -> States:
     """Play games between `easy` and `very easy`; return distinct decisions with several legal actions, STATE (N,)."""
-    players = STRENGTHS["easy"].make(), STRENGTHS["very easy"].make()
+    players = make_policy("easy"), make_policy("very easy")
     state = game.reset(games, seed=int(rng.integers(1 << 32)))
     seats = np.resize([[0, 1], [1, 0]], (games, 2))
     seen = []

@@ -30,6 +30,7 @@ from wotd_env import Game, Rules
 from wotd_env.analysis import Advisor
 from wotd_env.core.state import States
 from wotd_env.planning.learned import LearnedValue
+from wotd_env.policies import STRENGTHS
 from wotd_env.policies.onnx import Onnx
 from wotd_env.policy import Policy
 from wotd_env.web.store import Store
@@ -59,6 +60,18 @@ class Failing:
         if len(state) > 1 or state["phase"][0] == 2:
             raise RuntimeError("/secret/path")
         return np.full(len(state), 31)
+
+
+def test_strengths_are_listed_and_play(client: httpx.Client) -> None:
+    listed = client.post("/api/agents", json={"rules": {"players": 2, "spaces": 4}}).json()["agents"]
+    levels = {agent["name"]: agent["level"] for agent in listed if agent["level"]}
+    assert levels == {name: level for level, name in enumerate(STRENGTHS, 1)}
+    assert [agent["why"] for agent in listed if agent["name"] == "near perfect"] == [
+        "near perfect is not made for spaces=4"
+    ]
+    agents = [{"kind": "agent", "agent": name} for name in ("beginner", "very easy")]
+    at, _ = make(client, HERE, *agents, rules={"players": 3, "spaces": 1})
+    assert {step["note"] for step in play(at)["log"]} == {None}
 
 
 def test_greedy_decides_for_stuck_and_failing_agents(tmp_path: Path) -> None:

@@ -110,7 +110,7 @@ def test_help_of_three_players_names_a_known_guarantee(
     assert client.post("/api/choices", json=values).json()["guarantee"] is None  # without the table
     rules, state = notation.parse_position(position)
     forced = Advisor(Game(rules))  # stands for the advisor with the table of guarantees
-    monkeypatch.setattr("wotd_env.web.agents.guarantor_of", lambda rules: forced)
+    monkeypatch.setattr("wotd_env.web.games.guarantor_of", lambda rules: forced)
     expected = (1 + 2 * float(forced.analyze(state).equity[0])) / 3
     for told in (at.get("/help"), client.post("/api/choices", json=values)):
         assert told.json()["guarantee"] == pytest.approx(expected, abs=1e-4)

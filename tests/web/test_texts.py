@@ -8,9 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from wotd_env.policies import POLICIES
+from wotd_env.policies import POLICIES, STRENGTHS
 from wotd_env.web import agents
-from wotd_env.web.agents import STRENGTHS
 
 WEB = Path(agents.__file__).parent
 LANGUAGES = ("es", "de", "hi")

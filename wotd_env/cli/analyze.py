@@ -17,7 +17,7 @@ from wotd_env.cli.common import PICTURES, check_writable, explained, progress_ba
 from wotd_env.cli.options import QUIET, SEED, TRUST, option, refuse, rules_options
 from wotd_env.core.arguments import check_integer
 from wotd_env.core.rules import Phase, Rules
-from wotd_env.policies import POLICIES
+from wotd_env.policies import POLICIES, STRENGTHS
 from wotd_env.reporting import Estimate, Shown, as_table, thousandths
 
 
@@ -54,7 +54,7 @@ def command(
     from wotd_env.policies.oracle import Oracle
 
     # An argument with a space is a position, unless it begins with a policy's name or is a folder.
-    spaced = [name for name in what if " " in name and name.partition(":")[0] not in POLICIES]
+    spaced = [name for name in what if " " in name and name.partition(":")[0] not in (*POLICIES, *STRENGTHS)]
     if any(name.endswith(".txt") for name in what) or not all(Path(name).is_dir() for name in spaced):
         if len(what) > 1:
             raise ValueError(f"give policies, or one recorded game or position, got {', '.join(what)}")

@@ -22,13 +22,15 @@ def command(rules: dict[str, Any]) -> None:
 
     Ratings are Elo points with 95 % intervals, for the basic game of two players.
     """
-    from wotd_env.policies import POLICIES, strongest
+    from wotd_env.policies import POLICIES, STRENGTHS, strongest
 
     ratings = json.loads((files("wotd_env.arena") / "ladder.json").read_text())["ratings"]
     table = Table("policy", "plays", Column("rating, Elo", justify="right"), box=None)
     for name, known in POLICIES.items():
         rating = signed(Estimate(**ratings[name]), 0) if name in ratings else ""
         table.add_row(name, known.words, rating)
+    for name, strength in STRENGTHS.items():
+        table.add_row(name, f"{strength.words} ({strength.policy})", "")
     table.add_row("RUN_FOLDER", "the result of a training run", "")
     table.add_row(
         "MODULE:OBJECT", "your own: an object with act(game, state, rng), or a function that returns one", ""

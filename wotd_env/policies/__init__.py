@@ -26,8 +26,8 @@ if TYPE_CHECKING:
     from wotd_env.core.rules import Rules
 
 __all__ = [
-    "POLICIES", "Named", "Policy", "Script", "check_policy", "full_name", "make_policy", "objection", "plays",
-    "runs_code", "script_of", "strongest",
+    "POLICIES", "STRENGTHS", "Named", "Policy", "Script", "Strength", "check_policy", "full_name", "make_policy",
+    "objection", "plays", "runs_code", "script_of", "strongest",
 ]  # fmt: skip
 
 
@@ -61,6 +61,12 @@ POLICIES = {
         "collects the dice of its best path, then maximizes its lead", "greedy:Greedy", script=Script.GREEDY
     ),
     "planner": Named("plans every turn exactly, with a hand-made value function", "planner:Planner"),
+    "sampled": Named(
+        "sampled:TEMPERATURE plays actions with probabilities proportional to exp(equity / TEMPERATURE)",
+        "sampled:Sampled",
+        "TEMPERATURE",
+        needs_argument=True,
+    ),
     "mcts": Named("Monte Carlo tree search; mcts:PLAYOUTS sets the playouts", "mcts:Mcts", "PLAYOUTS"),
     "oracle": Named("plays perfectly from a table of the solved two-player game", "oracle:Oracle", "FILE"),
     "td": Named(
@@ -90,6 +96,26 @@ POLICIES = {
     ),
 }
 """The bundled policies, by name."""
+
+
+class Strength(NamedTuple):
+    """An entry of `STRENGTHS`: the description and the name of a policy."""
+
+    words: str
+    policy: str
+
+
+STRENGTHS = {
+    "learner": Strength("plays at random", "random"),
+    "newcomer": Strength("has a vague idea of a good move", "sampled:0.25"),
+    "beginner": Strength("often overlooks the best move", "sampled:0.09"),
+    "very easy": Strength("sometimes overlooks the best move", "sampled:0.045"),
+    "easy": Strength("collects the dice of one path, without looking ahead", "greedy"),
+    "strong": Strength("plans each turn", "planner"),
+    "near perfect": Strength("plans each turn with a learned value", "td"),
+}
+"""The opponents for people, named after their strength, weakest first. `make_policy` knows these names too."""
+
 RUN_FILES = {"td": "value.npz", "onnx": "model.onnx"}  # policy -> its file in a run folder of train.py
 FILES = {".npz": "td", ".onnx": "onnx", ".zip": "sb3"}  # suffix of a file -> policy that reads the file
 STRONGEST = ("oracle", "deep", "deep:planner")  # strongest first; `deep:planner` plays under any rules
@@ -102,13 +128,15 @@ _SCRIPTS = {f"{__name__}.{known.maker}": known.script for known in POLICIES.valu
 
 
 def full_name(name: str) -> str:
-    """Return the name of the policy in a run folder of train.py, e.g. `RUN` or `td:RUN` -> `td:RUN/value.npz`.
+    """Return the policy of a strength or in a run folder: `easy` -> `greedy`, `RUN` or `td:RUN` -> `td:RUN/value.npz`.
 
-    If `name` contains no folder, return it unchanged.
+    Return other names unchanged.
 
     Raises:
         ValueError: if the folder contains no policy.
     """
+    if name in STRENGTHS:
+        return STRENGTHS[name].policy
     kind, _, folder = name.partition(":")
     # os.path.isdir returns False if the name is too long to be a path; Path.is_dir would raise.
     if kind in RUN_FILES and folder and os.path.isdir(folder):
@@ -157,10 +185,10 @@ def make_policy(name: str | Policy, *, trust: bool = False) -> Policy:
     """Return the policy with the given name.
 
     Args:
-        name: a name in `POLICIES` such as `td`, or NAME:ARGUMENT such as `mcts:500`; a run folder of train.py; or
-            `module:object`. The object is a policy, or a callable without arguments that returns a policy. For
-            `module:object:ARGUMENT`, it is a callable that takes the text ARGUMENT, such as the name of a file. A
-            policy object passed as `name` is returned unchanged.
+        name: a name in `POLICIES` such as `td`, or NAME:ARGUMENT such as `mcts:500`; a name in `STRENGTHS`; a run
+            folder of train.py; or `module:object`. The object is a policy, or a callable without arguments that
+            returns a policy. For `module:object:ARGUMENT`, it is a callable that takes the text ARGUMENT, such as the
+            name of a file. A policy object passed as `name` is returned unchanged.
         trust: consent to read files that can run code. Only `sb3:FILE` needs it.
 
     Raises:

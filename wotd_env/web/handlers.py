@@ -14,7 +14,8 @@ from starlette.routing import Route
 
 from wotd_env.core.rules import MAX_PLAYERS, MAX_SPACES, PATHS, POWER_MODES, Rules
 from wotd_env.web import requests, views
-from wotd_env.web.agents import game_of, in_thread
+from wotd_env.web.calls import in_thread
+from wotd_env.web.games import game_of
 from wotd_env.web.limits import Refused
 from wotd_env.web.review import replay
 from wotd_env.web.server import Server, address_of, server_of

@@ -20,7 +20,8 @@ from wotd_env.core.rules import Phase, share_difference, win_share
 from wotd_env.core.state import States
 from wotd_env.notation import RecordedGame
 from wotd_env.web import views
-from wotd_env.web.agents import Asked, advisor_of, game_of, guarantees, in_thread, quiet
+from wotd_env.web.calls import Asked, in_thread, quiet
+from wotd_env.web.games import advisor_of, game_of, guarantees
 from wotd_env.web.limits import RETRY, Refused
 from wotd_env.web.table import Table, Viewer
 from wotd_env.web.views import Json

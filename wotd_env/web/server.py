@@ -17,7 +17,9 @@ from wotd_env.core.rules import Rules
 from wotd_env.notation import parse_game, record_game
 from wotd_env.policies import make_policy
 from wotd_env.policy import Policy, ask
-from wotd_env.web.agents import Agents, game_of, in_thread
+from wotd_env.web.agents import Agents
+from wotd_env.web.calls import in_thread
+from wotd_env.web.games import game_of
 from wotd_env.web.limits import RETRY, Limits, Rate, Refused, client_of
 from wotd_env.web.review import Helper, Reviews, advise, replay
 from wotd_env.web.store import Store

@@ -16,7 +16,7 @@ from wotd_env.core.rules import Phase, Rules
 from wotd_env.core.state import States
 from wotd_env.notation import RecordedGame
 from wotd_env.web import views
-from wotd_env.web.agents import game_of
+from wotd_env.web.games import game_of
 from wotd_env.web.store import Played
 from wotd_env.web.views import Json
 

@@ -4,16 +4,13 @@ from __future__ import annotations
 
 import itertools
 
-import httpx
 import numpy as np
 import pytest
 
-pytest.importorskip("starlette", reason="needs the extra web")
-
-from tests.helpers.server import HERE, make, play
-from wotd_env import Game, Rules
+from wotd_env import Game, Rules, make_policy
+from wotd_env.policies import STRENGTHS
+from wotd_env.policies.sampled import Sampled
 from wotd_env.policy import Policy, play_policies
-from wotd_env.web.agents import STRENGTHS, Sampled
 
 GAMES = 400
 
@@ -30,7 +27,7 @@ def share(stronger: Policy, weaker: Policy) -> float:
 
 @pytest.mark.parametrize(("weaker", "stronger"), list(itertools.pairwise(STRENGTHS)))
 def test_each_strength_beats_the_one_before_it(weaker: str, stronger: str) -> None:
-    won = share(STRENGTHS[stronger].make(), STRENGTHS[weaker].make())
+    won = share(make_policy(stronger), make_policy(weaker))
     assert (0.5 if stronger in ("strong", "near perfect") else 0.7) < won < 0.9
 
 
@@ -44,13 +41,7 @@ def test_sampling_prefers_actions_with_more_equity() -> None:
     game.check(state, Sampled(10).act(game, state, rng))
 
 
-def test_strengths_are_listed_and_play(client: httpx.Client) -> None:
-    listed = client.post("/api/agents", json={"rules": {"players": 2, "spaces": 4}}).json()["agents"]
-    levels = {agent["name"]: agent["level"] for agent in listed if agent["level"]}
-    assert levels == {name: level for level, name in enumerate(STRENGTHS, 1)}
-    assert [agent["why"] for agent in listed if agent["name"] == "near perfect"] == [
-        "near perfect is not made for spaces=4"
-    ]
-    agents = [{"kind": "agent", "agent": name} for name in ("beginner", "very easy")]
-    at, _ = make(client, HERE, *agents, rules={"players": 3, "spaces": 1})
-    assert {step["note"] for step in play(at)["log"]} == {None}
+@pytest.mark.parametrize("temperature", ["warm", "0", "-1", "inf", "nan"])
+def test_temperature_must_be_a_positive_number(temperature: str) -> None:
+    with pytest.raises(ValueError, match="must be a positive number"):
+        make_policy(f"sampled:{temperature}")
