@@ -117,10 +117,13 @@ class At:
                 if view["type"] == "view" and true(view):
                     return self.view
 
+    @property
+    def address(self) -> str:
+        return f"ws://{self.client.base_url.netloc.decode()}{self.url}/socket"
+
     @contextlib.contextmanager
     def socket(self, hello: str | None = None, **how: Any) -> Iterator[ClientConnection]:
-        url = f"ws://{self.client.base_url.netloc.decode()}{self.url}/socket"
-        with connect(url, compression=None, **how) as socket:
+        with connect(self.address, compression=None, **how) as socket:
             socket.send(json.dumps({"type": "hello", "key": self.key}) if hello is None else hello)
             yield socket
 
@@ -164,11 +167,14 @@ def until_closed(socket: ClientConnection, message: str | None = None) -> None:
 
 
 def closed(at: At) -> tuple[int, str]:
-    """Open a socket that the server closes immediately; return the code and the reason."""
-    with pytest.raises(ConnectionClosed) as told, at.socket() as socket:
-        until_closed(socket)
+    """Open a socket that the server refuses; return the code of its closing and of the reason."""
+    with connect(at.address) as socket:
+        refused = json.loads(socket.recv(timeout=60))
+        with pytest.raises(ConnectionClosed) as told:
+            until_closed(socket)
+    assert refused["type"] == "refused"
     assert told.value.rcvd is not None
-    return told.value.rcvd.code, told.value.rcvd.reason
+    return told.value.rcvd.code, refused["code"]
 
 
 def play(at: At, limit: int = 10_000) -> Any:

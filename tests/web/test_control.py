@@ -162,7 +162,7 @@ def test_deleted_table_is_gone_for_everybody(tmp_path: Path) -> None:
         with watcher(at, content).socket() as socket:
             assert json.loads(socket.recv(timeout=60))["type"] == "view"
             assert client.delete(at.url, headers=at.headers).status_code == 200
-            assert closed(at) == (4404, "this table does not exist or was deleted")
+            assert closed(at) == (4404, "no_table")
             with pytest.raises(ConnectionClosed, match="4404"):
                 until_closed(socket)
         assert at.get().status_code == 404

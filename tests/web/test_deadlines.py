@@ -21,7 +21,7 @@ from websockets.exceptions import ConnectionClosed
 from tests.helpers.server import GREEDY, HERE, fewer, make, running, until_closed
 from wotd_env import Game
 from wotd_env.core.state import States
-from wotd_env.web.limits import Refused
+from wotd_env.web.refused import Refused
 from wotd_env.web.review import Reviews, advise
 from wotd_env.web.table import Table
 from wotd_env.web.tables import Tables

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import json
+import re
 import sqlite3
 import time
 from pathlib import Path
@@ -20,7 +21,9 @@ from websockets.sync.client import connect
 from tests.helpers.server import (
     GREEDY,
     HERE,
+    INVITED,
     LINE,
+    At,
     closed,
     fewer,
     lasting,
@@ -29,7 +32,8 @@ from tests.helpers.server import (
     until_closed,
 )
 from wotd_env.web.handlers import ROUTES
-from wotd_env.web.limits import Rate, Refused, client_of
+from wotd_env.web.limits import Rate, client_of
+from wotd_env.web.refused import REASONS, Refused
 from wotd_env.web.store import Store
 
 SEATS = [HERE, GREEDY]
@@ -70,7 +74,7 @@ WRONG_TABLES: list[tuple[Any, str | None]] = [
     ({"seats": [HERE, HERE | {"agent": "greedy"}]}, "seats[1]"),
     ({"seats": [HERE, HERE | {"name": "x" * 25}]}, "seats[1].name"),
     ({"seats": [HERE, HERE | {"name": "\ud800"}]}, None),
-    ({"seats": [HERE, HERE | {"name": "a\u202eb"}]}, "seats[1]"),
+    ({"seats": [HERE, HERE | {"name": "a\u202eb"}]}, "seats[1].name"),
     ({"seats": [HERE, HERE | {"name": 7}]}, "seats[1].name"),
     (
         {"seats": [HERE] * 4 + [{"kind": "agent", "agent": "td"}], "rules": {"players": 5, "spaces": 6}},
@@ -89,6 +93,35 @@ def test_wrong_table_is_refused_with_field_and_reason(
     assert (answer.status_code, answer.json()["field"]) == (400, field)
     assert 10 < len(answer.json()["error"]) <= 400
     assert "Rules(" not in answer.json()["error"]  # messages contain no Python objects
+
+
+def test_a_refusal_has_a_code_with_values_and_a_sentence(client: httpx.Client) -> None:
+    at, made = make(client, {**HERE, "name": "{name}"}, INVITED)
+    invitation = made["invitations"][0]["invitation"]
+    client.post(f"{at.url}/join", json={"invitation": invitation, "name": "Bob"}).raise_for_status()
+    other = client.post(f"{at.url}/join", json={"invitation": invitation}).json()
+    assert (other["code"], other["values"]) == ("invitation", {})
+    at = At(client, at.table, made["watch"])
+    refused = at.post("/act", ply=0, action=31)
+    name = at.view["seats"][at.view["player"]]["name"]
+    assert (refused.status_code, refused.json()["code"]) == (403, "turn")
+    assert refused.json()["values"] == {"name": name}
+    assert refused.json()["error"] == f"it is the turn of {name}"
+
+
+@pytest.mark.parametrize("code", REASONS)
+def test_reasons_are_filled_with_short_values(code: str) -> None:
+    names = re.findall(r"\{(\w+)\}", REASONS[code])
+    refused = Refused(400, code, **{name: "x" * 1000 for name in names if name != "wait"}, wait=1)
+    assert "{" not in refused.reason
+    assert len(refused.reason) <= 400
+    assert max(map(len, refused.values.values())) <= 400
+
+
+def test_an_unprintable_name_is_refused_by_its_code(client: httpx.Client) -> None:
+    answer = client.post("/api/tables", json={"seats": [HERE, {"kind": "here", "name": "a\tb"}]}).json()
+    assert (answer["code"], answer["field"]) == ("name", "seats[1].name")
+    assert json.loads(answer["values"]["name"]) == "a\tb"
 
 
 MALFORMED = [
@@ -151,12 +184,12 @@ def test_tables_sockets_and_messages_are_limited(tmp_path: Path) -> None:
         assert client.post("/api/tables", json={"seats": [HERE, HERE]}).status_code == 503
         with at.socket() as socket:
             socket.recv(timeout=60)
-            assert closed(at) == (1013, "you have 1 sockets open, which is the most")
+            assert closed(at) == (1013, "own_sockets")
             with pytest.raises(ConnectionClosed):
                 until_closed(socket, "x")
         assert at.view["ply"] == 0
     with running(tmp_path / "other", fewer(sockets=0)) as client:
-        assert closed(make(client, HERE, HERE)[0]) == (1013, "0 sockets are open, which is the most")
+        assert closed(make(client, HERE, HERE)[0]) == (1013, "sockets")
     with running(tmp_path / "more", fewer(tables_per_address=1, new_tables=1e-6, patience=0.3)) as client:
         at, _ = make(client, HERE, HERE)
         assert client.post("/api/tables", json={"seats": [HERE, HERE]}).status_code == 429

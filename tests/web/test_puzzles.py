@@ -53,7 +53,7 @@ def test_values_are_the_chances_to_win_after_each_choice(client: httpx.Client) -
     advisor = Advisor(Game(rules, skip_forced=False))
     equities = advisor.analyze(state).actions[0, [choice["action"] for choice in study["choices"]]]
     assert study["chances"] == pytest.approx((1 + equities) / 2, abs=1e-4)
-    assert (study["source"], study["exact"]) == (advisor.source, advisor.exact)
+    assert (study["source"], study["exact"]) == (advisor.kind, advisor.exact)
 
 
 def test_choices_of_agents_are_named(client: httpx.Client) -> None:

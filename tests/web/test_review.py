@@ -28,7 +28,7 @@ from tests.helpers.server import (
     running,
 )
 from wotd_env import Game, notation
-from wotd_env.analysis import Advisor, define_errors
+from wotd_env.analysis import BLUNDER, ERROR, Advisor
 from wotd_env.core.state import States
 from wotd_env.web.review import advise, replay
 
@@ -72,7 +72,7 @@ def test_review_of_a_finished_game_is_consistent(client: httpx.Client, rules: di
         assert seat["regret"] == pytest.approx(sum(step["regret"] or 0 for step in own), abs=0.01)
     assert sum(seat["luck"] for seat in told["seats"]) == pytest.approx(0, abs=0.01)
     n = rules["players"]
-    assert told["definition"] == define_errors(n)
+    assert told["thresholds"] == [ERROR, BLUNDER]
     shares = [(1 + (n - 1) * reward) / n for reward in view["result"]["rewards"]]  # all equal if nobody wins
     assert told["last_chances"] == pytest.approx(shares, abs=1e-4)
     pasted = client.post("/api/games", json={"text": told["text"], "review": True}).json()
@@ -164,15 +164,12 @@ def test_review_counts_until_its_thread_finishes(
     with running(tmp_path / "tables", fewer(reviews=1, reviewing=0.1)) as client:
         _, release, _ = long_reviews()
         late, next_ = (client.post("/api/games", json={"text": LINE}) for _ in range(2))
-        assert (late.status_code, late.json()["error"]) == (503, "the review takes too long")
-        assert (next_.status_code, next_.json()["error"].partition(";")[0]) == (
-            503,
-            "too many games wait for their review",
-        )
+        assert (late.status_code, late.json()["code"]) == (503, "review_late")
+        assert (next_.status_code, next_.json()["code"]) == (503, "reviews")
         release.set()
         for _ in range(600):
             answer = client.post("/api/games", json={"text": LINE})
-            if not answer.json().get("error", "").startswith("too many games wait"):
+            if answer.json().get("code") != "reviews":
                 break
             Event().wait(0.1)
         else:
@@ -189,8 +186,5 @@ def test_server_stops_during_a_review(
             asked = pool.submit(httpx.post, address, json={"text": LINE}, timeout=60)
             started.wait(60)
         assert not finished.is_set()
-        assert (asked.result().status_code, asked.result().json()["error"]) == (
-            503,
-            "the server is being stopped",
-        )
+        assert (asked.result().status_code, asked.result().json()["code"]) == (503, "stopping")
     assert not [record for record in caplog.records if record.exc_info]

@@ -51,7 +51,7 @@ def test_only_keys_of_a_table_open_it(client: httpx.Client) -> None:
             with pytest.raises(ConnectionClosed):
                 socket.recv(timeout=60)
     assert client.get("/api/tables/none", headers=at.headers).status_code == 404
-    assert closed(At(client, "none", at.key)) == (4404, "this table does not exist or was deleted")
+    assert closed(At(client, "none", at.key)) == (4404, "no_table")
     assert at.view["ply"] == 0
 
 

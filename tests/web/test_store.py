@@ -28,7 +28,7 @@ from tests.helpers.server import (
     running,
 )
 from wotd_env import STATE
-from wotd_env.web.limits import Refused
+from wotd_env.web.refused import Refused
 from wotd_env.web.store import Store
 from wotd_env.web.tables import stored_tables, table_at
 
@@ -67,7 +67,7 @@ def test_games_continue_after_a_restart(tmp_path: Path) -> None:
         "DELETE FROM steps WHERE id = ? AND ply = 1",
         "DELETE FROM steps WHERE id = ? AND ply = (SELECT max(ply) FROM steps)",
         "DELETE FROM games WHERE id = ?",
-        "UPDATE steps SET note = 'td failed; greedy chose' WHERE id = ? AND ply = 1",
+        "UPDATE steps SET note = 'failed' WHERE id = ? AND ply = 1",
         "UPDATE tables SET settings = replace(settings, 'Ann', 'Eve') WHERE id = ?",
         "UPDATE tables SET touched = 0 WHERE id = ?",
     ],
@@ -125,9 +125,9 @@ def test_damaged_earlier_game_is_reported(
         at = At(client, at.table, at.key)
         for path in ("/text", "/review"):
             answer = at.get(path, game=1)
-            assert (answer.status_code, answer.json()["error"], answer.json()["field"]) == (
+            assert (answer.status_code, answer.json()["code"], answer.json()["field"]) == (
                 410,
-                "game 1 of this table is damaged on disk",
+                "damaged",
                 "game",
             )
             assert at.get(path, game=2).status_code == 200

@@ -124,6 +124,8 @@ class Advisor:
         table: the table to use instead of the best available source.
 
     Attributes:
+        kind: kind of the source in use: "solution", "unlimited" (the solution without a turn limit), "guarantee",
+            "learned" or "hand-made".
         source: description of the source in use.
         exact: True if the source is the exact solution and `max_turns` is at least the default. For a table of three
             players, `exact` is False: a guarantee is only a lower bound of the expected reward.
@@ -143,7 +145,7 @@ class Advisor:
         else:
             check_table(table).check_rules(game.rules)
             self._sources = iter([_from_table(game, table)])
-        self.source, self.exact, self._value = next(self._sources)
+        self.kind, self.source, self.exact, self._value = next(self._sources)
 
     def analyze(self, state: States) -> Analysis:
         """Return the equities of states, STATE (N,), in any phase; see `wotd_env.analysis.analyze`.
@@ -163,7 +165,7 @@ class Advisor:
                         self.skipped += (str(error),)
                         if (other := next(self._sources, None)) is None:
                             raise
-                        self.source, self.exact, self._value = other
+                        self.kind, self.source, self.exact, self._value = other
 
     def _available(self) -> Iterator[Source]:
         for source in (_solution, _learned):
@@ -171,10 +173,12 @@ class Advisor:
                 yield source(self.game)
             except (ValueError, OSError, ImportError) as error:
                 self.skipped += (str(error),)
-        yield "the hand-made value, every turn planned exactly", False, hand_made
+        yield "hand-made", "the hand-made value, every turn planned exactly", False, hand_made
 
 
-Source = tuple[str, bool, Value]  # description, whether the source is exact, and its value function
+Source = tuple[
+    str, str, bool, Value
+]  # kind, description, whether the source is exact, and its value function
 
 
 def _solution(game: Game) -> Source:
@@ -187,13 +191,14 @@ def _solution(game: Game) -> Source:
 
 def _from_table(game: Game, table: Table) -> Source:
     exact = game.rules.max_turns >= Rules.max_turns  # the solution ignores the turn limit
-    unlimited = "" if exact else " of the game without a turn limit"
+    words = f"{'' if exact else ' of the game without a turn limit'}, {table.file.name}"
     if game.rules.players == 3:
-        return f"the guarantee of each seat{unlimited}, {table.file.name}", False, table.for_seats
-    return f"the exact solution{unlimited}, {table.file.name}", exact, table.for_seats
+        return "guarantee", f"the guarantee of each seat{words}", False, table.for_seats
+    kind = "solution" if exact else "unlimited"
+    return kind, f"the exact solution{words}", exact, table.for_seats
 
 
 def _learned(game: Game) -> Source:
     policy, name = Td(), models.name_of("td", game.rules)
     policy.check_rules(game.rules)
-    return f"the learned value {name}, every turn planned exactly", False, policy.value
+    return "learned", f"the learned value {name}, every turn planned exactly", False, policy.value

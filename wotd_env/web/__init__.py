@@ -2,5 +2,5 @@
 
 The server needs the extra `web`. Its manual is docs/how-to/serve.md.
 
-A function that refuses a client's request raises `limits.Refused` with the reason, and changes nothing.
+A function that refuses a client's request raises `refused.Refused` with the reason, and changes nothing.
 """

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import json
 import logging
 from dataclasses import fields, replace
 from typing import Any
@@ -15,6 +16,8 @@ from wotd_env.policies import POLICIES, STRENGTHS, make_policy
 from wotd_env.policy import Policy, ask, check_plays
 from wotd_env.web.calls import Asked
 from wotd_env.web.games import game_of
+from wotd_env.web.refused import Refused
+from wotd_env.web.requests import invalid
 
 AGENTS = ("random", "greedy", "planner", "td", "deep", "ppo")
 """The standard agents."""
@@ -42,26 +45,32 @@ class Agents:
     def listed(self, rules: Rules) -> list[dict[str, Any]]:
         """Return all agents as JSON, one object for each agent.
 
-        `level` is the place of the agent in `STRENGTHS`, counted from 1, or None for other agents. `plays` is True if
-        the agent plays these rules. If not, `why` is the reason.
+        `level` is the place of the agent in `STRENGTHS`, counted from 1, or None for other agents. `why` is the reason
+        why the agent does not play these rules, see `Refused.content`, or None if it plays them.
         """
         levels = {name: level for level, name in enumerate(STRENGTHS, 1)}
         found = []
         for name, words in self.words.items():
-            level, why = levels.get(name), self.why_not(name, rules)
-            found.append({"name": name, "words": words, "level": level, "plays": not why, "why": why})
+            why = None
+            try:
+                self.check(name, rules, "agent")
+            except Refused as refused:
+                why = refused.content()
+            found.append({"name": name, "words": words, "level": levels.get(name), "why": why})
         return found
 
-    def why_not(self, name: str, rules: Rules) -> str:
-        """Return the reason why an agent does not play these rules, or an empty string if it plays them."""
+    def check(self, name: str, rules: Rules, field: str) -> None:
+        """Raise Refused, with the name of the field, if an agent is unknown or does not play these rules."""
+        if name not in self._policies:
+            names = ", ".join(self.words)
+            raise invalid(field, f"agent must be one of {names}, got {json.dumps(name)}")
         try:
             check_plays(self._policies[name], rules)
         except ImportError as error:
             _log.warning(f"the agent {name} cannot play: {error}")
-            return f"{name} needs software that this server does not have"
+            raise Refused(400, "software", field, agent=name) from None
         except (ValueError, OSError):
-            return f"{name} is not made for {self._obstacle(name, rules)}"
-        return ""
+            raise Refused(400, "agent", field, agent=name, rules=self._obstacle(name, rules)) from None
 
     def _obstacle(self, name: str, rules: Rules) -> str:
         """Return the one rule that an agent cannot play, such as "spaces=6", or "these rules" if there are several."""
@@ -75,7 +84,7 @@ class Agents:
     async def choose(self, name: str, rules: Rules, state: States) -> tuple[int, str | None]:
         """Return an agent's action in the game `state`, STATE (1,), and a note, which is normally None.
 
-        If the agent fails or is too slow, `greedy` chooses the action, and the note is the reason.
+        If the agent is too slow or fails, `greedy` chooses the action, and the note is "late" or "failed".
         """
         if name not in self._asked:
             rng, policy = np.random.default_rng(), self._policies[name]
@@ -88,10 +97,10 @@ class Agents:
             game.check(state, [action])
             return action, None
         except TimeoutError:
-            what = "did not answer in time"
+            note = "late"
         except Exception as error:
             _log.warning("agent %s failed: %s: %.200s", name, type(error).__name__, error)
-            what = "failed"
+            note = "failed"
         substitute = make_policy(_SUBSTITUTE)
         action = int(ask(substitute, game, state, np.random.default_rng())[0])
-        return action, f"{name} {what}; {_SUBSTITUTE} chose"
+        return action, note

@@ -25,7 +25,8 @@ from wotd_env.policy import Policy
 from wotd_env.rendering.cases import CASES, draw_case
 from wotd_env.rendering.svg import style, symbols
 from wotd_env.web import handlers
-from wotd_env.web.limits import RETRY, Limits, Refused, ip_of
+from wotd_env.web.limits import Limits, ip_of
+from wotd_env.web.refused import RETRY, Refused
 from wotd_env.web.server import Server, address_of, server_of
 from wotd_env.web.sockets import serve_socket
 from wotd_env.web.store import Store
@@ -99,12 +100,12 @@ async def _answer(request: Request, error: Exception) -> Response:
     if isinstance(error, Refused):
         return _refusal(error)
     if isinstance(error, HTTPException):
-        reasons = {404: "there is nothing at this address", 405: "this address takes another method"}
-        refusal = _refusal(Refused(error.status_code, reasons.get(error.status_code, error.detail)))
+        code = {404: "address", 405: "method"}.get(error.status_code, "invalid")
+        refusal = _refusal(Refused(error.status_code, code, reason=error.detail))
         if error.status_code == 405:
             refusal.headers["allow"] = _methods(request)
         return refusal
-    answer = _refusal(Refused(500, "the server has made a mistake; your games are not affected"))
+    answer = _refusal(Refused(500, "mistake"))
     answer.headers.update(HEADERS)  # this response does not pass through `_Guard`, which adds headers
     return answer
 
@@ -144,7 +145,7 @@ class _Guard:
         except asyncio.CancelledError:
             if scope["type"] == "websocket" or started:
                 raise
-            stopped = _refusal(Refused(503, "the server is being stopped", wait=RETRY))
+            stopped = _refusal(Refused(503, "stopping", wait=RETRY))
             await stopped(scope, receive, send_with_headers)
 
 
@@ -154,11 +155,11 @@ def _check_origin(headers: Headers, names: frozenset[str]) -> None:
     scheme = "https" if origin and origin.startswith("https:") else "http"
     name, port = _host_of(f"{scheme}://{headers.get('host', '')}")
     if name != "localhost" and name not in names and ip_of(name) is None:
-        raise Refused(403, "this host name is not allowed; the operator can add it with --name", "host")
+        raise Refused(403, "host", "host")
     page, page_port = _host_of(origin) if origin is not None else (name, port)
     # A proxy can omit or change the port in Host, so the port counts only without a proxy.
     if page != name or (page_port != port and name not in names):
-        raise Refused(403, "requests from pages of other servers are not allowed", "origin")
+        raise Refused(403, "origin", "origin")
 
 
 def _host_of(url: str) -> tuple[str, int]:

@@ -16,7 +16,7 @@ from wotd_env.core.rules import MAX_PLAYERS, MAX_SPACES, PATHS, POWER_MODES, Rul
 from wotd_env.web import requests, views
 from wotd_env.web.calls import in_thread
 from wotd_env.web.games import game_of
-from wotd_env.web.limits import Refused
+from wotd_env.web.refused import Refused
 from wotd_env.web.review import replay
 from wotd_env.web.server import Server, address_of, server_of
 from wotd_env.web.table import Table, Viewer
@@ -28,7 +28,7 @@ _KEPT_BYTES = 20_000_000  # maximum size in bytes of the cache of reviews
 async def _read(request: Request, schema: type[requests.Schema], most: int = 0) -> requests.Schema:
     """Return the message in the body of a request; refuse more than `most` bytes, by default `Limits.message`."""
     if request.headers.get("content-type", "").partition(";")[0].strip().lower() != "application/json":
-        raise Refused(415, "the request must have the header Content-Type: application/json")
+        raise Refused(415, "type")
     limits, content = server_of(request).limits, bytearray()
     most = most or limits.message
     try:
@@ -36,9 +36,9 @@ async def _read(request: Request, schema: type[requests.Schema], most: int = 0) 
             async for part in request.stream():
                 content += part
                 if len(content) > most:
-                    raise Refused(413, f"the request must have at most {most} bytes")
+                    raise Refused(413, "size", most=most)
     except TimeoutError:
-        raise Refused(408, f"the request did not arrive within {limits.patience:g} s") from None
+        raise Refused(408, "slow", seconds=f"{limits.patience:g}") from None
     return requests.read(bytes(content), schema)
 
 
@@ -51,7 +51,7 @@ def _viewed(request: Request) -> tuple[Server, Table, Viewer]:
     server, table = _table(request)
     scheme, _, key = request.headers.get("authorization", "").partition(" ")
     if scheme.lower() != "bearer" or not key:
-        raise Refused(401, "the request must have the header Authorization: Bearer KEY", "key")
+        raise Refused(401, "no_key", "key")
     with server.guesses(request):
         return server, table, server.tables.viewer(table, key)
 
@@ -59,7 +59,7 @@ def _viewed(request: Request) -> tuple[Server, Table, Viewer]:
 def _number(request: Request, name: str, default: int) -> int:
     text = request.query_params.get(name, str(default))
     if not (text.isascii() and text.isdecimal() and len(text) <= 9):
-        raise Refused(400, f"{name} must be an integer from 0 to 999999999", name)
+        raise requests.invalid(name, f"{name} must be an integer from 0 to 999999999")
     return int(text)
 
 
@@ -97,11 +97,11 @@ async def _choices(request: Request) -> JSONResponse:
     wanted = await _read(request, requests.StudiedPosition)
     rules, state = requests.rules_and_position(wanted)
     if state is None:
-        raise Refused(400, "position is missing", "position")
+        raise requests.invalid("position", "position is missing")
     game = game_of(rules)
     choices = views.choices(game, state)
     for agent in wanted.agents:
-        tables.check_agent(agent, rules, "agents")
+        tables.agents.check(agent, rules, "agents")
     asked = wanted.agents if choices else []
     return JSONResponse(
         {
@@ -125,7 +125,7 @@ async def _create(request: Request) -> JSONResponse:
     rules, position = requests.rules_and_position(wanted)
     if len(wanted.seats) != rules.players:
         reason = f"seats must have one entry for each of the {rules.players} players, got {len(wanted.seats)}"
-        raise Refused(400, reason, "seats")
+        raise requests.invalid("seats", reason)
     requests.check_pace(wanted.pace, all(seat.agent for seat in wanted.seats))
     server.new_tables.count(address)
     table, keys = tables.create(wanted, rules, position, address)
@@ -160,7 +160,7 @@ async def _invitation(request: Request) -> JSONResponse:
     server, table = _table(request)
     body = await _read(request, requests.Invitation)
     if body.invitation is None and not table.open:
-        raise Refused(409, "this table has no open seat any more", "table")
+        raise Refused(409, "full", "table")
     with server.guesses(request):
         seat = None if body.invitation is None else server.tables.invited(table, body.invitation)
     return JSONResponse({"seat": seat, "table": table.entry()})
@@ -203,7 +203,7 @@ async def _review(request: Request) -> Response:
     server, table, _ = _viewed(request)
     number = _number(request, "game", table.number)
     if number == table.number and table.status != "over":
-        raise Refused(409, "a game is reviewed when it is over", "game")
+        raise Refused(409, "review_early", "game")
     which = table.id, number, tuple(table.names)
     loser = table.loser if number == table.number else None
     content = server.reviewed.get(which)

@@ -1,4 +1,4 @@
-"""Limits for clients: maximum numbers, sizes, rates and times, and the exception for refused requests."""
+"""Limits for clients: maximum numbers, sizes, rates and times."""
 
 from __future__ import annotations
 
@@ -7,28 +7,10 @@ import time
 from collections import OrderedDict
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
 
-RETRY = 5
-"""Seconds until a client may repeat a request that the server could not serve."""
+from wotd_env.web.refused import Refused
 
 _CLIENTS = 10_000  # maximum number of clients that a `Rate` remembers
-
-
-class Refused(Exception):
-    """Raised to refuse a request. `status` is the HTTP status, and `reason` is sent to the client.
-
-    `field` is the name of the wrong field, if any. `wait` is the number of seconds until another attempt can succeed;
-    None if waiting does not help.
-    """
-
-    def __init__(self, status: int, reason: str, field: str | None = None, wait: int | None = None) -> None:
-        super().__init__(reason)
-        self.status, self.reason, self.field, self.wait = status, reason[:400], field, wait
-
-    def content(self) -> dict[str, Any]:
-        """Return the JSON object that tells a client why its request is refused."""
-        return {"error": self.reason, "field": self.field, "status": self.status}
 
 
 @dataclass(frozen=True)
@@ -75,7 +57,7 @@ class Rate:
         tokens = min(self._most, tokens + (now - then) * self._per_second)
         if tokens < 1:
             wait = int((1 - tokens) / self._per_second) + 1
-            raise Refused(429, f"too many {self._what}; try again in {wait} s", wait=wait)
+            raise Refused(429, "too_many", wait=wait, what=self._what)
         self._tokens[client] = tokens - 1, now
         self._tokens.move_to_end(client)
         if len(self._tokens) > _CLIENTS:

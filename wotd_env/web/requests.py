@@ -19,7 +19,7 @@ from msgspec import Meta
 from wotd_env.core.rules import Phase, Rules
 from wotd_env.core.state import States
 from wotd_env.notation import RecordedGame, parse_game, parse_position
-from wotd_env.web.limits import Refused
+from wotd_env.web.refused import Refused
 
 KINDS = ("here", "invited", "open", "agent")
 """Kinds of seats: for a person at the host's screen, for a person with an invitation, for anyone, for an agent."""
@@ -85,6 +85,10 @@ class Resign(Message):
     seat: _Whole
 
 
+class _UnprintableError(ValueError):
+    """Raised for a name with unprintable characters."""
+
+
 class Named(Message):
     """Base of messages with a person's name."""
 
@@ -92,7 +96,7 @@ class Named(Message):
 
     def __post_init__(self) -> None:
         if not self.name.isprintable():
-            raise ValueError(f"name must have printable characters only, got {_show(self.name)}")
+            raise _UnprintableError(_show(self.name))
         self.name = unicodedata.normalize("NFC", self.name.strip())[:NAME_LENGTH]
 
 
@@ -183,29 +187,36 @@ def read(content: bytes | str, schema: type[Schema]) -> Schema:
     try:
         value = msgspec.json.decode(content)
     except (msgspec.DecodeError, UnicodeError, RecursionError):
-        raise Refused(400, "the request must be a JSON object in UTF-8") from None
+        raise Refused(400, "syntax") from None
     try:
         return msgspec.convert(value, schema)
     except msgspec.ValidationError as error:
-        raise _refused(value, str(error)) from None
+        raise _refused(value, error) from None
 
 
-def _refused(value: Any, error: str) -> Refused:
-    """Translate an error message of msgspec, such as "Expected `int`, got `str` - at `$.ply`", into `Refused`."""
-    reason, _, path = error.partition(" - at `$")
+def invalid(field: str | None, reason: object) -> Refused:
+    """Return the refusal of an invalid field, for a reason in English."""
+    return Refused(400, "invalid", field, reason=reason)
+
+
+def _refused(value: Any, error: msgspec.ValidationError) -> Refused:
+    """Translate an error of msgspec, such as "Expected `int`, got `str` - at `$.ply`", into `Refused`."""
+    reason, _, path = str(error).partition(" - at `$")
     field = path.strip(".`")
     if unset := re.search(r"(missing|unknown) .*`(.*)`", reason):
         field = f"{field}.{unset[2][:NAME_LENGTH]}".strip(".")
-        return Refused(400, f"{field} {'is missing' if unset[1] == 'missing' else 'is unknown here'}", field)
+        return invalid(field, f"{field} {'is missing' if unset[1] == 'missing' else 'is unknown here'}")
+    if isinstance(error.__cause__, _UnprintableError):
+        return Refused(400, "name", f"{field}.name".strip("."), name=reason)
     if not reason.startswith(("Expected", "Invalid")):  # an error from a __post_init__
-        return Refused(400, f"{field}: {reason}" if field else reason, field or reason.partition(" ")[0])
+        return invalid(field or reason.partition(" ")[0], f"{field}: {reason}" if field else reason)
     wanted = reason.partition(", got")[0].removeprefix("Expected ")
     for kind, words in _IN_WORDS.items():
         wanted = wanted.replace(kind, words)
     for name, index in re.findall(r"([a-z_]+)|\[(\d+)\]", field):
         value = value[name] if name else value[int(index)]
     must = "must have another value" if reason.startswith("Invalid") else f"must be {wanted}".replace("`", "")
-    return Refused(400, f"{field or 'the request'} {must}, got {_show(value)}", field or None)
+    return invalid(field or None, f"{field or 'the request'} {must}, got {_show(value)}")
 
 
 def _show(value: Any) -> str:
@@ -217,7 +228,7 @@ def check_pace(pace: float | None, only_agents: bool) -> None:
     """Raise Refused if all seats are agents (`only_agents`) and the pace is below `_LEAST_AMONG_AGENTS`."""
     if pace is not None and pace < _LEAST_AMONG_AGENTS and only_agents:
         reason = f"pace must be at least {_LEAST_AMONG_AGENTS} at a table of agents, got {pace:g}"
-        raise Refused(400, reason, "pace")
+        raise invalid("pace", reason)
 
 
 def rules_and_position(body: RulesOrPosition) -> tuple[Rules, States | None]:
@@ -228,15 +239,15 @@ def rules_and_position(body: RulesOrPosition) -> tuple[Rules, States | None]:
             return _with_few_turns(Rules.from_dict(given), "max_turns"), None
         except (ValueError, TypeError, OverflowError) as error:
             field = next((each.name for each in fields(Rules) if str(error).startswith(each.name)), "rules")
-            raise Refused(400, str(error), field) from None
+            raise invalid(field, error) from None
     if body.rules:
-        raise Refused(400, "rules must be left out if position is given, which includes them", "rules")
+        raise invalid("rules", "rules must be left out if position is given, which includes them")
     try:
         rules, state = parse_position(body.position)
     except ValueError as error:
-        raise Refused(400, str(error), "position") from None
+        raise invalid("position", error) from None
     if state["phase"][0] == Phase.OVER:
-        raise Refused(400, "position must be of a running game; this game is over", "position")
+        raise Refused(400, "position_over", "position")
     state["rng"] = 0  # otherwise the author of the position would know future dice
     if isinstance(rules.start, int):
         rules = replace(rules, start="dragons")
@@ -245,7 +256,7 @@ def rules_and_position(body: RulesOrPosition) -> tuple[Rules, States | None]:
 
 def _with_few_turns(rules: Rules, field: str) -> Rules:
     if rules.max_turns > _MAX_TURNS:
-        raise Refused(400, f"max_turns must be at most {_MAX_TURNS} here, got {rules.max_turns}", field)
+        raise invalid(field, f"max_turns must be at most {_MAX_TURNS} here, got {rules.max_turns}")
     return rules
 
 
@@ -258,6 +269,6 @@ def parse_recorded(text: str) -> RecordedGame:
             rules, state = parse_position(text)
             recorded = RecordedGame(rules, state, np.zeros(0, np.int64), ("?",) * rules.players)
     except ValueError as error:
-        raise Refused(400, str(error), "text") from None
+        raise invalid("text", error) from None
     _with_few_turns(recorded.rules, "text")
     return recorded

@@ -13,7 +13,7 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
-from wotd_env.analysis import classify, define_errors, review
+from wotd_env.analysis import BLUNDER, ERROR, classify, review
 from wotd_env.core.game import Game
 from wotd_env.core.position import SEATS
 from wotd_env.core.rules import Phase, share_difference, win_share
@@ -22,7 +22,7 @@ from wotd_env.notation import RecordedGame
 from wotd_env.web import views
 from wotd_env.web.calls import Asked, in_thread, quiet
 from wotd_env.web.games import advisor_of, game_of, guarantees
-from wotd_env.web.limits import RETRY, Refused
+from wotd_env.web.refused import RETRY, Refused
 from wotd_env.web.table import Table, Viewer
 from wotd_env.web.views import Json
 
@@ -48,14 +48,14 @@ class Reviews:
     async def __call__(self, work: Callable[[], Json]) -> bytes:
         """Run the review `work` and return its result as JSON; raise Refused if it is late or too many reviews wait."""
         if len(self._unfinished) >= self._most:
-            raise Refused(503, "too many games wait for their review; try again soon", wait=RETRY)
+            raise Refused(503, "reviews", wait=RETRY)
         running = quiet(asyncio.create_task(self._run(work)))
         self._unfinished.add(running)
         running.add_done_callback(self._unfinished.discard)
         try:
             return await asyncio.wait_for(asyncio.shield(running), self.patience)
         except TimeoutError:
-            raise Refused(503, "the review takes too long", wait=int(self.patience)) from None
+            raise Refused(503, "review_late", wait=int(self.patience)) from None
 
     async def _run(self, work: Callable[[], Json]) -> bytes:
         async with self._turn:
@@ -72,7 +72,7 @@ class Advised(NamedTuple):
 
     equity: float
     actions: NDArray[np.float32]  # (A,): the equity of every action, -inf for illegal actions
-    source: str
+    source: str  # kind of the source, see `Advisor.kind`
     exact: bool
     guarantee: float | None  # equity that the seat can force against a coalition of all others, if known
 
@@ -82,7 +82,7 @@ def advise(game: Game, states: States) -> list[Advised]:
     advisor = advisor_of(game.rules)
     equities, actions, _ = advisor.analyze(states)
     each = zip(equities.tolist(), actions, guarantees(game, states), strict=True)
-    return [Advised(equity, of, advisor.source, advisor.exact, forced) for equity, of, forced in each]
+    return [Advised(equity, of, advisor.kind, advisor.exact, forced) for equity, of, forced in each]
 
 
 def source(players: int, advised: Advised) -> Json:
@@ -117,7 +117,7 @@ class Helper:
         try:
             advised: Advised = await self._advise(game.rules, state)
         except TimeoutError:
-            raise Refused(503, "the position could not be valued in time", wait=RETRY) from None
+            raise Refused(503, "no_value", wait=RETRY) from None
         equities = advised.actions[np.isfinite(advised.actions)].tolist()
         n = game.rules.players
         return {"chances": [round(win_share(equity, n), 4) for equity in equities], **source(n, advised)}
@@ -125,7 +125,7 @@ class Helper:
     async def __call__(self, table: Table, viewer: Viewer) -> Json:
         """Return JSON with every seat's chance to win and, if the viewer is to act, the best actions."""
         if not table.help or not table.number:
-            raise Refused(409, "there is no help at this table, or its game has not begun", "table")
+            raise Refused(409, "no_help", "table")
         game, state, number, ply = table.game, table.state, table.number, table.ply
         if table.advice is None:
             table.advice = quiet(asyncio.create_task(self._advise(table.rules, state)))
@@ -137,7 +137,7 @@ class Helper:
                 table.advice = None
                 if not isinstance(error, TimeoutError):  # `Asked` has logged a timeout
                     _log.error("the advisor failed", exc_info=error)
-            raise Refused(503, "the position could not be valued in time", wait=RETRY) from None
+            raise Refused(503, "no_value", wait=RETRY) from None
         stood = chances(game, state, advised.equity, table.stood)
         if (number, ply) == (table.number, table.ply):
             table.stood = stood
@@ -223,9 +223,9 @@ def _grades(game: Game, recorded: RecordedGame, names: Sequence[str], steps: lis
         for number, seat in enumerate(reviewed.seats)
     ]
     return {
-        "source": reviewed.source,
+        "source": advisor.kind,
         "exact": reviewed.exact,
-        "definition": define_errors(len(names)),
+        "thresholds": [ERROR, BLUNDER],
         "last_chances": [round(each, 4) for each in stood],
         "seats": seats,
     }

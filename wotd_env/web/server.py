@@ -20,7 +20,8 @@ from wotd_env.policy import Policy, ask
 from wotd_env.web.agents import Agents
 from wotd_env.web.calls import in_thread
 from wotd_env.web.games import game_of
-from wotd_env.web.limits import RETRY, Limits, Rate, Refused, client_of
+from wotd_env.web.limits import Limits, Rate, client_of
+from wotd_env.web.refused import RETRY, Refused
 from wotd_env.web.review import Helper, Reviews, advise, replay
 from wotd_env.web.store import Store
 from wotd_env.web.tables import Tables
@@ -72,7 +73,7 @@ class Server:
     def tables(self) -> Tables:
         """All tables."""
         if self._tables is None:
-            raise Refused(503, "the server is warming up; try again in a few seconds", wait=RETRY)
+            raise Refused(503, "starting", wait=RETRY)
         return self._tables
 
     @contextlib.contextmanager

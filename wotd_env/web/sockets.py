@@ -12,7 +12,8 @@ import msgspec
 from starlette.websockets import WebSocket, WebSocketDisconnect, WebSocketState
 
 from wotd_env.web import requests
-from wotd_env.web.limits import Rate, Refused
+from wotd_env.web.limits import Rate
+from wotd_env.web.refused import Refused
 from wotd_env.web.server import Server, address_of, server_of
 from wotd_env.web.table import Table, Viewer
 
@@ -45,9 +46,9 @@ async def serve_socket(socket: WebSocket) -> None:
     try:
         await socket.accept()  # pages can read the reason of a refusal only from an accepted socket
         if server.sockets.total() >= limits.sockets:
-            raise Refused(503, f"{limits.sockets} sockets are open, which is the most")
+            raise Refused(503, "sockets", most=limits.sockets)
         if server.sockets[address] >= limits.sockets_per_address:
-            raise Refused(429, f"you have {limits.sockets_per_address} sockets open, which is the most")
+            raise Refused(429, "own_sockets", most=limits.sockets_per_address)
         server.sockets[address] += 1
         try:
             await _serve(server, socket, server.tables.find(socket.path_params["table"]))
@@ -55,7 +56,8 @@ async def serve_socket(socket: WebSocket) -> None:
             server.sockets[address] -= 1
             server.sockets += Counter()  # removes addresses whose count is 0
     except Refused as refused:
-        await socket.close(_GONE if refused.status == 404 else _TRY_AGAIN, refused.reason)
+        await _send(socket, "refused", refused.content())
+        await socket.close(_GONE if refused.status == 404 else _TRY_AGAIN)
     except asyncio.CancelledError:
         pass  # the server is being stopped
     except Exception as error:

@@ -40,7 +40,7 @@ class Step(NamedTuple):
 
     action: int
     state: States  # (1,)
-    note: str | None  # a remark, e.g. "td failed; greedy chose"
+    note: str | None  # "late" or "failed" if `greedy` decided in place of an agent
 
 
 class Played(NamedTuple):

@@ -10,7 +10,6 @@ import copy
 import functools
 import hashlib
 import hmac
-import json
 import logging
 import secrets
 import sqlite3
@@ -26,8 +25,9 @@ from wotd_env.core.starting import roll_off_of
 from wotd_env.core.state import States
 from wotd_env.notation import RecordedGame, parse_action
 from wotd_env.web.agents import Agents
-from wotd_env.web.limits import Limits, Refused
-from wotd_env.web.requests import Join, NewTable, check_pace
+from wotd_env.web.limits import Limits
+from wotd_env.web.refused import Refused
+from wotd_env.web.requests import Join, NewTable, check_pace, invalid
 from wotd_env.web.store import Played, Step, Store
 from wotd_env.web.table import Seat, Table, Viewer
 
@@ -86,7 +86,7 @@ class Tables:
     def find(self, name: str) -> Table:
         """Return the table with this name; raise Refused if it does not exist."""
         if name not in self.by_name:
-            raise Refused(404, "this table does not exist or was deleted")
+            raise Refused(404, "no_table")
         return self.by_name[name]
 
     def viewer(self, table: Table, key: str) -> Viewer:
@@ -96,7 +96,7 @@ class Tables:
         seats = [number for number, seat in enumerate(table.seats) if same(seat.key or "")]
         host = same(table.host)
         if not (seats or host or same(table.watch)):
-            raise Refused(403, "this key opens nothing at this table", "key")
+            raise Refused(403, "key", "key")
         return Viewer(digest, host, seats)
 
     def open(self) -> list[dict[str, Any]]:
@@ -124,7 +124,7 @@ class Tables:
         oldest = self._find_room(by)
         for number, wish in enumerate(wanted.seats):
             if wish.agent:
-                self.check_agent(wish.agent, rules, f"seats[{number}]")
+                self.agents.check(wish.agent, rules, f"seats[{number}]")
         if oldest:
             self._remove(oldest)
         seats = [Seat(wish.kind, wish.name, wish.agent) for wish in wanted.seats]
@@ -160,7 +160,7 @@ class Tables:
         else:
             free = table.open
             if not free or (wanted.seat is not None and wanted.seat not in free):
-                raise Refused(409, "this seat is taken, or not open to everybody", "seat")
+                raise Refused(409, "taken", "seat")
             number = free[0] if wanted.seat is None else wanted.seat
         self._put_seat(table, number, Seat(table.seats[number].kind, wanted.name, key=_digest_of(key)))
         return number, key
@@ -171,18 +171,17 @@ class Tables:
         for number, seat in enumerate(table.seats):
             if seat.invitation and secrets.compare_digest(seat.invitation, digest):
                 return number
-        raise Refused(403, "this invitation is not valid, or has been used already", "invitation")
+        raise Refused(403, "invitation", "invitation")
 
     def hand_over(self, table: Table, viewer: Viewer, seat: int, agent: str) -> Viewer:
         """Give a seat to an agent; return `viewer` without the right to act for this seat."""
         if seat >= table.rules.players:
-            raise Refused(400, f"seat must be from 0 to {table.rules.players - 1}, got {seat}", "seat")
+            raise invalid("seat", f"seat must be from 0 to {table.rules.players - 1}, got {seat}")
         there = table.seats[seat]
         absent = there.agent is None and not table.here(there)
         if seat not in viewer.seats and not (viewer.host and absent):
-            reason = "this seat is not yours to give away; a host can give away those of people who left"
-            raise Refused(403, reason, "seat")
-        self.check_agent(agent, table.rules, "agent")
+            raise Refused(403, "seat", "seat")
+        self.agents.check(agent, table.rules, "agent")
         self._put_seat(table, seat, Seat("agent", agent, agent))
         return viewer._replace(seats=[other for other in viewer.seats if other != seat])
 
@@ -193,31 +192,30 @@ class Tables:
         """
         _check_ply(table, ply, game)
         if table.player not in viewer.seats:
-            raise Refused(403, f"it is the turn of {table.names[table.player]}")
+            raise Refused(403, "turn", name=table.names[table.player])
         if isinstance(action, str):
             try:
                 action = parse_action(table.game, table.state, action)
             except ValueError as error:
-                raise Refused(400, str(error), "action") from None
+                raise invalid("action", error) from None
         self._take(table, action, None)
 
     def next_game(self, table: Table, viewer: Viewer, game: int) -> None:
         """Start the next game. Raise Refused unless the present game is over and its number is `game`."""
         if not viewer.seats and not viewer.host:
-            raise Refused(403, "spectators cannot start a game")
+            raise Refused(403, "spectator")
         if table.status != "over" or game != table.number:
-            raise Refused(409, f"game {game} is not over, or not the last one", "game")
+            raise Refused(409, "not_over", "game", game=game)
         self._begin(table)
 
     def resign(self, table: Table, viewer: Viewer, game: int, seat: int) -> None:
         """Resign a game of two players on behalf of a seat; the other seat wins."""
         if seat not in viewer.seats:
-            raise Refused(403, f"seat must be one of yours, {viewer.seats}, got {seat}", "seat")
+            raise Refused(403, "seat", "seat")
         if table.rules.players > 2:
-            reason = "only one of two players can resign; with more players, give your seat to an agent"
-            raise Refused(409, reason, "seat")
+            raise Refused(409, "resign", "seat")
         if table.status != "playing" or game != table.number:
-            raise Refused(409, f"game {game} is not being played", "game")
+            raise Refused(409, "not_playing", "game", game=game)
         self._change(table, resigned=(game, seat))
 
     def set_pace(self, table: Table, viewer: Viewer, pace: float | None) -> None:
@@ -231,7 +229,7 @@ class Tables:
         _check_host(viewer, "step through the game")
         _check_ply(table, ply, game)
         if not table.unattended:
-            raise Refused(409, f"it is the turn of {table.names[table.player]}")
+            raise Refused(409, "turn", name=table.names[table.player])
         self._later(table, 0)
 
     def delete(self, table: Table, viewer: Viewer) -> None:
@@ -257,7 +255,7 @@ class Tables:
         try:
             table.game.step(after, [action])
         except IllegalActionError:
-            raise Refused(400, f"action {action} is not legal here; see choices", "action") from None
+            raise invalid("action", f"action {action} is not legal here; see choices") from None
         after["rng"] = 0
         step = Step(action, after, note)
         with _written():
@@ -359,14 +357,6 @@ class Tables:
             _log.error("table %s: %s", table.id, refused.reason)
             self._later(table, _AGAIN)
 
-    def check_agent(self, agent: str, rules: Rules, field: str) -> None:
-        """Raise Refused if an agent is unknown or does not play these rules."""
-        if agent not in self.agents.words:
-            names = ", ".join(self.agents.words)
-            raise Refused(400, f"agent must be one of {names}, got {json.dumps(agent)}", field)
-        if why := self.agents.why_not(agent, rules):
-            raise Refused(400, why, field)
-
     def _find_room(self, by: str) -> Table | None:
         """Return the idle table to remove before a new table is set up, or None to remove no table.
 
@@ -374,14 +364,14 @@ class Tables:
         """
         most = self._limits.tables_per_address
         if sum(table.by == by for table in self.by_name.values()) >= most:
-            raise Refused(429, f"you have set up {most} tables, which is the most", wait=3600)
+            raise Refused(429, "own_tables", wait=3600, most=most)
         full = len(self.by_name) >= self._limits.tables
         idle = [table for table in self.by_name.values() if not table.listeners]
         oldest = min(idle, key=lambda table: table.touched, default=None)
         if oldest and oldest.touched < time.time() - (1 if full else self._limits.days) * _DAY:
             return oldest
         if full:
-            raise Refused(503, f"this server has {self._limits.tables} tables, which is the most", wait=3600)
+            raise Refused(503, "tables", wait=3600, most=self._limits.tables)
         return None
 
 
@@ -404,14 +394,14 @@ def table_at(store: Store, table: Table, number: int) -> Table:
     try:
         played = store.game(table.id, number)
         if played is None:
-            raise Refused(404, f"this table has no game {number}", "game")
+            raise Refused(404, "no_game", "game", game=number)
         other = copy.copy(table)
         other.show(played, number)
         str(other.recorded())  # raises ValueError if a position is damaged
     except _DAMAGE as error:
         what = type(error).__name__
         _log.error("game %d of table %s is damaged: %s: %s", number, table.id, what, error)
-        raise Refused(410, f"game {number} of this table is damaged on disk", "game") from None
+        raise Refused(410, "damaged", "game", game=number) from None
     return other
 
 
@@ -425,17 +415,16 @@ def _digest_of(key: str) -> str:
 
 def _check_host(viewer: Viewer, what: str) -> None:
     if not viewer.host:
-        raise Refused(403, f"only the host, who has set up the table, can {what}")
+        raise Refused(403, "host_only", what=what)
 
 
 def _check_ply(table: Table, ply: int, game: int | None) -> None:
     if game not in (None, table.number):
-        raise Refused(409, f"game must be {table.number}, the present game, got {game}", "game")
+        raise Refused(409, "game", "game", game=table.number, got=game)
     if table.status != "playing":
-        why = "the game is over" if table.status == "over" else "the game has not begun"
-        raise Refused(409, f"there is no decision to take: {why}", "ply")
+        raise Refused(409, "over" if table.status == "over" else "not_begun", "ply")
     if ply != table.ply:
-        raise Refused(409, f"ply must be {table.ply}, the next decision, got {ply}", "ply")
+        raise Refused(409, "ply", "ply", ply=table.ply, got=ply)
 
 
 @contextmanager
@@ -445,5 +434,4 @@ def _written() -> Iterator[None]:
         yield
     except sqlite3.Error as error:
         _log.error("the file of tables cannot be written: %s", error)
-        reason = "the server cannot store this at present; nothing has changed"
-        raise Refused(503, reason, wait=_AGAIN) from None
+        raise Refused(503, "disk", wait=_AGAIN) from None

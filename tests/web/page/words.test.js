@@ -16,6 +16,7 @@ import {
   sourceOf,
   stateOf,
   titleOf,
+  worded,
 } from "../../../wotd_env/web/static/words.js";
 
 const seat = { seat: 0, name: "Ann", taken: true, mine: true, kind: "here", connected: true };
@@ -46,8 +47,9 @@ test("addresses round-trip positions and names", () => {
 test("the latest event is a sentence", () => {
   const log = [{ words: "Ann: pass", note: null }];
   assert.equal(newsOf(view({ log })), "Ann: pass.");
-  const late = { words: "td: pass", note: "td failed; greedy chose" };
-  assert.equal(newsOf(view({ log: [...log, late] })), "td: pass (td failed; greedy chose).");
+  const parts = { kind: "pass", power: null, path: null, seats: null, moves: [], keep: null };
+  const failed = worded(view({ choices: [], log: [{ ...parts, seat: 1, dice: [], note: "failed" }] }));
+  assert.match(newsOf(failed), /^Player B: pass.* \(the agent failed; greedy chose\)\.$/);
   assert.equal(newsOf(view({ log: [], player: 1 })), "Player B starts.");
   assert.equal(newsOf(view({ log: [], status: "waiting" })), "");
 });
@@ -117,8 +119,9 @@ test("a seat has the power of its color, any power, or none", () => {
 });
 
 test("an agent that cannot play the rules is not selected", () => {
-  const able = { words: "", level: null, plays: true, why: "" };
-  const unable = { words: "", level: 7, plays: false, why: "ppo is not made for powers=own" };
+  const able = { words: "", level: null, why: null };
+  const why = { code: "agent", values: {}, error: "ppo is not made for powers=own", status: 400 };
+  const unable = { words: "", level: 7, why };
   assert.equal(
     ableAgent(
       [
@@ -152,7 +155,7 @@ test("an agent that cannot play the rules is not selected", () => {
 });
 
 test("a continued game keeps its opponents", () => {
-  const agents = [{ name: "greedy", words: "", level: null, plays: true, why: "" }];
+  const agents = [{ name: "greedy", words: "", level: null, why: null }];
   assert.deepEqual(firstSeat(1, ["Ann", "greedy"], agents, "Me"), {
     kind: "agent",
     name: "",
@@ -219,7 +222,7 @@ test("verdicts name the cost, the best choice and the luck", () => {
 });
 
 test("the source of win chances names a guarantee if it is known", () => {
-  const source = { source: "the learned value", exact: false };
-  assert.equal(sourceOf(source), "Source: the learned value, an estimate.");
+  const source = { source: "guarantee", exact: false };
+  assert.equal(sourceOf(source), "Source: the guarantee of each seat, an estimate.");
   assert.match(sourceOf({ ...source, guarantee: 0.24 }), /seat to act can guarantee 24 %/);
 });

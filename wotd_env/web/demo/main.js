@@ -14,7 +14,7 @@ import { choicesOf, resultOf, stateOf, stepOf } from "./view.js";
 const PERSON = 0;
 const NAMES = [t("Player"), "td"];
 const PACE = 800; // milliseconds before a decision that the person does not take
-const SOURCE = { source: "the plan of td", exact: false, guarantee: null }; // of the win chances
+const SOURCE = { source: "learned", exact: false, guarantee: null }; // of the win chances
 
 /** The fields of a view that stay the same. */
 const TABLE = {

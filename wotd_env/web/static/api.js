@@ -1,9 +1,9 @@
 /** Requests to the server, its socket, and the keys of this browser. */
 
 import { kept } from "./browser.js";
-import { capital, heard, t } from "./words.js";
+import { reasonWords, t } from "./words.js";
 
-/** @import {Agent, Help, Keys, View} from "./types.js" */
+/** @import {Agent, Help, Keys, Reason, View} from "./types.js" */
 
 /** Make the error for a refused request, in the words of the server. @param {string} words @param {number} status */
 const refusal = (words, status) => Object.assign(new Error(words), { status });
@@ -25,7 +25,7 @@ export async function ask(path, { key, body, method } = {}) {
   const answer = await response
     .json()
     .catch(() => ({ error: t("The server answered {status}.", { status: response.status }) }));
-  if (!response.ok) throw refusal(heard(answer.error), response.status);
+  if (!response.ok) throw refusal(reasonWords(answer), response.status);
   return answer;
 }
 
@@ -74,7 +74,7 @@ export const keys = {
 /**
  * Open the socket of a table, and open it again whenever the connection is lost, until the signal.
  * @param {string} table @param {string} key @param {AbortSignal} signal
- * @param {{view: (view: View) => void, help: (help: Help) => void, error: (message: string, status: number) => void,
+ * @param {{view: (view: View) => void, help: (help: Help) => void, error: (refused: Reason) => void,
  *   connection: (lost: string) => void, gone: (reason: string) => void}} hear `lost` is the reason of a lost connection,
  *   or empty when the connection is back
  * @returns a function that sends a message, and returns whether it could be sent
@@ -84,6 +84,7 @@ export function follow(table, key, signal, hear) {
   let socket = null;
   let wait = 500; // milliseconds before the next attempt to connect
   let interrupted = false;
+  let refused = ""; // why the server has closed the socket with code 1013
 
   function open() {
     if (signal.aborted) return;
@@ -99,14 +100,15 @@ export function follow(table, key, signal, hear) {
         interrupted = false;
         hear.view(message);
       } else if (type === "help") hear.help(message);
-      else if (type === "error") hear.error(message.error, message.status);
+      else if (type === "error") hear.error(message);
+      else if (type === "refused") refused = reasonWords(message);
     };
-    socket.onclose = ({ code, reason }) => {
+    socket.onclose = ({ code }) => {
       if (signal.aborted) return;
-      if (code === 4403) return hear.gone(`${capital(heard("this key opens nothing at this table"))}.`);
+      if (code === 4403) return hear.gone(t("This key opens nothing at this table."));
       if (code === 4404) return hear.gone(t("This table is no longer there."));
       interrupted = true;
-      hear.connection((code === 1013 && heard(reason)) || t("connection lost"));
+      hear.connection(code === 1013 ? refused : t("connection lost"));
       setTimeout(open, wait);
       wait = Math.min(2 * wait, 8000);
     };

@@ -2,7 +2,7 @@
 
 import { cellOf } from "./choosing.js";
 import { glyph, h, makeTable, svg } from "./dom.js";
-import { decimal, heard, percent, sourceOf, t } from "./words.js";
+import { decimal, percent, sourceOf, t } from "./words.js";
 
 /** @import {CellMark, GradedStep, Review} from "./types.js" */
 
@@ -88,8 +88,9 @@ export function gradeTable(review) {
     const piece = glyph(`piece-${review.last.color[seat]}`, "piece");
     return [h("span", { title: names[seat] }, piece, h("span", names[seat])), ...cells];
   });
+  const [error, blunder] = review.thresholds.map((equity) => costOf(equity, players));
   const explanation = [
-    heard(review.definition),
+    t("An error costs at least {error}, a blunder at least {blunder}.", { error, blunder }),
     t("The number behind the slash counts all decisions with a choice."),
     t("Cost: the chance to win lost by all decisions. Luck: the chance gained by dice."),
     t("Without luck: the share of the win that the decisions earned."),

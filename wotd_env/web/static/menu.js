@@ -4,7 +4,7 @@ import { agentsFor, ask, keys, pathOf } from "./api.js";
 import { linkTo } from "./browser.js";
 import { copyButton, errorLine, h, select, workButton } from "./dom.js";
 import { soundTick } from "./play.js";
-import { heard, PACES, t } from "./words.js";
+import { PACES, reasonWords, t } from "./words.js";
 
 /** @import {Agent, Keys, Seat, View} from "./types.js" */
 
@@ -137,10 +137,10 @@ export class Controls {
 
 /** Make the options of agents: the strengths first, then the others. @param {Agent[]} agents */
 export function agentOptions(agents) {
-  const options = agents.map(({ name, words, level, plays, why }) => {
+  const options = agents.map(({ name, words, level, why }) => {
     const label = level === null ? name : `${level} · ${t(name)}`;
-    const shown = heard(why) || label; // a disabled one shows why it cannot play
-    return h("option", { value: name, title: t(words), disabled: !plays }, shown);
+    const shown = why ? reasonWords(why) : label; // a disabled one shows why it cannot play
+    return h("option", { value: name, title: t(words), disabled: Boolean(why) }, shown);
   });
   return [
     h("optgroup", { label: t("By strength") }, ...options.filter((_, i) => agents[i].level !== null)),

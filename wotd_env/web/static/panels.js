@@ -8,7 +8,6 @@ import {
   capital,
   colorsOpen,
   DRAGON,
-  heard,
   LETTERS,
   lossWords,
   percent,
@@ -115,8 +114,7 @@ export function makeLog() {
         entries.append(h("li.turn-head", piece, name, h("span", t("turn {turn}", { turn: turn + 1 }))));
       }
       const dice = step.dice.every((face) => face >= 0) && diceRow(step.dice);
-      const note = step.note ? ` (${heard(step.note)})` : "";
-      const words = h("span", step.did, note, h("code", step.notation));
+      const words = h("span", step.did, step.note, h("code", step.notation));
       entries.append(h("li", { class: step.forced ? "forced" : "" }, dice, words));
     }
     shown.count = log.length;

@@ -4,7 +4,7 @@ import { agentsFor, createTable } from "./api.js";
 import { kept } from "./browser.js";
 import { errorLine, h, select } from "./dom.js";
 import { agentOptions } from "./menu.js";
-import { capital, heard, LETTERS, PACES, t } from "./words.js";
+import { capital, LETTERS, PACES, reasonWords, t } from "./words.js";
 
 /** @import {Agent, Options, Range, Setup} from "./types.js" */
 
@@ -66,7 +66,7 @@ export function setUpForm(setup, position, players) {
     const found = await agentsFor(wanted).catch(() => null);
     if (!found || now !== asked) return;
     for (const row of rows) row.offer(found);
-    const reasons = found.map(({ why }) => heard(why)).filter(Boolean);
+    const reasons = found.flatMap(({ why }) => (why ? [reasonWords(why)] : []));
     note.hidden = reasons.length === 0;
     note.textContent = `${reasons.join("; ")}.`;
   }
@@ -181,7 +181,7 @@ function rulesFields({ rules, pace }, position) {
 
 /** Return an agent that can play, preferably `wanted`. @param {Agent[]} agents @param {string} wanted */
 export function ableAgent(agents, wanted) {
-  const able = agents.filter(({ plays }) => plays).map(({ name }) => name);
+  const able = agents.filter(({ why }) => !why).map(({ name }) => name);
   return [wanted, USUAL_AGENT].find((name) => able.includes(name)) ?? able[0] ?? wanted;
 }
 

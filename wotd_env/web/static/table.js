@@ -5,7 +5,7 @@ import { linkTo } from "./browser.js";
 import { byId, copyButton, h, noticeCard, waitLine } from "./dom.js";
 import { Controls, controlsAgents } from "./menu.js";
 import { PlayPage } from "./play.js";
-import { capital, heard, LETTERS, t, worded } from "./words.js";
+import { capital, LETTERS, reasonWords, t, worded } from "./words.js";
 
 /** @import {Keys, Page, View} from "./types.js" */
 
@@ -31,9 +31,9 @@ class TablePage extends PlayPage {
         this.help = help;
         this.showHelp();
       },
-      error: (message, status) => {
+      error: (refused) => {
         this.acted = -1;
-        if (status !== 409) this.error.show(heard(message)); // 409: the decision is too late; a fresh view comes
+        if (refused.status !== 409) this.error.show(reasonWords(refused)); // 409: the decision is too late; a fresh view comes
       },
       connection: (lost) => {
         this.acted = -1; // the next view shows whether the decision has arrived

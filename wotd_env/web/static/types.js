@@ -36,8 +36,10 @@
  *
  * @typedef {{table: string, help: boolean, open: number[],
  *   rules: Rules, seats: {seat: number, kind: string, name: string, taken: boolean}[]}} Entry of the list of open tables
- * @typedef {{name: string, words: string, level: number|null, plays: boolean, why: string}} Agent with its strength from
- *   1, if it has one, and whether it plays the rules of the request, or why not; `/api/setup` is for the basic game
+ * @typedef {{name: string, words: string, level: number|null, why: Reason|null}} Agent with its strength from 1, if it
+ *   has one, and the reason why it does not play the rules of the request; `/api/setup` is for the basic game
+ * @typedef {{code: string, values: Record<string, string>, error: string, status: number}} Reason of a refusal, and its
+ *   sentence in English
  * @typedef {{least: number, most: number, default: number}} Range
  * @typedef {{values: (string|boolean|null)[], default: string|boolean|null}} Options
  * @typedef {{ready: boolean, agents: Agent[], name_length: number, pace: Range,
@@ -49,7 +51,7 @@
  * @typedef {Step & {state: State, class: string, regret: number|null, best: ActionParts|null, best_words: string, luck: number|null,
  *   chances: number[]}} GradedStep
  * @typedef {{rules: Rules, players: string[], text: string, steps: GradedStep[],
- *   last: State, result: Result|null, source: string, exact: boolean, definition: string, last_chances: number[],
+ *   last: State, result: Result|null, source: string, exact: boolean, thresholds: number[], last_chances: number[],
  *   seats: SeatGrade[]}} Review
  *
  * @typedef {Node|string|null|false|undefined} Child of an element; empty children are left out

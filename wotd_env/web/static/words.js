@@ -5,7 +5,7 @@
 
 import { kept } from "./browser.js";
 
-/** @import {ActionParts, GradedStep, Review, Rules, Seat, Step, View} from "./types.js" */
+/** @import {ActionParts, GradedStep, Reason, Review, Rules, Seat, Step, View} from "./types.js" */
 
 /** The languages of the page and of the rules, by their codes. @type {Record<string, string>} */
 export const LANGUAGES = { en: "English", es: "Español", de: "Deutsch", hi: "हिन्दी" };
@@ -16,7 +16,7 @@ export const language = preferred.map((code) => code.slice(0, 2)).find((code) =>
 
 /**
  * The translations by their English texts, and by the plural category if the text contains a number. `server` has those
- * of the sentences that a person meets in normal use.
+ * of the reasons that a person meets in normal use, by their codes.
  * @type {Record<string, string|Record<string, string>>}
  */
 const texts =
@@ -58,17 +58,11 @@ export function decimal(value, digits) {
   return value.toLocaleString(language, how);
 }
 
-/** The translated sentences of the server, each with its pattern, in which the values are named groups. */
-const sentences = Object.entries(texts.server ?? {}).map(([english, translated]) => {
-  const pattern = english.replace(/[.?;]/g, "\\$&").replace(/\{(\w+)\}/g, "(?<$1>.+)");
-  return { translated, pattern: new RegExp(`^${pattern}$`) };
-});
+const reasons = /** @type {Record<string, string>} */ (texts.server ?? {});
 
-/** Translate a sentence of the server, which is in English; unknown sentences stay in English. @param {string} sentence */
-export function heard(sentence) {
-  const known = sentences.find(({ pattern }) => pattern.test(sentence));
-  return known ? filled(known.translated, known.pattern.exec(sentence)?.groups ?? {}) : sentence;
-}
+/** Return the server's reason for a refusal in words; reasons without a translation stay in English. @param {Reason} reason */
+export const reasonWords = ({ code, values, error }) =>
+  Object.hasOwn(reasons, code) ? filled(reasons[code], values) : error;
 
 export const ELEMENTS = [t("water"), t("fire"), t("metal"), t("earth"), t("wood")];
 export const DRAGON = 5;
@@ -124,12 +118,21 @@ const QUESTIONS = {
 /** Return whether a decision is about the eye of the tiger. @param {View} view */
 export const asksForTiger = ({ phase, rolls_left: left }) => phase === "keep" && left === 0;
 
+/** The sources of win chances by their kinds. @type {Record<string, string>} */
+const SOURCES = {
+  solution: t("the exact solution"),
+  unlimited: t("the exact solution of the game without a turn limit"),
+  guarantee: t("the guarantee of each seat"),
+  learned: t("a learned value, every turn planned exactly"),
+  "hand-made": t("a hand-made value, every turn planned exactly"),
+};
+
 /**
  * Return the source of win chances in words, and the chance that the seat to act can guarantee, if it is known.
  * @param {{source: string, exact: boolean, guarantee?: number|null}} help
  */
 export function sourceOf({ source, exact, guarantee = null }) {
-  const named = { source: heard(source) };
+  const named = { source: SOURCES[source] };
   const words = exact ? t("Source: {source}.", named) : t("Source: {source}, an estimate.", named);
   if (guarantee === null) return words;
   const forced = { chance: percent(guarantee) };
@@ -172,7 +175,7 @@ export function factsOf(view) {
 /** Return the latest event of a game in a sentence. @param {View} view */
 export function newsOf({ log, status, player, seats }) {
   const last = log[log.length - 1];
-  if (last) return `${last.words}${last.note ? ` (${heard(last.note)})` : ""}.`;
+  if (last) return `${last.words}${last.note ?? ""}.`;
   return status === "playing" ? t("{name} starts.", { name: seats[player].name }) : "";
 }
 
@@ -283,6 +286,12 @@ export const namesOf = (seats) =>
     return name === `Player ${letter}` ? t("Player {letter}", { letter }) : name;
   });
 
+/** The notes of a decision that `greedy` took in place of an agent. @type {Record<string, string>} */
+const NOTES = {
+  failed: t("the agent failed; greedy chose"),
+  late: t("the agent did not answer in time; greedy chose"),
+};
+
 /**
  * Return a step with its words.
  * @template {Step} Each
@@ -290,7 +299,8 @@ export const namesOf = (seats) =>
  */
 function wordedStep(step, names, rules) {
   const words = actionWords(step, names, rules, step.dice);
-  return { ...step, did: capital(words), words: t("{name}: {words}", { name: names[step.seat], words }) };
+  const said = t("{name}: {words}", { name: names[step.seat], words });
+  return { ...step, did: capital(words), words: said, note: step.note && ` (${NOTES[step.note]})` };
 }
 
 /** Return the view of a table with all its words. @param {View} view @returns {View} */
