@@ -11,7 +11,19 @@ pytest.importorskip("starlette", reason="the server needs the extra web")
 
 from playwright.sync_api import Locator, Page, expect
 
-from tests.helpers.page import a_step, at, board, decide, line, my_turn, open_rules, played, recorded, set_up
+from tests.helpers.page import (
+    a_step,
+    at,
+    board,
+    decide,
+    line,
+    my_turn,
+    open_rules,
+    played,
+    recorded,
+    rested,
+    set_up,
+)
 from tests.helpers.server import fewer, running
 
 pytestmark = pytest.mark.slow
@@ -396,6 +408,7 @@ def test_a_kept_die_keeps_its_place_and_key(visit):
     # Five different faces, because an action names only one of several equal dice.
     set_up(page, position=line(".......|.....", "wf(meo) 1 A keep 2 wfmed"))
     assert my_turn(page)
+    rested(page)
     kept = faces(page)[3]
     page.keyboard.press("4")
     with a_step(page):
