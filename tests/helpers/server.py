@@ -31,7 +31,11 @@ PATIENT = Limits(requests=1e6, new_tables=1e6, games=1e6, wrong_keys=1e6, messag
 
 @contextlib.contextmanager
 def running(
-    file: Path, limits: Limits = PATIENT, policies: dict[str, Policy] | None = None, port: int = 0
+    file: Path,
+    limits: Limits = PATIENT,
+    policies: dict[str, Policy] | None = None,
+    port: int = 0,
+    address: str | None = None,
 ) -> Iterator[httpx.Client]:
     """Run a server for the tables of a file; yield a client when the server is ready."""
     listening = socket.socket(socket.AF_INET, socket.SOCK_STREAM, socket.IPPROTO_TCP)
@@ -39,7 +43,9 @@ def running(
     listening.bind(("127.0.0.1", port))
     listening.listen()
     store = Store(file)
-    config = config_of(make_app(store, policies, limits), limits, timeout_graceful_shutdown=1)
+    config = config_of(
+        make_app(store, policies, limits, address=address), limits, timeout_graceful_shutdown=1
+    )
     server = uvicorn.Server(config)
     thread = threading.Thread(target=server.run, kwargs={"sockets": [listening]})
     thread.start()

@@ -119,6 +119,23 @@ def test_command_serves_and_stops(serve: Serve, tmp_path: Path, stop: signal.Sig
     assert [*tmp_path.iterdir()] == [tmp_path / "tables"]  # the log of SQLite is merged into the file
 
 
+@pytest.mark.parametrize(("host", "printed"), [("0.0.0.0", True), ("::", True), ("127.0.0.1", False)])
+def test_command_prints_the_addresses_for_others(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, host: str, printed: bool
+) -> None:
+    monkeypatch.setattr(socket.socket, "connect", lambda self, address: None)
+    monkeypatch.setattr(socket.socket, "getsockname", lambda self: ("192.0.2.7", 81))
+    monkeypatch.setattr(socket, "getaddrinfo", lambda *how: [(0, 0, 0, "", ("127.0.1.1", 81))])
+    monkeypatch.setattr("uvicorn.Server.run", lambda self, sockets: sockets[0].close())
+    monkeypatch.setattr("wotd_env.web.connections.set_up_log", lambda: None)
+    monkeypatch.setattr(signal, "signal", lambda *how: None)
+    command = ["serve", "--host", host, "--port", "0", "--file", str(tmp_path / "tables")]
+    result = CliRunner().invoke(app, command)
+    assert result.exit_code == 0, result.output
+    assert ("Others reach it at http://192.0.2.7:81/." in result.output) == printed
+    assert "127.0.1.1" not in result.output
+
+
 class Unready:
     """A policy whose `check_rules` never returns."""
 

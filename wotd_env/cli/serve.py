@@ -62,10 +62,14 @@ def command(
     # uvicorn repeats a signal after its shutdown. As KeyboardInterrupt, SIGTERM lets this function close the file.
     signal.signal(signal.SIGTERM, signal.default_int_handler)
     store = Store(file)
-    app = make_app(store, {agent: made[spec] for agent, spec in named.items()}, limits, name or ())
+    others = addresses_for_others(host, listening.getsockname()[1])
+    agents = {agent: made[spec] for agent, spec in named.items()}
+    app = make_app(store, agents, limits, name or (), next(iter(others), None))
     shown = "localhost" if host in ("", "0.0.0.0", "::") else f"[{host}]" if ":" in host else host
     url = f"http://{shown}:{listening.getsockname()[1]}/"
     typer.echo(f"Way of the Dragon is at {url}, tables are stored in {file}. Ctrl-C stops it.")
+    if others:
+        typer.echo(f"Others reach it at {', '.join(others)}.")
     ip = ip_of(host)
     if not (ip.is_loopback if ip else host == "localhost"):
         typer.echo(
@@ -81,6 +85,19 @@ def command(
     finally:
         store.close()
     typer.echo("Stopped. All games continue when it is started again.")
+
+
+def addresses_for_others(host: str, port: int) -> list[str]:
+    """Return the addresses of this machine's page in its network if the server listens on all of them, best first."""
+    if host not in ("", "0.0.0.0", "::"):
+        return []
+    found = []
+    with contextlib.suppress(OSError), socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe:
+        probe.connect(("192.0.2.1", 9))  # sends nothing; selects the address of the route to other networks
+        found.append(probe.getsockname()[0])
+    with contextlib.suppress(OSError):
+        found += [at[4][0] for at in socket.getaddrinfo(socket.gethostname(), port, socket.AF_INET)]
+    return [f"http://{ip}:{port}/" for ip in dict.fromkeys(found) if not ip.startswith("127.")]
 
 
 def _listen(host: str, port: int) -> socket.socket:

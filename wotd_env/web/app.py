@@ -51,13 +51,14 @@ def make_app(
     policies: dict[str, Policy] | None = None,
     limits: Limits | None = None,
     names: Iterable[str] = (),
+    address: str | None = None,
 ) -> Starlette:
     """Return the application.
 
     `policies` are agents in addition to the standard ones. `names` are allowed host names; IP addresses and localhost
-    are always allowed.
+    are always allowed. `address` is the URL of the page for people on other machines, if it is known.
     """
-    server = Server(store, policies or {}, limits or Limits())
+    server = Server(store, policies or {}, limits or Limits(), address)
     app = Starlette(
         routes=[
             Route("/", lambda request: FileResponse(STATIC / "index.html")),

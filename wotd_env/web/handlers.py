@@ -133,6 +133,7 @@ async def _create(request: Request) -> JSONResponse:
         "table": table.id,
         "key": keys.host,
         "watch": keys.watch,
+        "address": server.address,
         "invitations": [
             {"seat": number, "invitation": keys.invitation(number)}
             for number, seat in enumerate(table.seats)

@@ -32,8 +32,10 @@ _log = logging.getLogger("wotd_env.web")
 class Server:
     """The state that all requests share."""
 
-    def __init__(self, store: Store, policies: dict[str, Policy], limits: Limits) -> None:
-        self.limits, self._store, self._policies = limits, store, policies
+    def __init__(
+        self, store: Store, policies: dict[str, Policy], limits: Limits, address: str | None = None
+    ) -> None:
+        self.limits, self._store, self._policies, self.address = limits, store, policies, address
         self.sockets: Counter[str] = Counter()
         self.help = Helper(limits.thinking)
         self.reviews = Reviews(limits.reviews, limits.reviewing)

@@ -430,6 +430,16 @@ def test_an_unknown_address_shows_an_error_and_a_home_link(visit, site, address)
     expect(page.locator(".set-up form")).to_be_visible()
 
 
+def test_an_invitation_names_the_address_that_others_reach(visit, tmp_path):
+    with running(tmp_path / "tables", address="http://192.0.2.7:8000/") as client:
+        page = visit()
+        page.goto(str(client.base_url))
+        page.get_by_label("who plays seat B").select_option("invited")
+        page.get_by_role("button", name="Start the game").click()
+        link = page.get_by_label("Link for seat B")
+        expect(link).to_have_value(re.compile(r"^http://192\.0\.2\.7:8000/#/join/"))
+
+
 def test_the_page_explains_why_agents_cannot_play(visit):
     page = visit()
     page.get_by_label("Players").select_option("3")

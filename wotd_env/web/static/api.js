@@ -49,8 +49,8 @@ export async function createTable(body) {
   const text = JSON.stringify(body);
   const key = wanted.get(text) ?? randomKey();
   wanted.set(text, key);
-  const { table, watch, invitations } = await ask("api/tables", { body: { ...body, key } });
-  keys.add(table, { key, watch, invitations });
+  const { table, watch, invitations, address } = await ask("api/tables", { body: { ...body, key } });
+  keys.add(table, { key, watch, invitations, address });
   return table;
 }
 

@@ -39,8 +39,14 @@ export function readAddress(hash) {
   }
 }
 
-/** Return the whole address of a page, to be shared. @param {string} page such as "join/TABLE/INVITATION" */
-export const linkTo = (page) => `${location.origin}${location.pathname}#/${page}`;
+/**
+ * Return the whole address of a page, to be shared. At the server's own machine, it starts with the address for others.
+ * @param {string} page such as "join/TABLE/INVITATION" @param {string|null} [others]
+ */
+export function linkTo(page, others) {
+  const local = ["localhost", "127.0.0.1", "[::1]"].includes(location.hostname);
+  return `${(local && others) || location.origin + location.pathname}#/${page}`;
+}
 
 /** Return the address of the analysis board with a position. @param {string} position */
 export const analysisAddress = (position) => `#/analysis/${encodeURIComponent(position)}`;

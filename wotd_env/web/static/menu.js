@@ -38,7 +38,7 @@ export class Controls {
       copyButton(t("Copy the position"), () => this.view?.position ?? ""),
       copyButton(t("Copy the game"), gameText),
       workButton(t("Save the game"), save),
-      own.watch && copyButton(t("Copy a link to watch"), linkTo(`watch/${table}/${own.watch}`)),
+      own.watch && copyButton(t("Copy a link to watch"), linkTo(`watch/${table}/${own.watch}`, own.address)),
     );
     this.rest = h("div");
     const title = h("summary", t("Share, seats, resign"));

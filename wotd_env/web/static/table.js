@@ -86,7 +86,7 @@ class TablePage extends PlayPage {
     return [
       waitLine(t("Waiting for {names} …", { names }), null),
       ...links.map(({ seat, invitation }) => {
-        const link = linkTo(`join/${table}/${invitation}`);
+        const link = linkTo(`join/${table}/${invitation}`, this.own.address);
         const words = t("Link for seat {letter}", { letter: LETTERS[seat] });
         const label = h("label", words, h("input", { readonly: true, value: link }));
         return h("div.invitation", label, copyButton(t("Copy"), link));

@@ -55,7 +55,8 @@
  *   seats: SeatGrade[]}} Review
  *
  * @typedef {Node|string|null|false|undefined} Child of an element; empty children are left out
- * @typedef {{key: string, watch?: string, invitations?: {seat: number, invitation: string}[]}} Keys of a table
+ * @typedef {{key: string, watch?: string, invitations?: {seat: number, invitation: string}[],
+ *   address?: string|null}} Keys of a table, and the address of the page for others
  * @typedef {{offered: Choice[], picked: number[], path: number}} Chosen an unconfirmed choice: choices to confirm, or the
  *   seats of one or two pieces on a path for a swap
  * @typedef {{order: number[], kept: boolean[], rolled: boolean[]}} Places by place on the screen: the index of the die
