@@ -440,6 +440,18 @@ def test_an_invitation_names_the_address_that_others_reach(visit, tmp_path):
         expect(link).to_have_value(re.compile(r"^http://192\.0\.2\.7:8000/#/join/"))
 
 
+def test_you_and_absent_players_are_marked(visit):
+    host, guest = visit(), visit()
+    host.get_by_label("who plays seat B").select_option("invited")
+    host.get_by_role("button", name="Start the game").click()
+    guest.goto(host.get_by_label("Link for seat B").input_value())
+    guest.get_by_role("button", name="Take the seat").click()
+    expect(host.locator(".seat .state").first).to_have_text(re.compile("^you"))
+    expect(guest.locator(".seat .state").last).to_have_text(re.compile("^you"))
+    guest.goto("about:blank")
+    expect(host.locator(".seat .state").last).to_have_text("away")
+
+
 def test_the_page_explains_why_agents_cannot_play(visit):
     page = visit()
     page.get_by_label("Players").select_option("3")

@@ -22,6 +22,7 @@ import {
 const seat = { seat: 0, name: "Ann", taken: true, mine: true, kind: "here", connected: true };
 const table = {
   game: 1,
+  mine: [],
   turn: 2,
   player: 0,
   phase: "keep",
@@ -102,7 +103,10 @@ test("seats show their state and name", () => {
   assert.equal(state({}), "you play");
   assert.equal(state({ taken: false }), "free");
   assert.equal(state({ kind: "agent", mine: false }), "thinking …");
-  assert.equal(state({ connected: false, seat: 1 }), "away");
+  assert.equal(state({ seat: 1 }), "");
+  assert.equal(state({ seat: 1 }, { mine: [1] }), "you");
+  assert.equal(state({ seat: 1 }, { mine: [0, 1] }), ""); // several people at this screen
+  for (const number of [0, 1]) assert.equal(state({ mine: false, connected: false, seat: number }), "away");
   assert.equal(state({}, { status: "over", result: { winners: [0], expired: false } }), "won");
   assert.equal(state({}, { status: "over", result: { winners: [], expired: true } }), "");
 });

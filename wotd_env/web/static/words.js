@@ -180,14 +180,15 @@ export function newsOf({ log, status, player, seats }) {
 }
 
 /** Return the state of a seat in words. @param {Seat} seat @param {View} view */
-export function stateOf(seat, { status, player, result, pace }) {
+export function stateOf(seat, { status, player, result, pace, mine }) {
   if (!seat.taken) return t("free");
   if (result && !result.expired && result.winners.includes(seat.seat)) return t("won");
+  if (!seat.connected && seat.kind !== "agent") return t("away");
   if (status === "playing" && seat.seat === player) {
     if (seat.kind === "agent") return pace === null ? t("paused") : t("thinking …");
     return seat.mine ? t("you play") : t("plays");
   }
-  return !seat.connected && seat.kind !== "agent" ? t("away") : "";
+  return mine.length === 1 && mine[0] === seat.seat ? t("you") : "";
 }
 
 /** Return whether the colors of a table are still to be drawn. @param {View} view */
