@@ -452,6 +452,17 @@ def test_you_and_absent_players_are_marked(visit):
     expect(host.locator(".seat .state").last).to_have_text("away")
 
 
+def test_empty_seats_are_filled_with_agents(visit):
+    page = visit()
+    page.get_by_label("Players").select_option("3")
+    for seat in "BC":
+        page.get_by_label(f"who plays seat {seat}").select_option("open")
+    page.get_by_role("button", name="Start the game").click()
+    page.get_by_role("button", name="Fill with agents").click()
+    expect(page.locator(".seat .name")).to_have_text(["Player A", "easy", "easy"])
+    assert my_turn(page)
+
+
 def test_the_page_explains_why_agents_cannot_play(visit):
     page = visit()
     page.get_by_label("Players").select_option("3")

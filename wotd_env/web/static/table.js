@@ -1,13 +1,14 @@
 /** A table: the running game. */
 
-import { follow, keys } from "./api.js";
+import { agentsFor, follow, keys } from "./api.js";
 import { linkTo } from "./browser.js";
-import { byId, copyButton, h, noticeCard, waitLine } from "./dom.js";
+import { byId, copyButton, h, noticeCard, waitLine, workButton } from "./dom.js";
 import { Controls, controlsAgents } from "./menu.js";
 import { PlayPage } from "./play.js";
+import { ableAgent } from "./setup.js";
 import { capital, LETTERS, reasonWords, t, worded } from "./words.js";
 
-/** @import {Keys, Page, View} from "./types.js" */
+/** @import {Keys, Page, Rules, View} from "./types.js" */
 
 /** Show a table. @type {Page} */
 export function tablePage(main, signal, id) {
@@ -79,8 +80,14 @@ class TablePage extends PlayPage {
     ];
   }
 
+  /** Give empty seats to an agent. @param {Rules} rules @param {number[]} seats */
+  async fill(rules, seats) {
+    const agent = ableAgent(await agentsFor({ rules }), "");
+    for (const seat of seats) await this.controls.ask("seat", { seat, agent });
+  }
+
   /** The content of the dock before the game. @param {View} view */
-  waitingParts({ table, waiting_for: waiting, seats }) {
+  waitingParts({ table, waiting_for: waiting, seats, host, rules }) {
     const names = waiting.map((seat) => t("seat {letter}", { letter: LETTERS[seat] })).join(", ");
     const links = (this.own.invitations ?? []).filter(({ seat }) => waiting.includes(seat));
     return [
@@ -91,6 +98,7 @@ class TablePage extends PlayPage {
         const label = h("label", words, h("input", { readonly: true, value: link }));
         return h("div.invitation", label, copyButton(t("Copy"), link));
       }),
+      host && workButton(t("Fill with agents"), () => this.fill(rules, waiting)),
       waiting.some((seat) => seats[seat].kind === "open") &&
         h("p.tip", t("Open seats are in the list of open tables, for anyone on this server.")),
     ];
