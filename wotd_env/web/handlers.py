@@ -88,7 +88,8 @@ async def _setup(request: Request) -> JSONResponse:
 async def _agents(request: Request) -> JSONResponse:
     tables = server_of(request).tables
     rules, _ = requests.rules_and_position(await _read(request, requests.RulesOrPosition))
-    return JSONResponse({"agents": await in_thread(lambda: tables.agents.listed(rules))})
+    agents = await in_thread(lambda: tables.agents.listed(rules))
+    return JSONResponse({"agents": agents, "players": rules.players})
 
 
 async def _choices(request: Request) -> JSONResponse:

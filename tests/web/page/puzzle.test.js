@@ -28,7 +28,7 @@ test("the next puzzle fits and is unsolved if possible", () => {
   assert.equal(nextPuzzle(puzzles, {}, { kind: "swap", level: 0 }, 0), -1);
 });
 
-test("statistics count first answers and days in a row", () => {
+test("statistics count first answers and solved days in a row", () => {
   assert.deepEqual(statisticsOf({}, 7), { tried: 0, best: 0, lost: 0, streak: 0 });
   const results = {
     a: { lost: 0, day: 5 },
@@ -36,9 +36,12 @@ test("statistics count first answers and days in a row", () => {
     c: { lost: 60, day: null },
     d: { lost: 0, day: 2 },
   };
-  assert.deepEqual(statisticsOf(results, 7), { tried: 4, best: 2, lost: 0.0225, streak: 2 });
-  assert.equal(statisticsOf({ ...results, e: { lost: 0, day: 7 } }, 7).streak, 3);
-  assert.equal(statisticsOf(results, 8).streak, 0);
+  assert.deepEqual(statisticsOf(results, 7), { tried: 4, best: 2, lost: 0.0225, streak: 0 });
+  const solved = { ...results, b: { lost: 0, day: 6 } };
+  assert.equal(statisticsOf(solved, 7).streak, 2);
+  assert.equal(statisticsOf({ ...solved, e: { lost: 0, day: 7 } }, 7).streak, 3);
+  assert.equal(statisticsOf({ ...solved, e: { lost: 30, day: 7 } }, 7).streak, 0);
+  assert.equal(statisticsOf(solved, 8).streak, 0);
 });
 
 test("a choice moves its pieces without changing the first position", () => {

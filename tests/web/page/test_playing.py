@@ -25,6 +25,8 @@ from tests.helpers.page import (
     set_up,
 )
 from tests.helpers.server import fewer, running
+from wotd_env import Game, Rules
+from wotd_env.notation import position
 
 pytestmark = pytest.mark.slow
 
@@ -461,6 +463,15 @@ def test_empty_seats_are_filled_with_agents(visit):
     page.get_by_role("button", name="Fill with agents").click()
     expect(page.locator(".seat .name")).to_have_text(["Player A", "easy", "easy"])
     assert my_turn(page)
+
+
+def test_a_pasted_position_sets_the_number_of_players(visit):
+    game = Game(Rules(players=4))
+    page = visit()
+    open_rules(page)
+    page.get_by_label("Start from a position").fill(position(game.rules, game.new(1, seed=1)))
+    page.get_by_role("button", name="Start the game").click()
+    expect(page.locator(".seat")).to_have_count(4)
 
 
 def test_the_page_explains_why_agents_cannot_play(visit):

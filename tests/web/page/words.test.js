@@ -11,6 +11,8 @@ import {
   colorsOpen,
   factsOf,
   newsOf,
+  noHintWords,
+  PACES,
   percent,
   powerOf,
   sourceOf,
@@ -95,6 +97,32 @@ test("titles name the decision", () => {
     factsOf(view({ status: "over", game: 2, help: true })),
     "game 2 · 2 players · win chances and hints are on",
   );
+});
+
+test("the question is about swaps if only they are possible", () => {
+  /** @param {string[]} kinds */
+  const question = (...kinds) => titleOf(view({ phase: "move", choices: kinds.map((kind) => ({ kind })) }));
+  assert.equal(question("swap", "move"), "Your turn: where to move?");
+  assert.equal(question("swap", "equilibrium"), "Your turn: where to move?");
+  assert.equal(question("swap", "fear"), "Your turn: which pieces to swap?");
+  assert.equal(question("pass", "fear"), "Your turn: where to move?");
+});
+
+test("a forced decision of one's own is not called the turn of another", () => {
+  assert.equal(noHintWords(view()), "The hint is being computed …");
+  assert.equal(noHintWords(view({ choices: [], mine: [0] })), "There is only one choice.");
+  assert.equal(noHintWords(view({ choices: [], mine: [1] })), "It is not your turn.");
+});
+
+test("speeds are sorted", () => {
+  assert.deepEqual(
+    PACES.map(([seconds]) => Number(seconds)),
+    [0.2, 0.8, 2, 5],
+  );
+});
+
+test("no chance to win is negative", () => {
+  for (const chance of [0, -0, -0.00004]) assert.equal(percent(chance), "0.0 %");
 });
 
 test("seats show their state and name", () => {

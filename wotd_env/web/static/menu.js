@@ -65,9 +65,9 @@ export class Controls {
 
   /** @param {View} view */
   speedSelect({ pace }) {
-    const options = Object.entries(PACES);
-    const named = pace !== null && String(pace) in PACES;
-    if (!named) options.unshift(["", pace === null ? t("paused") : `${pace} s`]);
+    const named = PACES.some(([seconds]) => seconds === String(pace));
+    const other = ["", pace === null ? t("paused") : `${pace} s`];
+    const options = named ? PACES : [other, ...PACES];
     const value = named ? String(pace) : "";
     const look = { "aria-label": t("Speed of agents"), "data-name": "speed", value };
     const element = select({ ...look, onchange: () => this.setPace(Number(element.value)) }, options);

@@ -10,6 +10,7 @@ import {
   DRAGON,
   LETTERS,
   lossWords,
+  noHintWords,
   percent,
   powerOf,
   sourceOf,
@@ -82,8 +83,8 @@ export function makeHints(act) {
       const button = h("button.choice", { onclick: () => act(action) }, capital(words));
       return h("li", button, h("span.loss", lossWords(loss)));
     });
-    const none = view.choices.length ? t("The hint is being computed …") : t("It is not your turn.");
-    list.replaceChildren(h("ol", ...items), h("p.quiet", current && hints.length ? sourceOf(current) : none));
+    const words = current && hints.length ? sourceOf(current) : noHintWords(view);
+    list.replaceChildren(h("ol", ...items), h("p.quiet", words));
   }
 
   return { element, show };

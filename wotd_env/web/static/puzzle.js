@@ -140,7 +140,7 @@ class PuzzlePage extends StudyPage {
     const rows = [
       [t("solved"), t("{best} of {tried}", { best, tried })],
       [t("mean loss"), tried ? percent(lost) : "–"],
-      [t("daily puzzles in a row"), plural(streak, "{count} day", "{count} days")],
+      [t("daily puzzles solved in a row"), plural(streak, "{count} day", "{count} days")],
     ];
     this.statistics.replaceChildren(...rows.flatMap(([name, value]) => [h("dt", name), h("dd", value)]));
   }
@@ -164,9 +164,10 @@ export function nextPuzzle(puzzles, results, { kind, level }, after) {
 /** @param {Results} results @param {number} today */
 export function statisticsOf(results, today) {
   const all = Object.values(results);
-  const days = new Set(all.map(({ day }) => day));
+  const days = new Set(all.filter(({ lost }) => lost === 0).map(({ day }) => day));
   let streak = 0;
-  const last = days.has(today) ? today : today - 1; // today's puzzle can still be solved
+  const open = !all.some(({ day }) => day === today); // today's puzzle can still be solved
+  const last = open ? today - 1 : today;
   while (days.has(last - streak)) streak++;
   return {
     tried: all.length,

@@ -1,6 +1,6 @@
 /** The form that sets up a table. */
 
-import { agentsFor, createTable } from "./api.js";
+import { ask, createTable } from "./api.js";
 import { kept } from "./browser.js";
 import { errorLine, h, select } from "./dom.js";
 import { agentOptions } from "./menu.js";
@@ -29,18 +29,18 @@ const RULE_WORDS = {
 };
 
 /**
- * Make the form. `position` and `players` are those of a game to continue, or empty.
- * @param {Setup} setup @param {string} position @param {string[]} players
+ * Make the form. `position` and `names` are those of a game to continue, or empty.
+ * @param {Setup} setup @param {string} position @param {string[]} names
  */
-export function setUpForm(setup, position, players) {
+export function setUpForm(setup, position, names) {
   const error = errorLine();
   const { least, most, default: usual } = setup.rules.players;
   const counts = Array.from({ length: most - least + 1 }, (_, i) => String(least + i));
-  const options = { values: counts, default: String(players.length || usual) };
+  const options = { values: counts, default: String(names.length || usual) };
   const count = selectField(options, "players", t("Players"));
   const own = kept.get("wotd-name", "");
   const rows = Array.from({ length: most }, (_, seat) =>
-    seatRow(seat, firstSeat(seat, players, setup.agents, own), setup),
+    seatRow(seat, firstSeat(seat, names, setup.agents, own), setup),
   );
   const list = h("ol.seat-list");
   const note = h("p.quiet", { hidden: true });
@@ -50,9 +50,12 @@ export function setUpForm(setup, position, players) {
   const buttons = h("div.buttons", h("button.primary", t("Start the game")), watch);
   const form = h("form", count, h("div.seat-box", list, note), powers, moreRules, error.element, buttons);
   const dead = /** @type {HTMLInputElement} */ (form.elements.namedItem("dead_pieces"));
+  const players = /** @type {HTMLSelectElement} */ (form.elements.namedItem("players"));
   let asked = 0;
+  /** Finishes when the form is adapted to its last change. */
+  let fitted = Promise.resolve();
 
-  /** Adapt the form to its number of players, and offer the agents that play the rules. */
+  /** Adapt the form to its number of players, and offer the agents that play the rules. @returns {Promise<void>} */
   async function fit() {
     const fields = new FormData(form);
     const [rules, position] = [rulesOf(fields), textOf(fields, "position")];
@@ -63,16 +66,23 @@ export function setUpForm(setup, position, players) {
     list.replaceChildren(...rows.slice(0, rules.players).map(({ element }) => element));
     const now = ++asked;
     const wanted = position ? { position } : { rules };
-    const found = await agentsFor(wanted).catch(() => null);
+    const found = await ask("api/agents", { body: wanted }).catch(() => null);
     if (!found || now !== asked) return;
-    for (const row of rows) row.offer(found);
-    const reasons = found.flatMap(({ why }) => (why ? [reasonWords(why)] : []));
+    if (found.players !== rules.players) {
+      players.value = String(found.players); // of the position
+      return fit();
+    }
+    /** @type {{agents: Agent[]}} */
+    const { agents } = found;
+    for (const row of rows) row.offer(agents);
+    const reasons = agents.flatMap(({ why }) => (why ? [reasonWords(why)] : []));
     note.hidden = reasons.length === 0;
     note.textContent = `${reasons.join("; ")}.`;
   }
 
   /** @param {{kind?: string}} changes of all seats */
   async function open(changes) {
+    await fitted;
     const fields = new FormData(form);
     const wanted = rows.slice(0, rulesOf(fields).players).map((row) => ({ ...row.wanted(), ...changes }));
     error.hide();
@@ -85,13 +95,16 @@ export function setUpForm(setup, position, players) {
     }
   }
 
-  form.addEventListener("change", fit);
+  const change = () => {
+    fitted = fit();
+  };
+  form.addEventListener("change", change);
   form.addEventListener("submit", (event) => {
     event.preventDefault();
     open({});
   });
   watch.addEventListener("click", () => open({ kind: "agent" }));
-  fit();
+  change();
   return [h("h2", { id: "set-up-title" }, t("Set up a table")), form];
 }
 
@@ -163,7 +176,7 @@ function rulesFields({ rules, pace }, position) {
   const line = h("input", { ...field, placeholder: "..A....|B..../…" });
   const helps = { "": t("on if all seats are at this screen or agents"), yes: t("on"), no: t("off") };
   const help = select({ name: "help", value: "" }, Object.entries(helps));
-  const speed = select({ name: "pace", value: String(pace.default) }, Object.entries(PACES));
+  const speed = select({ name: "pace", value: String(pace.default) }, PACES);
   const roomy = matchMedia("(min-width: 1000px) and (min-height: 900px)").matches;
   const fields = h(
     "div.fields",

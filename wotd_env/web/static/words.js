@@ -90,13 +90,19 @@ export const TIGER = 2;
 export const ANY_POWER = 5;
 
 /** Speeds of agents: seconds before a decision that no person takes. */
-export const PACES = { 0.2: t("fast"), 0.8: t("normal"), 2: t("slow"), 5: t("very slow") };
+export const PACES = [
+  ["0.2", t("fast")],
+  ["0.8", t("normal")],
+  ["2", t("slow")],
+  ["5", t("very slow")],
+];
 
 /** @param {string} word */
 export const capital = (word) => word.charAt(0).toUpperCase() + word.slice(1);
 
 /** Return a chance in per cent, with a decimal below 10 %. @param {number} chance 0 to 1 */
-export const percent = (chance) => `${decimal(100 * chance, chance > 0.0995 && chance < 0.9995 ? 0 : 1)} %`;
+export const percent = (chance) =>
+  `${decimal(Math.max(100 * chance, 0), chance > 0.0995 && chance < 0.9995 ? 0 : 1)} %`;
 
 /** Return the loss of a choice in win chances. @param {number} loss 0 to 1 */
 export const lossWords = (loss) =>
@@ -140,8 +146,18 @@ export function sourceOf({ source, exact, guarantee = null }) {
 }
 
 /** Return the question of a decision. @param {View} view */
-export const questionOf = (view) =>
-  asksForTiger(view) ? t("use the eye of the tiger?") : QUESTIONS[view.phase];
+export function questionOf(view) {
+  const kinds = new Set(view.choices.map(({ kind }) => kind));
+  const moves = ["move", "wood", "jump", "equilibrium"].some((kind) => kinds.has(kind));
+  if (view.phase === "move" && kinds.has("swap") && !moves) return t("which pieces to swap?");
+  return asksForTiger(view) ? t("use the eye of the tiger?") : QUESTIONS[view.phase];
+}
+
+/** Return the line of the hints while there is no hint. @param {View} view */
+export function noHintWords({ choices, mine, player }) {
+  if (choices.length) return t("The hint is being computed …");
+  return mine.includes(player) ? t("There is only one choice.") : t("It is not your turn.");
+}
 
 /** @param {View} view */
 export function titleOf(view) {
