@@ -99,6 +99,24 @@ def test_every_page_fits_its_screen(visit, width):
     check()
 
 
+@pytest.mark.parametrize("players", [2, 5])
+@pytest.mark.parametrize(("width", "height"), [(844, 390), (683, 384)])
+def test_the_board_and_the_dice_are_beside_each_other_on_low_screens(visit, width, height, players):
+    page = visit(width=width, height=height)
+    page.get_by_label("Players").select_option(str(players))
+    page.get_by_role("button", name="Start the game").click()
+    assert my_turn(page)
+    board, dock, stop = (
+        page.locator(part).bounding_box() for part in (".board", ".dock", "[data-name=stop]")
+    )
+    assert dock["x"] >= board["x"] + board["width"]
+    assert board["y"] >= 0
+    assert board["y"] + board["height"] <= height + 8
+    assert dock["y"] >= 0
+    assert stop["y"] + stop["height"] <= height
+    assert page.evaluate("document.documentElement.scrollWidth") <= width
+
+
 @pytest.mark.parametrize("theme", ["light", "dark"])
 def test_pages_have_no_accessibility_violations(visit, theme):
     page = visit(width=1024, height=768, color_scheme=theme)
