@@ -26,7 +26,7 @@ from numpy.typing import NDArray
 from wotd_env import notation, symmetry
 from wotd_env.core.arguments import check_choice, check_integer, check_integers
 from wotd_env.core.game import Game
-from wotd_env.core.position import FACES, SEATS, letters, position
+from wotd_env.core.position import LETTERS, SEATS, letters, position
 from wotd_env.core.rules import PATHS, Phase, Rules
 from wotd_env.core.state import States
 from wotd_env.envs.starts import ANY_SEAT, fixed_seat
@@ -483,7 +483,7 @@ def describe(game: Game, state: States, legal: bool) -> str:
     if rules.powers != "none":
         used = [letter for k, letter in enumerate(SEATS) if record["used"] >> k & 1]
         facts.append(f"Power used by: {', '.join(used) or 'nobody'}.")
-    lines = [f"{face} {path}" for face, path in zip(FACES, board.split("/"), strict=False)]
+    lines = [f"{face} {path}" for face, path in zip(LETTERS, board.split("/"), strict=False)]
     lines.append(" ".join(facts))
     if legal:
         lines.append(f"Legal actions: {', '.join(notation.legal_words(game, state))}")

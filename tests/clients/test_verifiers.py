@@ -32,7 +32,7 @@ pytestmark = pytest.mark.filterwarnings("ignore")
 SMALL = Rules(spaces=0)
 
 
-class Direct(vf.Harness[vf.HarnessConfig]):
+class Direct(vf.Harness[vf.HarnessConfig]):  # type: ignore[misc, unused-ignore]  # verifiers may be missing
     """Calls the model in this process; the harnesses of verifiers install packages."""
 
     SUPPORTS_RESUME = APPENDS_SYSTEM_PROMPT = True
@@ -52,7 +52,7 @@ class Direct(vf.Harness[vf.HarnessConfig]):
         return vf.ProgramResult(exit_code=0, stdout="", stderr="")
 
 
-MODULES = {
+MODULES: dict[str, dict[str, type]] = {
     "wotd_decisions": {"Decisions": door.Decisions},
     "wotd_games": {"Games": door.Games, "GamesEnv": door.GamesEnv},
     "wotd_direct": {"Direct": Direct},
