@@ -34,8 +34,8 @@ test-small-clients: .venv/.small-clients ## run the tests with TorchRL, skrl and
 	PYTHONPATH=.venv/small-clients $(BIN)/python -m pytest -n auto tests/clients/test_torchrl.py tests/clients/test_skrl.py tests/clients/test_supersuit.py $(ARGS)
 
 # These libraries pin each other out, so each has a folder of its own.
-test-doors: .venv/.mcp .venv/.inspect .venv/.openenv .venv/.verifiers ## run the tests with libraries for language models
-	for door in mcp inspect openenv verifiers; do \
+test-doors: .venv/.inspect .venv/.openenv .venv/.verifiers ## run the tests with libraries for language models
+	for door in inspect openenv verifiers; do \
 		PYTHONPATH=.venv/$$door $(BIN)/python -m pytest tests/clients/test_$$door.py --table $(ARGS) || exit; done
 
 coverage: compile ## run the tests with line coverage; fail below the limit in pyproject.toml
@@ -125,7 +125,7 @@ node_modules/.installed: package.json package-lock.json
 	touch $@
 
 # Pinned releases in a folder of their own, which PYTHONPATH puts before those of .venv.
-.venv/.rllib .venv/.agilerl .venv/.clients .venv/.mcp .venv/.inspect .venv/.openenv .venv/.verifiers: .venv/.%: constraints/%.txt .venv/.dev
+.venv/.rllib .venv/.agilerl .venv/.clients .venv/.inspect .venv/.openenv .venv/.verifiers: .venv/.%: constraints/%.txt .venv/.dev
 	$(BIN)/python -m pip install --no-deps --upgrade --target .venv/$* --requirement $<
 	touch $@
 

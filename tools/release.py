@@ -42,6 +42,8 @@ SMOKE = {
     "rllib": "import wotd_env.adapters.ray\nfrom wotd_env.adapters.rllib import multi_agent_env\n"
     "multi_agent_env({'players': 3}).reset(seed=0)",
     "minari": "import wotd_env.adapters.minari",
+    "mcp": "from wotd_env import Rules\nfrom wotd_env.adapters.mcp import make_server\n"
+    "make_server(Rules(spaces=0), opponents='greedy')",
     "render": "from wotd_env import Game\nfrom wotd_env.rendering import render_rgb\n"
     "game = Game()\nassert render_rgb(game, game.reset(1, seed=0)).ndim == 3\nimport av, pygame",
     "jax": "import jax\nfrom wotd_env.jax import WayOfTheDragon\nWayOfTheDragon().init(jax.random.key(0))",

@@ -10,9 +10,7 @@ from typing import Any
 
 import pytest
 
-pytest.importorskip(
-    "mcp.server.mcpserver", reason="mcp is not installed: make test-doors", exc_type=ImportError
-)
+pytest.importorskip("mcp.server.mcpserver", reason="mcp is not installed", exc_type=ImportError)
 
 import anyio
 from mcp.client import Client
@@ -34,7 +32,7 @@ def with_client(server: Any, talk: Any) -> None:
 
 
 async def call(client: Client, name: str, **arguments: Any) -> str:
-    result = await client.call_tool(name, arguments)
+    result: Any = await client.call_tool(name, arguments)
     assert not result.is_error, result.content
     return str(result.content[0].text)
 
@@ -76,15 +74,16 @@ def test_an_assistant_plays_a_game_and_asks_for_its_costs():
 
 def test_tools_explain_wrong_use():
     async def talk(client: Client) -> None:
-        for name, arguments in [
-            ("look", {}),
-            ("act", {"action": "stop"}),
-            ("cost", {}),
-            ("new_game", {"seed": -1}),
-        ]:
-            result = await client.call_tool(name, arguments)
+        wrong: list[tuple[str, dict[str, Any], str]] = [
+            ("look", {}, "call new_game"),
+            ("act", {"action": "stop"}, "call new_game"),
+            ("cost", {}, "call new_game"),
+            ("new_game", {"seed": -1}, "seed must be"),
+        ]
+        for name, arguments, words in wrong:
+            result: Any = await client.call_tool(name, arguments)
             assert result.is_error
-            assert "seed must be" in result.content[0].text or "call new_game" in result.content[0].text
+            assert words in result.content[0].text
         await call(client, "new_game", seed=0)
         assert "not a legal action" in await call(client, "act", action="ignore all rules")
         assert "has forfeited" in await call(client, "act", action="</action>")

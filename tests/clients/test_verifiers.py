@@ -52,7 +52,7 @@ class Direct(vf.Harness[vf.HarnessConfig]):  # type: ignore[misc, unused-ignore]
         return vf.ProgramResult(exit_code=0, stdout="", stderr="")
 
 
-MODULES: dict[str, dict[str, type]] = {
+MODULES: dict[str, dict[str, Any]] = {
     "wotd_decisions": {"Decisions": door.Decisions},
     "wotd_games": {"Games": door.Games, "GamesEnv": door.GamesEnv},
     "wotd_direct": {"Direct": Direct},
@@ -64,7 +64,7 @@ def modules(monkeypatch: pytest.MonkeyPatch) -> None:
     """Export the classes from modules, as users do."""
     for name, classes in MODULES.items():
         module = ModuleType(name)
-        module.__dict__.update(classes, __all__=[*classes])
+        vars(module).update(classes | {"__all__": [*classes]})
         module.__spec__ = None
         monkeypatch.setitem(sys.modules, name, module)
 
