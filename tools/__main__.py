@@ -32,6 +32,7 @@ WRITERS = (
         "rules, policies, positions",
     ),
     ("python -m entries --measure", "results of the entries", "rules, learners"),
+    ("python -m tools.panel", "docs/how-to/language-models.md", "rules, policies, text"),
     ("python -m tools.models", "docs/results/models.md", "bundled networks"),
     ("python -m tools.puzzles", "puzzles of `wotd serve`", "rules, policies"),
     ("make speed", "docs/results/speed.md", "engine, interfaces"),

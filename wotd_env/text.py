@@ -51,6 +51,8 @@ Layout = str | Sequence[int] | None
 class TextTable:
     """A game in which every seat can be a text agent.
 
+    Example::
+
         table = TextTable(Rules(spaces=1))
         table.reset(seed=0)
         while not table.over:
@@ -336,17 +338,17 @@ def decisions(
 ) -> Iterator[dict[str, Any]]:  # fmt: skip
     """Yield single decisions as questions, each a dict that `json.dumps` accepts.
 
-    | key | value |
-    |---|---|
-    | `prompt` | the rules and the position |
-    | `actions` | words of the legal actions |
-    | `equities` | their equities, exact with two players |
-    | `errors` | standard errors of the equities, 0 with two players |
-    | `gap` | difference of the best two equities |
-    | `loss` | equity of a certain loss, which an answer without a legal action gets |
-    | `kind`, `stage` | kind of the decision and third of the game, see `wotd_env.benchmark` |
-    | `game` | number of the game; decisions of the same game are dependent |
-    | `id` | name of the question |
+    The keys of a question:
+
+    - `prompt`: the rules and the position
+    - `actions`: words of the legal actions
+    - `equities`: their equities, exact with two players
+    - `errors`: standard errors of the equities, 0 with two players
+    - `gap`: difference of the best two equities
+    - `loss`: equity of a certain loss, which an answer without a legal action gets
+    - `kind`, `stage`: kind of the decision and third of the game, see `wotd_env.benchmark`
+    - `game`: number of the game; decisions of the same game are dependent
+    - `id`: name of the question
 
     Args:
         split: `"train"`, `"validation"` or `"test"`; only test positions are bundled, see `wotd_env.benchmark.load`.
