@@ -15,6 +15,7 @@ from tools import pages
 from wotd_env import Rules, make_policy, notation
 from wotd_env.intervals import margin_of_error
 from wotd_env.policy import Policy, ask
+from wotd_env.reporting import markdown
 from wotd_env.text import TextGame
 
 PAGE = pages.ROOT / "docs" / "how-to" / "language-models.md"
@@ -80,7 +81,7 @@ def table(games: int) -> str:
         others, _, _ = measure(agent, "greedy", games)
         regret = f"{0.0 - sum(returns) / decisions:.3f}"
         rows.append((name, regret, _mean(results), _mean(returns), _mean(others)))
-    return pages.table(("agent", *measured), rows, right=[1, 2, 3, 4])
+    return markdown(("agent", *measured), rows, right=[1, 2, 3, 4])
 
 
 def _mean(values: list[float]) -> str:
