@@ -379,3 +379,14 @@ def test_grades_are_regrets():
 def test_train_decisions_are_not_bundled():
     with pytest.raises(ValueError, match="no train positions"):
         next(decisions("train", SMALL))
+
+
+def test_a_shared_win_is_in_the_last_message():
+    line = "|A...B/|A...B/|A...C/|A...C/|..... wfm(eo) 9 A move 0 oowfd"
+    rules, state = notation.parse_position(line)
+    table = TextTable(rules, reward="result")
+    table.reset(0)
+    table._state = state
+    table.reply(action("o|2"))
+    assert table.over
+    assert "the result is 0-1/2-1/2, and the points are 6-10-10" in table.message(0)

@@ -26,10 +26,12 @@ from numpy.typing import NDArray
 from wotd_env import notation, symmetry
 from wotd_env.core.arguments import check_choice, check_integer, check_integers
 from wotd_env.core.game import Game
-from wotd_env.core.position import LETTERS, SEATS, letters, position
+from wotd_env.core.position import SEATS, letters
 from wotd_env.core.rules import PATHS, Phase, Rules
 from wotd_env.core.state import States
 from wotd_env.envs.starts import ANY_SEAT, fixed_seat
+from wotd_env.notation.games import outcome
+from wotd_env.notation.messages import describe, explain
 from wotd_env.notation.words import sort_kept
 from wotd_env.planning.planner import TIE
 from wotd_env.policies import make_policy
@@ -40,11 +42,6 @@ __all__ = ["LONGEST", "TextGame", "TextTable", "decisions", "explain", "grade", 
 
 LONGEST = 100_000  #: characters at the end of a reply that are read
 _ACTION = re.compile(r"<action>([^<>]*)</action>")
-_DUE = {
-    Phase.KEEP: "choose the dice to keep",
-    Phase.MOVE: "choose a move",
-    Phase.EXTRA: "choose whether to take a further turn",
-}
 Layout = str | Sequence[int] | None
 
 
@@ -80,9 +77,8 @@ class TextTable:
         layout: Layout = None, source: Source = "table",
     ) -> None:  # fmt: skip
         self.rules = Rules() if rules is None else rules
-        self.game = Game(
-            self.rules, skip_forced=False
-        )  # forced decisions are taken here, so that messages show them
+        # Forced decisions are taken here, so that messages show them.
+        self.game = Game(self.rules, skip_forced=False)
         self.retries = check_integer("retries", retries, 0, 1000)
         self.show_legal, self.layout = show_legal, check_layout(layout)
         self.reward = check_choice("reward", reward, ("regret", "result"))
@@ -95,9 +91,8 @@ class TextTable:
         self._state = self.game.reset(1, seed=number)
         self._moved_to = draw_layout(self.rules, self._state, self.layout, np.random.default_rng(number))
         self._events: list[tuple[str, str]] = []  # the turn and its seat; a roll or a decision
-        self._seen = [
-            -1
-        ] * self.rules.players  # the number of events that each seat had seen at its last reply
+        # the number of events before the last reply of each seat
+        self._seen = [-1] * self.rules.players
         self._left, self._fault, self._forfeited = self.retries, "", -1
         self._add_roll()
         self._take_forced()
@@ -235,12 +230,10 @@ class TextTable:
     def _end(self) -> str:
         if self._forfeited >= 0:
             return f"The game is over. {SEATS[self._forfeited]} has forfeited it."
-        points = ", ".join(
-            f"{SEATS[seat]} {points}" for seat, points in enumerate(self.game.scores(self._started())[0])
+        end = outcome(self.game, self._started())
+        return (
+            f"The game is over. By seats, the result is {end['Result']}, and the points are {end['Points']}."
         )
-        best = [SEATS[seat] for seat in np.flatnonzero(self.results > 0)]
-        won = f"Won by {' and '.join(best)}" if best else "Nobody has won"
-        return f"The game is over. {won}. Points: {points}."
 
     def _shown(self) -> States:
         return symmetry.permute_states(self.rules, self._started(), self._moved_to)
@@ -307,14 +300,9 @@ class TextGame:
         """
         if self._ended:
             raise ResetNeeded("no game is running: call reset() before step()")
+        info: dict[str, Any]
         if self.table.over:  # before the agent's first decision
-            info: dict[str, Any] = {
-                "seat": self.seat,
-                "action": None,
-                "fault": "",
-                "reward": 0.0,
-                "result": 0.0,
-            }
+            info = dict.fromkeys(("reward", "result"), 0.0) | {"seat": self.seat, "action": None, "fault": ""}
         else:
             info = self.table.reply(reply)
             self._let_others_play()
@@ -469,85 +457,3 @@ def draw_layout(rules: Rules, state: States, layout: Layout, rng: np.random.Gene
     elif layout is not None:
         order = np.array(layout, np.int64)
     return order
-
-
-def describe(game: Game, state: States, legal: bool) -> str:
-    """Return a position as several lines, with the legal actions if `legal` is true. `state` is STATE (1,)."""
-    rules, record = game.rules, state[0]
-    board, colors, turn, seat, _, left, dice, *_ = position(rules, state).split()
-    facts = [f"Turn {turn}, {seat} to act: {_DUE[Phase(record['phase'])]}."]
-    facts.append(f"Dice: {dice}, re-rolls left: {left}.")
-    if record["perfection"]:
-        facts.append("This turn has earned a further turn.")
-    if rules.powers == "own" or rules.immunity:
-        named = zip(SEATS, colors.partition("(")[0], strict=False)
-        facts.append(f"Colors: {', '.join(f'{one} {color}' for one, color in named)}.")
-    if rules.powers != "none":
-        used = [letter for k, letter in enumerate(SEATS) if record["used"] >> k & 1]
-        facts.append(f"Power used by: {', '.join(used) or 'nobody'}.")
-    lines = [f"{face} {path}" for face, path in zip(LETTERS, board.split("/"), strict=False)]
-    lines.append(" ".join(facts))
-    if legal:
-        lines.append(f"Legal actions: {', '.join(notation.legal_words(game, state))}")
-    return "\n".join(lines)
-
-
-def explain(rules: Rules, retries: int) -> str:
-    """Return the rules of the game and the format of replies in words, fewer than 500 of them."""
-    return "\n".join(_explanation(rules, retries))
-
-
-def _explanation(rules: Rules, retries: int) -> Iterator[str]:
-    n = rules.players
-    plain = f"{rules.spaces} plain space{'s' * (rules.spaces > 1)}, then | and " if rules.spaces else "| and "
-    dead = " # is a dead piece, which never moves and occupies its space." if rules.dead_pieces else ""
-    yield (
-        f"Way of the Dragon is a dice race of {n} players, {', '.join(SEATS[:n])}, in turn order. The board has five "
-        "paths: w (water), f (fire), m (metal), e (earth) and o (wood). "
-        f"A path is drawn as {plain}5 numbered spaces, worth 1 to 5 points. A dot is an empty space, a letter is a "
-        f"player's piece.{dead} Each player has one piece for each path; pieces that are not drawn are off the board, "
-        "before the first space. A space holds one piece."
-    )
-    yield (
-        "Dice: In a turn you roll five dice, which show elements or d (dragon). You may re-roll any of them, up to two "
-        "times. Then you choose an element, and your piece on its path moves one space for each die that shows the "
-        "element. Only the destination must be empty; pieces in between do not block. A piece on a numbered space does "
-        "not move by dice. You pass only if no move is possible."
-    )
-    yield (
-        "Equilibrium: with five different elements, each of your pieces that can advance one space does so, instead of "
-        "a move. Perfection: a piece that moves by five dice of one element earns a further turn, which you may refuse."
-    )
-    immune = " Nobody can swap a piece on the path of its own color." if rules.immunity else ""
-    yield (
-        "Calling the dragon: with four dragons you may, instead of moving, swap two pieces of any players that stand "
-        "on the path of the fifth die, also on numbered spaces; with five dragons, on any one path." + immune
-    )
-    yield (
-        "End: as soon as a player has five pieces on numbered spaces, the game ends. Most points win; if equal, most "
-        "pieces on numbered spaces; if still equal, the win is shared. After "
-        f"{rules.max_turns} turns the game ends without a winner."
-    )
-    if rules.powers != "none":
-        whose = "the power of its color" if rules.powers == "own" else "one power of its choice"
-        yield (
-            f"Powers: once per game, each player may use {whose}. Water, fear: do not move although a move is "
-            "possible. Fire, rebirth: a further turn after this one. Metal: a third re-roll. Earth: if the destination "
-            "is occupied, the piece goes on to the next empty space; in an equilibrium all blocked pieces do. "
-            "Wood: all dragons count as one element of your choice."
-        )
-    yield "Actions:"
-    yield "- wwf: keep two waters and a fire, re-roll the rest; none: re-roll all dice; stop: keep all dice"
-    yield "- m3: move on metal to plain space 3; m|2: move on metal to the number 2; equilibrium; pass"
-    yield "- mA-B: swap the pieces of A and B on metal"
-    yield "- perfection: take the further turn; end: end the turn"
-    if rules.powers != "none":
-        yield (
-            "- fear; rebirth; others with the color of the power: wwf+metal (re-roll), m3+earth, m3+wood, "
-            "equilibrium+earth, equilibrium+wood"
-        )
-    attempts = f"{retries + 1} attempts for each decision" if retries else "one attempt"
-    yield (
-        "Reply: think first if you like. Your action is the text in the last <action>...</action> of the reply, such "
-        f"as <action>stop</action>. You have {attempts}; without a legal action you lose."
-    )

@@ -11,6 +11,7 @@ import pytest
 
 pytest.importorskip("openenv", reason="openenv is not installed: make test-doors", exc_type=ImportError)
 
+import httpx
 import uvicorn
 from openenv.cli.__main__ import app as command
 from openenv.core import GenericEnvClient
@@ -90,6 +91,11 @@ def test_replies_that_are_no_actions_end_no_session(url):
             client.step({"reply": 31})
         result = client.step({"reply": "\x00<action>win</action>"})
         assert "not a legal action" in result.observation["message"]
+
+
+def test_a_reply_is_the_only_field_of_an_action(url):
+    """So clients such as the task set of verifiers send the text of a model as it is."""
+    assert httpx.get(f"{url}/schema").json()["action"]["required"] == ["reply"]
 
 
 def test_openenv_validates_the_running_server(url):
