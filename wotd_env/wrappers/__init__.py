@@ -32,9 +32,9 @@ class RegretReward(gymnasium.Wrapper[Any, Any, Any, Any], RecordConstructorArgs)
     Every info contains `"regret"` and `"equity"`, the equity before the action, in units of the result of a game, and
     `"result"`, the reward of the wrapped environment, which is 0 until the end. At a reset, all three are 0.
 
-    An illegal action costs as much as a certain loss. Against an opponent that plays imperfectly, a bad player loses more
-    than that in a whole game, so without discount it is rewarded for ending the game at once. Use `gamma=0`, or the
-    opponent `oracle`, to avoid this.
+    An illegal action costs as much as a certain loss. Against an opponent that plays imperfectly, a bad player loses
+    more than that in a whole game, so without discount it is rewarded for ending the game at once. Use `gamma=0`, or
+    the opponent `oracle`, to avoid this.
 
     Args:
         env: the Gymnasium environment of the game, with any opponents.
