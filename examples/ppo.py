@@ -1,15 +1,17 @@
-"""Masked PPO by self-play: one network plays all seats of many games and learns only from the results.
+"""Masked PPO by self-play: one network plays all seats of many games and learns from the results or from regrets.
 
 The example uses the batch engine (`Game.step_autoreset`). The advantages are computed separately for each seat, and the
 network treats the five paths alike. The example works for 2 to 5 players.
 
     python examples/ppo.py --save ppo.onnx
+    python examples/ppo.py --spaces 1 --reward table   # the reward of a decision is minus its exact regret
     python examples/ppo.py --help         # all settings
 """
 
 import os
 import shlex
 import time
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -22,6 +24,7 @@ from torch.distributions import Categorical
 
 from wotd_env import Game, Rules, evaluate
 from wotd_env.policies.function import FunctionPolicy
+from wotd_env.wrappers import Judge
 
 Array = NDArray[Any]
 
@@ -34,6 +37,12 @@ class Settings:
     """File for the trained network, such as ppo.onnx."""
     seed: int = 0
     players: int = 2
+    spaces: int = 7
+    """Plain spaces of each path."""
+    reward: str = "result"
+    """"result" of the game, or the judge whose regrets are the rewards: table (exact), td or planner (estimates)."""
+    noise: float = 0.0
+    """Standard deviation of an error in the judge's equities."""
     total_timesteps: int = 3_276_800
     """Decisions of all seats, in rollouts of `num_envs` * `num_steps` decisions."""
     num_envs: int = 512
@@ -53,8 +62,9 @@ class Settings:
     evaluation_games: int = 1000
 
     def __post_init__(self) -> None:
-        Rules(players=self.players)  # raises ValueError for another number than 2 to 5
-        least = {"save": "", "seed": 0, "total_timesteps": self.num_envs * self.num_steps}
+        Rules(players=self.players, spaces=self.spaces)  # raises ValueError for impossible rules
+        least = dict.fromkeys(("seed", "spaces", "noise"), 0) | dict.fromkeys(("save", "reward"), "")
+        least["total_timesteps"] = self.num_envs * self.num_steps
         for name, value in vars(self).items():
             if not value >= (low := least.get(name, int(isinstance(value, int)))):
                 raise ValueError(f"{name} must be at least {low}, got {value}")
@@ -91,7 +101,7 @@ class Network(nn.Module):
         """Return logits (N, A) and values (N,) for observations, int8 (N, D), and action masks, int8 (N, A)."""
         size, layout, seen = observation.shape[0], self.layout, observation.float()
         pieces = seen[:, layout["pieces"]].view(size, self.players, 5, -1).transpose(1, 2).flatten(2)
-        dead = seen[:, layout["dead"]].view(size, 5, -1)
+        dead = seen[:, layout["dead"]].view(size, 5, self.game.rules.spaces)
         dice = seen[:, layout["dice"]].view(size, 6, 6)  # (face, number of dice), one-hot
         paths = th.cat((pieces, dead, dice[:, :5]), 2)
         whole = th.cat((dice[:, 5], seen[:, layout["dice"].stop :]), 1)
@@ -134,10 +144,10 @@ class Rollout(NamedTuple):
 
 
 class SelfPlay:
-    """Many games in which one network plays all seats."""
+    """Many games in which one network plays all seats. Without a judge, it is rewarded with the results."""
 
-    def __init__(self, game: Game, games: int, seed: int) -> None:
-        self.game, self.state = game, game.reset(games, seed=seed)
+    def __init__(self, game: Game, games: int, seed: int, judge: Judge | None = None) -> None:
+        self.game, self.state, self.judge = game, game.reset(games, seed=seed), judge
         self.observation, self.mask = game.observe(self.state), game.legal_actions(self.state)
 
     def play(self, network: Network, steps: int, gae_lambda: float) -> Rollout:
@@ -160,12 +170,17 @@ class SelfPlay:
                 chosen = policy.sample()
             action[t], log_prob[t], value[t] = chosen, policy.log_prob(chosen), estimate
             last[everyone, actor[t]] = t
+            if self.judge:
+                reward[t] = -self.judge(state, action[t]).regret
             game.step_autoreset(state, action[t], self.observation, self.mask, rewards, done)
             # At the end of a game, credit the reward of each seat to the seat's last decision.
             ended, seat = np.nonzero(done[:, None] & (last >= 0))
-            reward[last[ended, seat], ended] = rewards[ended, seat]
+            if not self.judge:
+                reward[last[ended, seat], ended] = rewards[ended, seat]
             final[last[ended, seat], ended] = True
             last[done] = -1
+        if self.judge:  # minus the regret is the advantage of perfect play, so later rewards do not count
+            return Rollout(seen, mask, action, log_prob, value, reward - value)
         # A_t = d_t + gae_lambda * A_t',  d_t = r_t + V(s_t') - V(s_t), where t' is the next decision of the same seat
         ahead = np.zeros((size, players), np.float32)
         with th.no_grad():
@@ -204,14 +219,27 @@ def learn(
             optimizer.step()
 
 
-def train(settings: Settings) -> Network:
-    """Train a network, print its strength ten times, and return it."""
+def report(network: Network, update: int, seconds: float, settings: Settings) -> None:
+    """Print the strength of a network after `seconds` of processor time."""
+    against = (
+        evaluate(network.policy(), name, settings.evaluation_games, network.game.rules).share
+        for name in ("greedy", "random")
+    )
+    print(f"update {update}, {seconds:.0f} s of processor time: ", end="")
+    print("{:.1%} against greedy, {:.1%} against random".format(*against), flush=True)
+
+
+def train(settings: Settings, measure: Callable[[Network, int, float, Settings], None] = report) -> Network:
+    """Train a network and return it. Call `measure` ten times."""
     th.set_num_threads(1)  # with one thread, equal seeds give equal weights
     th.manual_seed(settings.seed)
-    game = Game(players=settings.players)
-    network, started = Network(game), time.process_time()
+    game = Game(players=settings.players, spaces=settings.spaces)
+    judge = (
+        None if settings.reward == "result" else Judge(game, settings.reward, settings.noise, settings.seed)
+    )
+    network, started, measuring = Network(game), time.process_time(), 0.0
     optimizer = th.optim.Adam(network.parameters(), eps=1e-5)
-    games = SelfPlay(game, settings.num_envs, seed=settings.seed << 32)
+    games = SelfPlay(game, settings.num_envs, settings.seed << 32, judge)
     updates = settings.total_timesteps // (settings.num_envs * settings.num_steps)
     for update in range(updates):
         left = 1 - update / updates
@@ -219,10 +247,9 @@ def train(settings: Settings) -> Network:
         rollout = games.play(network, settings.num_steps, settings.gae_lambda)
         learn(network, optimizer, rollout, settings, left)
         if 10 * (update + 1) // updates > 10 * update // updates:
-            spent, games_of = time.process_time() - started, (settings.evaluation_games, game.rules)
-            shares = (evaluate(network.policy(), name, *games_of).share for name in ("greedy", "random"))
-            print(f"update {update + 1}, {spent:.0f} s of processor time: ", end="")
-            print("{:.1%} against greedy, {:.1%} against random".format(*shares), flush=True)
+            before = time.process_time()
+            measure(network, update + 1, before - started - measuring, settings)
+            measuring += time.process_time() - before
     return network
 
 
@@ -231,5 +258,6 @@ if __name__ == "__main__":
     trained = train(settings)
     if settings.save:
         trained.save(settings.save)
-        policy, players = shlex.quote(f"onnx:{settings.save}"), f"--players {settings.players}"
-        print(f"wotd arena {policy} greedy {players}\nwotd benchmark {policy} {players}")
+        policy = shlex.quote(f"onnx:{settings.save}")
+        players, spaces = f"--players {settings.players}", f"--spaces {settings.spaces}"
+        print(f"wotd arena {policy} greedy {players} {spaces}\nwotd benchmark {policy} {players}")

@@ -16,7 +16,10 @@ import torch as th
 from examples import actor_critic_numpy, dqn, ppo, sb3_ppo
 from wotd_env import Game, evaluate
 from wotd_env.adapters.sb3 import SB3VecEnv
+from wotd_env.analysis import regret
 from wotd_env.policies.onnx import Onnx
+from wotd_env.policies.oracle import Oracle
+from wotd_env.wrappers import Judge
 
 TINY_PPO = ppo.Settings(total_timesteps=512, num_envs=16, num_steps=16, minibatch_size=64, update_epochs=1)
 TINY_DQN = dqn.Settings(total_timesteps=960, num_envs=16, batch_size=64, buffer_size=500)
@@ -53,6 +56,20 @@ def test_ppo_advantages_are_returns_with_trace_one_and_zero_values():
     assert set(np.unique(rollout.advantage)) <= {-0.5, 0.0, 0.25, 1.0}
     early = rollout.advantage[:5]
     assert (early < 0).sum() > (early > 0).sum() > 0  # two of three seats lose
+
+
+def test_ppo_advantages_of_a_judge_are_regrets():
+    game = Game(spaces=0)
+    table = Oracle().table(game)
+    network = ppo.Network(game)
+    for parameter in (network.whole_out.weight, network.whole_out.bias):
+        parameter.data[14] = 0
+    rollout = ppo.SelfPlay(game, 16, 0, Judge(game, table)).play(network, 60, gae_lambda=0.9)
+    state = game.reset(16, seed=0)
+    for actions, advantage in zip(rollout.action, rollout.advantage, strict=True):
+        assert advantage == pytest.approx(-regret(game, state, actions, table), abs=1e-6)
+        game.step_autoreset(state, actions)
+    assert rollout.advantage.min() < -0.1
 
 
 @pytest.mark.filterwarnings("default")  # warnings of torch.onnx

@@ -171,7 +171,10 @@ def restart(s: Record, rules: Config, learner: Any, starter: Any, draws: Draws) 
     if chosen == ANY_SEAT:
         chosen = np.int64(mix(~s.rng) % np.uint64(rules.players))
     share = np.float64(mix(~s.rng ^ np.uint64(Phase.OVER)) >> np.uint64(11)) / 2**53  # from 0 to 1, without 1
-    learner.opponent = np.searchsorted(draws.opponents, share, "right")
+    opponent = 0
+    while draws.opponents[opponent] <= share:  # the last one is 1
+        opponent += 1
+    learner.opponent = opponent
     if starter != CONTINUE:
         if starter == LOSER and learner.lost:
             starter = chosen

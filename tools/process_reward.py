@@ -1,0 +1,179 @@
+"""Compare rewards for one learner: results, exact regrets and regrets of imperfect judges.
+
+    python -m tools.process_reward          # renews docs/results/process-reward.md, in about an hour on two cores
+
+The learner is examples/ppo.py. A run that is in docs/results/process-reward.json is not repeated; Ctrl-C loses only the
+runs in progress.
+"""
+
+import json
+import math
+import multiprocessing
+from collections import defaultdict
+from dataclasses import replace
+from functools import cache
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from examples.ppo import Network, Settings, train
+from tools import pages
+from wotd_env import Game, files
+from wotd_env.analysis import grade
+from wotd_env.arena.results import mean_of
+from wotd_env.policies.oracle import Oracle
+from wotd_env.reporting import markdown
+from wotd_env.solver import Table
+
+PAGE = pages.ROOT / "docs" / "results" / "process-reward.md"
+CHART, RESULTS = PAGE.with_suffix(".svg"), PAGE.with_suffix(".json")
+
+REWARDS = {
+    # name: (judge, noise of its equities)
+    "result of the game": ("result", 0.0),
+    "exact regret": ("table", 0.0),
+    "regret with noise 0.03": ("table", 0.03),
+    "regret with noise 0.1": ("table", 0.1),
+    "regret with noise 0.3": ("table", 0.3),
+    "regret judged by `td`": ("td", 0.0),
+    "regret judged by `planner`": ("planner", 0.0),
+}
+SPACES = (2, 3)
+SEEDS = range(5)
+LEARNER = Settings(total_timesteps=983_040, num_envs=128)  # 120 updates
+GAMES = 1000  # graded games for each point of a curve
+
+
+class Run(NamedTuple):
+    """One training run."""
+
+    reward: str
+    spaces: int
+    seed: int
+
+    def __str__(self) -> str:
+        return f"{self.reward}, {self.spaces} plain spaces, seed {self.seed}"
+
+
+@cache
+def table_of(spaces: int) -> Table:
+    """Return the solution of a board, from the cache folder."""
+    return Oracle().table(Game(spaces=spaces))
+
+
+def curve(run: Run) -> tuple[Run, list[list[float]]]:
+    """Train once. Return rows of decisions, processor seconds, regret in thousandths of equity, and win share in %.
+
+    Both grades are from games against perfect play.
+    """
+    source, noise = REWARDS[run.reward]
+    settings = replace(LEARNER, seed=run.seed, spaces=run.spaces, reward=source, noise=noise)
+    rows = []
+
+    def measure(network: Network, update: int, seconds: float, settings: Settings) -> None:
+        grades = grade(network.policy(), table_of(run.spaces), GAMES, seed=1, opponent="oracle").all
+        decisions = float(update * settings.num_envs * settings.num_steps)
+        rows.append([decisions, seconds, 1000 * grades.regret, grades.share_against_perfect])
+
+    train(settings, measure)
+    return run, rows
+
+
+def curves() -> dict[Run, NDArray[np.float64]]:
+    """Return the rows of all runs. Train the missing ones, two at a time, and save each at its end."""
+    known = json.loads(RESULTS.read_text()) if RESULTS.exists() else {}
+    runs = {
+        str(run): run
+        for seed in SEEDS
+        for spaces in SPACES
+        for run in (Run(name, spaces, seed) for name in REWARDS)
+    }
+    missing = [run for name, run in runs.items() if name not in known]
+    with multiprocessing.get_context("spawn").Pool(2) as pool:
+        for done, (run, rows) in enumerate(pool.imap_unordered(curve, missing), 1):
+            known[str(run)] = [[round(number, 3) for number in row] for row in rows]
+            content = ",\n".join(
+                f"{json.dumps(name)}: {json.dumps(known[name])}" for name in runs if name in known
+            )
+            files.write(RESULTS, f"{{\n{content}\n}}\n".encode())
+            print(f"{done} of {len(missing)}: {run}, regret {rows[-1][2]:.1f} thousandths", flush=True)
+    return {run: np.array(known[name]) for name, run in runs.items()}
+
+
+def by_reward(curves: dict[Run, NDArray[np.float64]], spaces: int) -> dict[str, NDArray[np.float64]]:
+    """Return the rows of all seeds, (seeds, points, 4), for each reward."""
+    found = defaultdict(list)
+    for run, rows in curves.items():
+        if run.spaces == spaces:
+            found[run.reward].append(rows)
+    return {name: np.array(rows) for name, rows in found.items()}
+
+
+def tables(curves: dict[Run, NDArray[np.float64]]) -> str:
+    """Return the table of the ends of all runs, and of the first points."""
+    head = (
+        "reward",
+        "plain spaces",
+        "regret after 10 %",
+        "regret at the end",
+        "win share at the end",
+        "processor seconds",
+    )
+    rows = []
+    for spaces in SPACES:
+        for name, found in by_reward(curves, spaces).items():
+            first, last = found[:, 0], found[:, -1]
+            rows.append(
+                (
+                    name,
+                    str(spaces),
+                    _mean(first[:, 2], 1),
+                    _mean(last[:, 2], 1),
+                    _mean(last[:, 3], 1),
+                    _mean(last[:, 1], 0),
+                )
+            )
+    return markdown(head, rows, right=(2, 3, 4, 5))
+
+
+def error_of(sample: NDArray[np.float64]) -> float:
+    """Return half the width of the 95 % interval of the mean over the seeds (Student's t)."""
+    return mean_of(sample, -math.inf, math.inf).estimate().error
+
+
+def _mean(sample: NDArray[np.float64], digits: int) -> str:
+    return f"{sample.mean():.{digits}f} ± {error_of(sample):.{digits}f}"
+
+
+def draw(curves: dict[Run, NDArray[np.float64]]) -> None:
+    """Draw the regret of all rewards by decisions and by processor time."""
+    from matplotlib.figure import Figure
+
+    figure = Figure(figsize=(11, 8), layout="constrained")
+    axes = figure.subplots(len(SPACES), 2, sharey="row")
+    for spaces, row in zip(SPACES, axes, strict=True):
+        for name, found in by_reward(curves, spaces).items():
+            mean = found.mean(0)
+            error = np.array([error_of(points) for points in found[:, :, 2].T])
+            for axis, column, unit in ((row[0], 0, 1e6), (row[1], 1, 60)):
+                (line,) = axis.plot(mean[:, column] / unit, mean[:, 2], marker=".", label=name)
+                low, high = np.maximum(mean[:, 2] - error, 0.1), mean[:, 2] + error
+                axis.fill_between(mean[:, column] / unit, low, high, color=line.get_color(), alpha=0.2)
+                axis.set(yscale="log", title=f"{spaces} plain spaces")
+        row[0].set_ylabel("regret per decision in thousandths of equity")
+    axes[-1][0].set_xlabel("million decisions")
+    axes[-1][1].set_xlabel("minutes of processor time, without measurements")
+    figure.legend(*axes[0][0].get_legend_handles_labels(), loc="outside lower center", ncols=4)
+    files.save_figure(figure, CHART)
+
+
+def main() -> None:
+    """Train the missing runs, and renew the page and its chart."""
+    found = curves()
+    draw(found)
+    PAGE.write_text(pages.renew(PAGE.read_text(), {"process_reward": tables(found)}))
+
+
+if __name__ == "__main__":
+    main()
