@@ -27,7 +27,7 @@ class Evaluation(NamedTuple):
 
     games: int
     wins: int  #: games in which the policy was the only winner
-    ties: int  #: games in which the policy shared the win, or that the turn limit ended (R16)
+    ties: int  #: games in which the policy shared the win, or that the turn limit ended
     losses: int
     share: float  #: mean share of the win: 1/w for each of w winners, or of all seats at the turn limit
     low: float  #: lower bound of the 95 % interval of `share`

@@ -138,7 +138,7 @@ def next_game(states: Records, config: Configs) -> None:
 
 @kernel
 def roll_off_round(states: Records, roll_off: Any, seats: Any) -> Any:
-    """Play one round of the roll-off (R1) of some seats, given as bits. Return the seats with most dragons, as bits.
+    """Play one round of the roll-off of some seats, given as bits. Return the seats with most dragons, as bits.
 
     Write the dice of these seats to `roll_off`.
     """

@@ -80,7 +80,7 @@ def command(
 def show_game(
     game: Game, names: Sequence[str], seed: int | None, steps: Iterable[Step], delay: float
 ) -> None:
-    """Print the roll-off (R1) if the seed is known. Then print the game in words, and pause after each turn.
+    """Print the roll-off if the seed is known. Then print the game in words, and pause after each turn.
 
     `steps` include forced decisions; `names` has one name per seat.
     """

@@ -155,7 +155,7 @@ def contains(actions: Bits, swaps: Bits, action: Any) -> Any:
 
 @kernel
 def legal_moves(s: Record, rules: Config, roll: Roll) -> tuple[Bits, Bits]:
-    """Return the legal actions and swaps of phase MOVE, as bits (R3, R5..R7)."""
+    """Return the legal actions and swaps of phase MOVE, as bits (R3, R5, R6, R7)."""
     free = open_paths(s, rules, roll)
     moves = free_moves(free, roll)
     powers = powers_of(s, rules, s.player)
@@ -499,7 +499,7 @@ def use_power(s: Record) -> None:
 
 @inlined
 def move(s: Record, rules: Config, roll: Roll, action: Any) -> None:
-    """Take a legal action of phase MOVE (R3..R9, R12, R13)."""
+    """Take a legal action of phase MOVE (R3, R4, R6, R7, R8, R9, R12, R13)."""
     dice = np.int64(0)
     if action >= Action.FIRST_SWAP:
         swap(s, rules, action - Action.FIRST_SWAP)

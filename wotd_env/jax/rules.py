@@ -119,7 +119,7 @@ def jump_destinations(rules: Rules, s: State, counts: Array) -> Array:
 
 
 def moves_of(rules: Rules, s: State) -> Moves:
-    """Return the moves that the dice allow (R3, R5..R7, R12, R13)."""
+    """Return the moves that the dice allow (R3, R5, R7, R12, R13)."""
     counts = jnp.asarray(_COUNTS)[s._keep]
     elements, dragons = counts[:PATHS], counts[DRAGON]
     equilibrium = s._keep == dice.EQUILIBRIUM
@@ -338,7 +338,10 @@ def use_power(s: State, where: Array) -> State:
 
 
 def move(rules: Rules, s: State, moves: Moves, action: Array, where: Array) -> tuple[State, Array]:
-    """If `where` is true, take an action of phase MOVE. Also return whether the turn has ended (R3..R9, R12, R13)."""
+    """If `where` is true, take an action of phase MOVE (R3, R6, R7, R8, R9, R12, R13).
+
+    Also return whether the turn has ended.
+    """
     counts = jnp.asarray(_COUNTS)[s._keep]
     elements, dragons = counts[:PATHS], counts[DRAGON]
     mine = s._pieces[0]

@@ -46,7 +46,7 @@ def explain(rules: Rules, retries: int) -> str:
 def _explanation(rules: Rules, retries: int) -> Iterator[str]:
     n = rules.players
     plain = f"{rules.spaces} plain space{'s' * (rules.spaces > 1)}, then | and " if rules.spaces else "| and "
-    dead = " # is a dead piece, which never moves and occupies its space." if rules.dead_pieces else ""
+    dead = " # is a dead piece, which never moves and occupies its space." if rules.dead_pieces else ""  # R15
     yield (
         f"Way of the Dragon is a dice race of {n} players, {', '.join(SEATS[:n])}, in turn order. The board has five "
         "paths: w (water), f (fire), m (metal), e (earth) and o (wood). "
@@ -54,29 +54,29 @@ def _explanation(rules: Rules, retries: int) -> Iterator[str]:
         f"player's piece.{dead} Each player has one piece for each path; pieces that are not drawn are off the board, "
         "before the first space. A space holds one piece."
     )
-    yield (
+    yield (  # R2, R3, R4, R5
         "Dice: In a turn you roll five dice, which show elements or d (dragon). You may re-roll any of them, up to two "
         "times. Then you choose an element, and your piece on its path moves one space for each die that shows the "
         "element. Only the destination must be empty; pieces in between do not block. A piece on a numbered space does "
         "not move by dice. You pass only if no move is possible."
     )
-    yield (
+    yield (  # R7, R8
         "Equilibrium: with five different elements, each of your pieces that can advance one space does so, instead of "
         "a move. Perfection: a piece that moves by five dice of one element earns a further turn, which you may refuse."
     )
     immune = " Nobody can swap a piece on the path of its own color." if rules.immunity else ""
-    yield (
+    yield (  # R6, R14
         "Calling the dragon: with four dragons you may, instead of moving, swap two pieces of any players that stand "
         "on the path of the fifth die, also on numbered spaces; with five dragons, on any one path." + immune
     )
-    yield (
+    yield (  # R9, R10, R16
         "End: as soon as a player has five pieces on numbered spaces, the game ends. Most points win; if equal, most "
         "pieces on numbered spaces; if still equal, the win is shared. After "
         f"{rules.max_turns} turns the game ends without a winner."
     )
     if rules.powers != "none":
         whose = "the power of its color" if rules.powers == "own" else "one power of its choice"
-        yield (
+        yield (  # R11, R12, R13
             f"Powers: once per game, each player may use {whose}. Water, fear: do not move although a move is "
             "possible. Fire, rebirth: a further turn after this one. Metal: a third re-roll. Earth: if the destination "
             "is occupied, the piece goes on to the next empty space; in an equilibrium all blocked pieces do. "

@@ -103,7 +103,7 @@ def word(rules: Rules, before: np.void, after: np.void, action: int) -> str:
 
 
 def _hold_words(record: np.void) -> list[str]:
-    """Return the word of each hold; the index is the action. If no re-roll is left, a hold uses the tiger (R12)."""
+    """Return the word of each hold; the index is the action. If no re-roll is left, a hold uses the tiger."""
     return _holds(record["dice"].tobytes(), "" if record["rolls_left"] else f"+{ELEMENTS[Power.TIGER]}")
 
 

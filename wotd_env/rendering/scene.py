@@ -281,7 +281,7 @@ def _pieces(
             if (seat, path) in arrived:
                 yield _halo(color, palette["accent"], board.x(space), y, board.size)
             yield _piece(color, palette, board.x(space), y, board.size)
-            if rules.immunity and color == path:
+            if rules.immunity and color == path:  # R14
                 yield _lock(palette, board.x(space), y, board.size)
 
 
