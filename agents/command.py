@@ -22,7 +22,7 @@ from agents.checkpoint import CHECKPOINT, CheckpointError
 from agents.loop import LEARNERS, REPLAY, Run, Stopped, opened, stopping
 from agents.settings import REPEATED, SettingError
 from wotd_env import Rules, files
-from wotd_env.core.rules import options_of
+from wotd_env.core.rules import essence, options_of
 from wotd_env.evaluation import Evaluation
 from wotd_env.policies import POLICIES
 from wotd_env.process import NO_ROOM, exit_code, shell_command
@@ -160,8 +160,7 @@ def next_commands(folder: Path, rules: Rules) -> list[str]:
     name = policy_name(folder)
     lines = [command("wotd", "arena", name, "greedy", "planner", *options_of(rules))]
     if evaluate.has_equities(rules):
-        board = replace(rules, start=Rules.start, max_turns=Rules.max_turns)
-        lines.append(command("wotd", "analyze", name, *options_of(board)))
+        lines.append(command("wotd", "analyze", name, *options_of(essence(rules))))
     return lines
 
 

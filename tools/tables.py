@@ -1,6 +1,7 @@
 """The tables of docs/ that are generated from the code and from the help texts (`make docs-tables`)."""
 
 import inspect
+import json
 import re
 import tomllib
 from collections.abc import Iterable
@@ -19,7 +20,7 @@ from wotd_env.core.actions import Action
 from wotd_env.core.config import CONFIG
 from wotd_env.core.dice import UNROLLED
 from wotd_env.core.observation import DIE_TOKEN, GAME_TOKEN, PATH_TOKEN, PIECE_TOKEN, TOKEN_WIDTH
-from wotd_env.core.rules import NUMBERED
+from wotd_env.core.rules import ABOUT, NUMBERED
 from wotd_env.reporting import markdown
 
 PLAYERS = range(2, 6)
@@ -47,6 +48,22 @@ def state() -> str:
         if not name.startswith("_"):
             rows.append((offset, f"`{name}`", kind, meaning[name]))
     return markdown("byte | field | type | meaning", rows, right=[0])
+
+
+def rules() -> str:
+    """Return the table of the fields of `Rules`."""
+    rows = []
+    for name, about in ABOUT.items():
+        default = getattr(Rules, name)
+        values = dict.fromkeys([default, *about.choices])
+        texts = [f"`{json.dumps(value)}`" if isinstance(value, str) else str(value) for value in values]
+        if about.least is not None:
+            texts.append("a seat" if about.most is None else f"{about.least} to {about.most}")
+        if name == "colors":
+            texts.append("a tuple of elements")
+        ruling = f" ([{about.ruling}](rulings.md))" if about.ruling else ""
+        rows.append((f"`{name}`", "; ".join(texts), about.words + ruling))
+    return markdown("argument | values, the default first | meaning", rows)
 
 
 def fields_of(record: Any) -> list[tuple[str, str, int]]:
@@ -307,6 +324,6 @@ WASM = wasm_exports, wasm_memory, wasm_config
 
 def all_tables() -> dict[str, str]:
     """Return all tables as a dict: name -> Markdown text."""
-    makers = (layers, state, token, action, swap, reward, commands, options, tracks, *WASM)
+    makers = (layers, rules, state, token, action, swap, reward, commands, options, tracks, *WASM)
     tables = {make.__name__: make() for make in makers} | {"exits": COMMANDS.epilog}
     return tables | {name: parts(name) for name in MEANINGS}

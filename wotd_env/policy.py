@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from wotd_env.core.arguments import as_actions, kind_of
 from wotd_env.core.checks import IllegalActionError
 from wotd_env.core.game import Game
-from wotd_env.core.rules import ELEMENTS, Phase, Rules
+from wotd_env.core.rules import ELEMENTS, Phase, Rules, essence
 from wotd_env.core.state import ROW, STATE, States, take
 
 
@@ -90,7 +90,7 @@ def _essence(rules: Rules) -> Rules:
     colors: Any = None
     if rules.powers == "own" or rules.immunity:
         colors = rules.colors or ELEMENTS[: rules.players]
-    return replace(rules, colors=colors, start="dragons", max_turns=1000)
+    return replace(essence(rules), colors=colors)
 
 
 def seen_in(encoding: str, game: Game) -> Game:

@@ -1,4 +1,4 @@
-"""The places that know a rule, and the example of docs/project/changing-a-rule.md, applied to a copy of the code."""
+"""The places that know a rule, and the examples of two pages of docs/project, applied to a copy of the code."""
 
 from __future__ import annotations
 
@@ -7,12 +7,13 @@ import re
 import shutil
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
 from tests.helpers import ROOT
 
-PAGE = ROOT / "docs" / "project" / "changing-a-rule.md"
+PAGES = [ROOT / "docs" / "project" / name for name in ("changing-a-rule.md", "a-new-field.md")]
 TESTS = (
     "tests/core/test_differential.py::test_engine_and_reference_agree",
     "tests/planning/test_planner.py::test_action_values_equal_brute_force",
@@ -55,40 +56,81 @@ def test_only_listed_files_name_a_ruling():
     texts = {file.relative_to(ROOT).as_posix(): file.read_text() for file in files}
     found = {name for name, text in texts.items() if re.search(r"\bR([1-9]|1[0-6])\b", text)}
     assert found == {name for names in NAMED.values() for name in names.split()}
-    assert not [name for name, text in texts.items() if re.search(r"\bR\d+ ?(\.\.|to|-|–) ?R?\d", text)]
+    assert not [name for name, text in texts.items() if re.search(r"\bR\d+ ?(\.\.|to|-) ?R?\d", text)]
 
 
-def test_the_diffs_of_the_page_are_in_places_that_name_the_ruling():
-    for name, _ in diffs():
+def test_places_that_the_page_changes_name_the_ruling():
+    for name, _ in diffs(PAGES[0]):
         assert re.search(r"\bR8\b", (ROOT / name).read_text())
 
 
-def diffs() -> list[tuple[str, str]]:
-    return re.findall(r"^```diff\n--- (\S+)\n(.*?)^```", PAGE.read_text(), flags=re.DOTALL | re.MULTILINE)
+def diffs(page: Path) -> list[tuple[str, str]]:
+    return re.findall(r"^```diff\n--- (\S+)\n(.*?)^```", page.read_text(), flags=re.DOTALL | re.MULTILINE)
 
 
-@pytest.mark.slow
-def test_the_diffs_of_the_page_change_the_rule_everywhere(tmp_path):
-    """The engine, the second implementation, the planner and the solver agree about the changed rule."""
-    for name in ("wotd_env", "tests", "pyproject.toml"):
-        source, copy = ROOT / name, tmp_path / name
-        if source.is_dir():
-            shutil.copytree(source, copy, ignore=shutil.ignore_patterns("__pycache__"))
-        else:
-            shutil.copy(source, copy)
-    assert len(diffs()) >= 4
-    for name, diff in diffs():
+@pytest.fixture(scope="module")
+def changed(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Return a copy of the code to which the diffs of both pages are applied."""
+    folder = tmp_path_factory.mktemp("changed")
+    shutil.copy(ROOT / "pyproject.toml", folder)
+    for name in ("wotd_env", "agents", "entries", "tools", "tests"):
+        shutil.copytree(ROOT / name, folder / name, ignore=shutil.ignore_patterns("__pycache__", "results"))
+    changes = [diffs(page) for page in PAGES]
+    assert list(map(len, changes)) == [4, 4]
+    for name, diff in changes[0] + changes[1]:
         old, new = (
             "".join(line[1:] for line in diff.splitlines(True) if line[0] in kept) for kept in ("- ", "+ ")
         )
-        file = tmp_path / name
+        file = folder / name
         assert file.read_text().count(old) == 1
         file.write_text(file.read_text().replace(old, new))
+    return folder
+
+
+def run_in(folder: Path, *arguments: str) -> None:
     done = subprocess.run(
-        [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "-n", "0", *TESTS],
-        cwd=tmp_path,
-        env=os.environ | {"PYTHONPATH": str(tmp_path), "NUMBA_CACHE_DIR": str(tmp_path / "kernels")},
+        [sys.executable, *arguments],
+        cwd=folder,
+        env=os.environ | {"PYTHONPATH": str(folder), "NUMBA_CACHE_DIR": str(folder / "kernels")},
         stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
         text=True,
     )
     assert done.returncode == 0, done.stdout
+
+
+@pytest.mark.slow
+def test_the_diffs_of_the_page_change_the_rule_everywhere(changed):
+    """The engine, the second implementation, the planner and the solver agree about the changed rule."""
+    run_in(changed, "-m", "pytest", "-q", "-p", "no:cacheprovider", "-n", "0", *TESTS)
+
+
+NEW_FIELD = """
+import jax, pytest, typer
+from tools import tables
+from tools.wasm.layout import options
+from wotd_env import Game, Rules, notation
+from wotd_env.core.rules import valid_values
+from wotd_env.jax.rules import new_game
+from wotd_env.policy import check_made_for
+from wotd_env.solver.storage import facts_of
+
+rules = Rules(players=3, bonus=2, start=1)
+with pytest.raises(ValueError, match="bonus must be an integer from 0 to 5, got 6"):
+    Rules(bonus=6)
+state = Game(rules).reset(1)
+assert state["pieces"][0, :3, 0].tolist() == [9, 0, 0]
+assert new_game(rules, jax.random.key(0))._pieces[:, 0].tolist() == [0, 0, 9]  # seat 0 is the last to act
+assert notation.parse_position(notation.position(rules, state))[0].bonus == 2
+assert valid_values()["bonus"] == options()["bonus"] == {"least": 0, "most": 5, "default": 0}
+assert "| `--bonus` | Points on water with which seat 0 starts, 0 to 5. | `0` |" in tables.options()
+assert "| `bonus` | 0; 0 to 5 |" in tables.rules() and "bonus" in tables.wasm_config()
+assert "bonus: points on water" in Rules.__doc__
+assert "bonus" not in facts_of(Rules())
+check_made_for("a value", Rules(), Rules(bonus=1))
+"""
+
+
+@pytest.mark.slow
+def test_a_new_field_of_the_rules_needs_only_the_diffs_of_the_page(changed):
+    run_in(changed, "-c", NEW_FIELD)

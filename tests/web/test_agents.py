@@ -62,6 +62,15 @@ class Failing:
         return np.full(len(state), 31)
 
 
+def test_setup_describes_every_rule(client: httpx.Client) -> None:
+    rules = client.get("/api/setup").json()["rules"]
+    assert Rules.from_dict({name: valid["default"] for name, valid in rules.items()}) == Rules()
+    assert [(valid.get("most"), valid.get("values")) for valid in (rules["max_turns"], rules["colors"])] == [
+        (1000, None),
+        (None, [None, "random"]),
+    ]
+
+
 def test_strengths_are_listed_and_play(client: httpx.Client) -> None:
     listed = client.post("/api/agents", json={"rules": {"players": 2, "spaces": 4}}).json()["agents"]
     levels = {agent["name"]: agent["level"] for agent in listed if agent["level"]}

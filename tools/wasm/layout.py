@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 import json
-from dataclasses import asdict
 from typing import Any
 
 import numpy as np
 
 from wotd_env.core.actions import Action, num_actions
-from wotd_env.core.config import CONFIG, DRAGONS, LOSER
+from wotd_env.core.config import CONFIG
 from wotd_env.core.observation import ENCODINGS, parts
-from wotd_env.core.rules import ELEMENTS, MAX_PLAYERS, MAX_SPACES, POWER_MODES, Phase, Rules
+from wotd_env.core.rules import ELEMENTS, MAX_PLAYERS, MAX_SPACES, Phase, Rules, number_of, valid_values
 from wotd_env.core.state import STATE
 from wotd_env.planning.planner import TIE
 
@@ -39,20 +38,15 @@ def describe() -> dict[str, Any]:
 
 def options() -> dict[str, Any]:
     """Return the defaults, and the ranges or values (as JSON texts, with their numbers in CONFIG) of options."""
-    defaults = {**asdict(Rules()), "skip_forced": True, "encoding": ENCODINGS[0]}
-    valid: dict[str, dict[str, Any]] = {
-        "players": {"least": PLAYERS[0], "most": PLAYERS[-1]},
-        "spaces": {"least": 0, "most": MAX_SPACES},
-        "powers": {"values": numbers(*POWER_MODES)},
-        "immunity": {"values": numbers(False, True)},
-        "dead_pieces": {"least": 0},
-        "colors": {"values": numbers(None, "random")},
-        "start": {"least": 0, "values": {'"dragons"': DRAGONS, '"loser"': LOSER}},
-        "max_turns": {"least": 1, "most": 65535},
-        "skip_forced": {"values": numbers(False, True)},
-        "encoding": {"values": numbers(*ENCODINGS)},
+    valid = valid_values()
+    for name, about in valid.items():
+        if "values" in about:
+            about["values"] = {json.dumps(value): number_of(name, value) for value in about["values"]}
+    del valid["dead_pieces"]["most"]  # it depends on other options
+    return valid | {
+        "skip_forced": {"default": True, "values": numbers(False, True)},
+        "encoding": {"default": ENCODINGS[0], "values": numbers(*ENCODINGS)},
     }
-    return {name: {"default": default, **valid[name]} for name, default in defaults.items()}
 
 
 def numbers(*values: Any) -> dict[str, int]:

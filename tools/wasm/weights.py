@@ -8,9 +8,8 @@ import numpy as np
 
 from tools.wasm.exports import NETWORK
 from wotd_env import Rules, models
+from wotd_env.core.rules import ABOUT
 from wotd_env.planning import learned
-
-DETERMINING = ("players", "spaces", "powers", "immunity", "dead_pieces")
 
 
 def weights(rules: Rules) -> bytes:
@@ -25,5 +24,6 @@ def weights(rules: Rules) -> bytes:
     for name, array in value.network._asdict().items():
         memory[name][0][tuple(map(slice, array.shape))] = array
     unused = memory["rows"].nbytes - value.network.rows.nbytes
-    about = {name: getattr(rules, name) for name in DETERMINING}
+    names = [name for name, known in ABOUT.items() if known.affects_values and name != "colors"]
+    about = {name: getattr(rules, name) for name in names}
     return json.dumps(about).encode() + b"\n" + memory.tobytes()[: memory.nbytes - unused]

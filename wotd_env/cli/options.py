@@ -11,7 +11,7 @@ from typing import Any
 
 import typer
 
-from wotd_env.core.rules import POWER_MODES, Rules
+from wotd_env.core.rules import ABOUT, Rules, in_words, read_value
 from wotd_env.core.state import States
 
 
@@ -34,20 +34,6 @@ DELAY = option(0.0, "Pause after each turn, in seconds.")
 QUIET = option(False, "Hide the progress bar.", "--quiet")
 TRUST = option(False, "Allow policies from files, such as sb3:FILE, to run code.", "--trust")
 
-_RULES: dict[str, tuple[Any, str]] = {
-    "players": (int, "Seats, 2 to 5."),
-    "spaces": (int, "Plain spaces on each path, 0 to 10."),
-    "powers": (str, f"Powers that a seat can use: {', '.join(POWER_MODES)}."),
-    "immunity": (bool, "Pieces on the path of their own color cannot be swapped."),
-    "dead_pieces": (int, "Number of dead pieces: pieces of unused colors that block spaces."),
-    "colors": (str | None, "Colors of the seats, such as water,fire; or random."),
-    "start": (
-        str,
-        "Starting player: dragons (who rolls most dragons), loser (of the previous game), or a seat.",
-    ),
-    "max_turns": (int, "Turns until a game ends; then nobody wins."),
-}
-
 
 def rules_options(*names: str, **settled: str) -> Callable[[Callable[..., None]], Callable[..., None]]:
     """Return a decorator that replaces the parameter `rules` of a command with options for fields of `Rules`.
@@ -67,7 +53,8 @@ def rules_options(*names: str, **settled: str) -> Callable[[Callable[..., None]]
     def decorate(command: Callable[..., None]) -> Callable[..., None]:
         @functools.wraps(command)
         def with_options(**given: Any) -> None:
-            rules = {name: _read(name, given.pop(name)) for name in options}
+            rules = {name: given.pop(name) for name in options}
+            rules = {name: read_value(name, x) if isinstance(x, str) else x for name, x in rules.items()}
             command(**given, rules={name: value for name, value in rules.items() if value is not None})
 
         signature = inspect.signature(command, eval_str=True)
@@ -106,17 +93,12 @@ def start_of(
 
 
 def _option(field: Field[Any], settled: str | None) -> inspect.Parameter:
-    kind, words = _RULES[field.name]
+    kind: Any = type(field.default) if isinstance(field.default, bool | int) else str
+    if None in ABOUT[field.name].choices:
+        kind = kind | None
+    words = in_words(field.name)
     names = [f"--{field.name.replace('_', '-')}"] if kind is bool else []
     default = None if settled else field.default
-    shown = option(default, words, *names, shown=settled or True, panel="Rules")
+    shown = option(default, f"{words[0].upper()}{words[1:]}.", *names, shown=settled or True, panel="Rules")
     annotation = kind | None if settled else kind
     return inspect.Parameter(field.name, inspect.Parameter.KEYWORD_ONLY, default=shown, annotation=annotation)
-
-
-def _read(name: str, value: Any) -> Any:
-    if name == "colors" and value and value != "random":
-        return tuple(value.split(","))
-    if name == "start" and value.isdecimal():
-        return int(value)
-    return value

@@ -7,49 +7,47 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from wotd_env.core.rules import DRAGON, ELEMENTS, MAX_PLAYERS, NUMBERED, POWER_MODES, REROLLS, Phase, Rules
+from wotd_env.core.rules import (
+    ABOUT,
+    DRAGON,
+    ELEMENTS,
+    MAX_PLAYERS,
+    NUMBERED,
+    REROLLS,
+    Phase,
+    Rules,
+    number_of,
+)  # fmt: skip
 from wotd_env.core.state import STATE
 
-DRAGONS, LOSER = -1, -2  # values of `start` that stand for "dragons" and "loser" (R1)
-
-CONFIG = np.dtype(
-    [
-        ("players", "i8"),
-        ("spaces", "i8"),
-        ("powers", "i8"),  # index into POWER_MODES
-        ("immunity", "i8"),
-        ("dead_pieces", "i8"),
-        ("colors", "i1", (MAX_PLAYERS,)),  # first the colors of the seats, then the unused colors
-        ("random_colors", "i8"),
-        ("start", "i8"),  # a seat, DRAGONS or LOSER
-        ("max_turns", "i8"),
-        ("skip_forced", "i8"),
-        ("limits", "u1", (STATE.itemsize,)),
-        ("encoding", "i8"),  # index into wotd_env.core.observation.ENCODINGS
-    ],
-    align=True,  # some compilation targets require aligned fields
-)
-
-_FIELDS: Any = CONFIG.fields
-COLORS_AT, LIMITS_AT = _FIELDS["colors"][1], _FIELDS["limits"][1]
+DRAGONS, LOSER = (number_of("start", value) for value in ("dragons", "loser"))  # values of `start` (R1)
 
 
 class Config(Protocol):
     """The rules in compiled code: the fields of CONFIG as attributes."""
 
-    players: Any
-    spaces: Any
-    powers: Any
-    immunity: Any
-    dead_pieces: Any
-    colors: Any
-    random_colors: Any
-    start: Any
-    max_turns: Any
-    skip_forced: Any
-    limits: Any
-    encoding: Any
+    players: int
+    spaces: int
+    powers: int  # index into POWER_MODES
+    immunity: int
+    dead_pieces: int
+    colors: NDArray[np.int8]  # first the colors of the seats, then the unused colors
+    random_colors: int
+    start: int  # a seat, DRAGONS or LOSER
+    max_turns: int
+    skip_forced: int
+    limits: NDArray[np.uint8]
+    encoding: int  # index into wotd_env.core.observation.ENCODINGS
 
+
+_ARRAYS = {"colors": ("i1", (MAX_PLAYERS,)), "limits": ("u1", (STATE.itemsize,))}
+CONFIG = np.dtype(
+    [(name, *_ARRAYS.get(name, ("i8", ()))) for name in Config.__annotations__],
+    align=True,  # some compilation targets require aligned fields
+)
+
+_FIELDS: Any = CONFIG.fields
+COLORS_AT, LIMITS_AT = _FIELDS["colors"][1], _FIELDS["limits"][1]
 
 Configs = Any  # the rules as kernels receive them: CONFIG (1,)
 
@@ -59,14 +57,10 @@ def config(rules: Rules, skip_forced: bool, encoding: int = 0) -> NDArray[np.voi
     named = rules.colors if isinstance(rules.colors, tuple) else ()
     colors = [ELEMENTS.index(name) for name in named]
     colors += [color for color in range(MAX_PLAYERS) if color not in colors]
-    start = rules.start if isinstance(rules.start, int) else DRAGONS if rules.start == "dragons" else LOSER
     record = np.zeros(1, CONFIG)
-    for name in ("players", "spaces", "immunity", "dead_pieces", "max_turns"):
-        record[name] = getattr(rules, name)
-    record["powers"] = POWER_MODES.index(rules.powers)
-    record["colors"] = colors
+    for name in ABOUT:
+        record[name] = colors if name == "colors" else number_of(name, getattr(rules, name))
     record["random_colors"] = rules.colors == "random"
-    record["start"] = start
     record["skip_forced"] = skip_forced
     record["limits"] = _limits(rules)
     record["encoding"] = encoding

@@ -9,7 +9,18 @@ import numpy as np
 
 from wotd_env.core.arguments import check_choice
 from wotd_env.core.checks import check_one, check_states
-from wotd_env.core.rules import DICE, ELEMENTS, MAX_PLAYERS, MAX_SPACES, NUMBERED, PATHS, Phase, Rules
+from wotd_env.core.rules import (
+    ABOUT,
+    DICE,
+    ELEMENTS,
+    MAX_PLAYERS,
+    MAX_SPACES,
+    NUMBERED,
+    PATHS,
+    Phase,
+    Rules,
+    read_value,
+)  # fmt: skip
 from wotd_env.core.state import STATE, States, as_state
 
 SEATS = "ABCDE"  # the letters of the seats and of their pieces
@@ -21,6 +32,7 @@ _EMPTY, _DEAD, _NUMBERS_BEGIN = ".#|"
 _PHASES = [phase.name.lower() for phase in Phase]
 _LONGEST = 1000  # limit in characters; valid positions have at most about 250
 _FIELDS = ("board", "colors", "turn", "seat", "phase", "re-rolls", "dice")
+_ON_BOARD = ("players", "spaces")  # the fields of the rules that the first two words, board and colors, show
 
 
 def position(rules: Rules, state: States, stream: bool = False) -> str:
@@ -49,8 +61,7 @@ def position(rules: Rules, state: States, stream: bool = False) -> str:
     for field in fields(Rules):
         value = getattr(rules, field.name)
         usual = count_dead(record) if field.name == "dead_pieces" else field.default
-        # The first two words, board and colors, already show `spaces` and `players`.
-        if value != usual and field.name not in ("players", "spaces"):
+        if value != usual and field.name not in _ON_BOARD:
             text = ",".join(value) if isinstance(value, tuple) else value
             words.append(field.name if value is True else f"{field.name}={text}")
     if stream:
@@ -173,7 +184,7 @@ def _read_rest(record: np.void, words: list[str], given: dict[str, Any]) -> None
             record[word] = 1
         elif word == "truncated":  # the former name of `expired`
             record["expired"] = 1
-        elif word == "immunity":
+        elif word in ABOUT and ABOUT[word].choices == (False, True):
             given[word] = True
         elif name == "used":
             if not value or list(value) != sorted(set(value)) or not set(value) <= set(SEATS):
@@ -183,10 +194,8 @@ def _read_rest(record: np.void, words: list[str], given: dict[str, Any]) -> None
             if len(value) != 16 or not set(value) <= set("0123456789abcdef"):
                 raise wrong("stream", "16 hexadecimal digits", word)
             record["rng"] = int(value, 16)
-        elif (name in ("dead_pieces", "max_turns") and value) or (name == "start" and value.isdecimal()):
-            given[name] = _number(name, value, 0, 1 << 16)
-        elif name in ("powers", "start", "colors") and value:
-            given[name] = tuple(value.split(",")) if name == "colors" and value != "random" else value
+        elif name in ABOUT and name not in _ON_BOARD and value:
+            given[name] = read_value(name, value)
         else:
             expected = "used=SEATS, perfection, expired, a rule such as powers=own, or stream=DIGITS"
             raise wrong("position: words after the dice", expected, word)

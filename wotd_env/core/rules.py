@@ -5,9 +5,9 @@ from __future__ import annotations
 import difflib
 import inspect
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, field, fields, replace
 from enum import IntEnum
-from typing import Any, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -53,49 +53,103 @@ class Phase(IntEnum):
     OVER = 4  #: no event, because the game has ended
 
 
+class About(NamedTuple):
+    """The metadata of a field of `Rules`. All that reads, checks, stores or documents the field uses them."""
+
+    words: str  # meaning, a phrase
+    choices: tuple[Any, ...] = ()  # the valid values that are not integers
+    least: int | None = None  # the smallest valid integer, None if integers are invalid
+    most: int | None = None  # the largest valid integer, None if another field determines it
+    ruling: str = ""
+    affects_values: bool = True  # whether it changes values of positions, so that solved tables contain it
+
+
+def about(words: str, *choices: Any, **others: Any) -> dict[str, About]:
+    """Return the metadata of a field."""
+    return {"about": About(words, choices, **others)}
+
+
 @dataclass(frozen=True)
 class Rules:
-    """The rules of one game. An invalid field raises a `ValueError` that names the field.
+    """The rules of one game. An invalid field raises a `ValueError` that names the field."""
 
-    Attributes:
-        players: number of seats, 2 to 5.
-        spaces: plain spaces on each path before its five numbered ones, 0 to 10.
-        powers: `"none"` (basic game), `"own"` (each seat has the power of its color) or `"any"` (each seat may choose
-            a power). A seat may use a power once per game (R11).
-        immunity: a piece on the path of its own color cannot be swapped (R14).
-        dead_pieces: number of pieces of unused colors on random plain spaces, at most 5 * (5 - players) (R15).
-        colors: colors of the seats: None for the order of `ELEMENTS`, `"random"` for a new draw in each game, or one
-            element name for each seat.
-        start: the starting player (R1): `"dragons"`, `"loser"`, or a seat.
-        max_turns: turns after which a game ends without a winner, 1 to 65535 (R16).
-    """
-
-    players: int = 2
-    spaces: int = 7
-    powers: str = "none"
-    immunity: bool = False
-    dead_pieces: int = 0
-    colors: str | tuple[str, ...] | None = None
-    start: int | str = "dragons"
-    max_turns: int = 1000
+    players: int = field(default=2, metadata=about("seats", least=2, most=MAX_PLAYERS))
+    spaces: int = field(default=7, metadata=about("plain spaces on each path", least=0, most=MAX_SPACES))
+    powers: str = field(
+        default="none",
+        metadata=about(
+            "powers that a seat can use once a game: none, own (that of its color) or any (one of its choice)",
+            *POWER_MODES,
+            ruling="R11",
+        ),
+    )
+    immunity: bool = field(
+        default=False,
+        metadata=about("pieces on the path of their own color cannot be swapped", False, True, ruling="R14"),
+    )
+    dead_pieces: int = field(
+        default=0,
+        metadata=about(
+            "pieces of unused colors, 5 of each at most, that block random plain spaces",
+            least=0,
+            most=PATHS * (MAX_PLAYERS - 2),
+            ruling="R15",
+        ),
+    )
+    colors: str | tuple[str, ...] | None = field(
+        default=None,
+        metadata=about(
+            "colors of the seats: by default in the order of the elements; random in each game; or an element for "
+            "each seat, such as water,fire",
+            None,
+            "random",
+        ),
+    )
+    start: int | str = field(
+        default="dragons",
+        metadata=about(
+            "starting player: dragons (who rolls most dragons), loser (of the previous game), or a seat",
+            "dragons",
+            "loser",
+            least=0,
+            ruling="R1",
+            affects_values=False,
+        ),
+    )
+    max_turns: int = field(
+        default=1000,
+        metadata=about(
+            "turns until a game ends without a winner",
+            least=1,
+            most=65535,
+            ruling="R16",
+            affects_values=False,
+        ),
+    )
 
     def __post_init__(self) -> None:
-        set_field = object.__setattr__
-        set_field(self, "players", check_integer("players", self.players, 2, MAX_PLAYERS))
-        set_field(self, "spaces", check_integer("spaces", self.spaces, 0, MAX_SPACES))
-        check_choice("powers", self.powers, POWER_MODES)
-        set_field(self, "immunity", check_bool("immunity", self.immunity))
-        room = PATHS * self.spaces
-        most = min(PATHS * (MAX_PLAYERS - self.players), room)
-        why = f"for {self.players} players on {room} plain spaces"
-        set_field(self, "dead_pieces", check_integer("dead_pieces", self.dead_pieces, 0, most, why))
-        set_field(self, "colors", _colors(self.colors, self.players))
-        if isinstance(self.start, str):
-            if self.start not in ("dragons", "loser"):
-                raise ValueError(f"start must be 'dragons', 'loser' or a seat number, got {self.start!r}")
-        else:
-            set_field(self, "start", check_integer("start", self.start, 0, self.players - 1, "as a seat"))
-        set_field(self, "max_turns", check_integer("max_turns", self.max_turns, 1, 65535))
+        for each in fields(self):
+            object.__setattr__(self, each.name, self._checked(each.name, getattr(self, each.name)))
+
+    def _checked(self, name: str, value: Any) -> Any:
+        """Return a valid value of a field, given the valid fields before it; otherwise raise ValueError."""
+        choices, least, most = ABOUT[name].choices, ABOUT[name].least, ABOUT[name].most
+        why = ""
+        if name == "dead_pieces":
+            room = PATHS * self.spaces
+            most = min(PATHS * (MAX_PLAYERS - self.players), room)
+            why = f"for {self.players} players on {room} plain spaces"
+        elif name == "colors":
+            return _colors(value, self.players)
+        elif name == "start":
+            most, why = self.players - 1, "as a seat"
+            if isinstance(value, str) and value not in choices:
+                raise ValueError(f"start must be 'dragons', 'loser' or a seat number, got {value!r}")
+        if choices == (False, True):
+            return check_bool(name, value)
+        if least is None or (isinstance(value, str) and value in choices):
+            return check_choice(name, value, choices)
+        return check_integer(name, value, least, np.inf if most is None else most, why)
 
     @classmethod
     def from_dict(cls, values: Any) -> Rules:
@@ -104,10 +158,63 @@ class Rules:
         Raises:
             ValueError: for an unknown field or an invalid value.
         """
-        names = [field.name for field in fields(cls)]
-        if not isinstance(values, dict) or not values.keys() <= set(names):
-            raise ValueError(f"rules must be a dict with keys among {', '.join(names)}, got {values!r}")
+        if not isinstance(values, dict) or not values.keys() <= ABOUT.keys():
+            raise ValueError(f"rules must be a dict with keys among {', '.join(ABOUT)}, got {values!r}")
         return cls(**values)
+
+
+ABOUT: dict[str, About] = {each.name: each.metadata["about"] for each in fields(Rules)}
+"""The metadata of the fields of `Rules`, by name."""
+
+
+def in_words(name: str) -> str:
+    """Return the meaning of a field and its range, a phrase."""
+    known = ABOUT[name]
+    return known.words if known.most is None else f"{known.words}, {known.least} to {known.most}"
+
+
+Rules.__doc__ = f"{Rules.__doc__}\n\nAttributes:" + "".join(
+    f"\n    {name}: {in_words(name)}." for name in ABOUT
+)
+
+
+def valid_values() -> dict[str, dict[str, Any]]:
+    """Return the default and the valid values of each field, as data for other programs.
+
+    The keys are `default`, `values` (the choices) and `least` and `most` (the range of integers).
+    """
+    valid: dict[str, dict[str, Any]] = {}
+    for each in fields(Rules):
+        known = ABOUT[each.name]
+        options = {"values": known.choices or None, "least": known.least, "most": known.most}
+        valid[each.name] = {name: value for name, value in options.items() if value is not None}
+        valid[each.name]["default"] = each.default
+    return valid
+
+
+def number_of(name: str, value: Any) -> int:
+    """Return a choice or an integer of a field as a number for compiled code.
+
+    Choices are 0, 1, ... or, if integers are also valid, -1, -2, ....
+    """
+    if isinstance(value, int):
+        return int(value)
+    index = ABOUT[name].choices.index(value)
+    return index if ABOUT[name].least is None else ~index
+
+
+def read_value(name: str, text: str) -> Any:
+    """Return the value of a field of another type than bool, given as text. `Rules` checks the value."""
+    if text.isascii() and text.isdecimal():
+        return int(text)
+    return tuple(text.split(",")) if name == "colors" and text != "random" else text
+
+
+def essence(rules: Rules) -> Rules:
+    """Return the rules with default values in the fields that do not change values of positions."""
+    return replace(
+        rules, **{name: getattr(Rules, name) for name, known in ABOUT.items() if not known.affects_values}
+    )
 
 
 def win_share(reward: Numbers, players: int) -> Numbers:
@@ -130,11 +237,10 @@ def rules_for(made: type, given: Mapping[str, Any], rules: Rules | None = None) 
             for an unknown field has Python's wording, which TorchRL relies on.
         ValueError: for an invalid value.
     """
-    names = [field.name for field in fields(Rules)]
     for name in given:
-        if name not in names:
+        if name not in ABOUT:
             options = inspect.signature(made).parameters.values()
-            names += [option.name for option in options if option.kind != option.VAR_KEYWORD]
+            names = [*ABOUT, *(option.name for option in options if option.kind != option.VAR_KEYWORD)]
             near = difflib.get_close_matches(name, names, 1)
             hint = f"Did you mean {near[0]!r}?" if near else f"Known arguments: {', '.join(names)}"
             raise TypeError(f"{made.__name__}.__init__() got an unexpected keyword argument {name!r}. {hint}")
@@ -150,9 +256,9 @@ def rules_for(made: type, given: Mapping[str, Any], rules: Rules | None = None) 
 def options_of(rules: Rules) -> list[str]:
     """Return the command-line options for the fields that differ from the defaults, e.g. ["--players", "3"]."""
     words = []
-    for field in fields(rules):
-        if (value := getattr(rules, field.name)) != field.default:
-            words.append(f"--{field.name.replace('_', '-')}")
+    for each in fields(rules):
+        if (value := getattr(rules, each.name)) != each.default:
+            words.append(f"--{each.name.replace('_', '-')}")
             if value is not True:
                 words.append(",".join(value) if isinstance(value, tuple) else str(value))
     return words

@@ -30,7 +30,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from wotd_env.core.arguments import check_integer
-from wotd_env.core.rules import DICE, ELEMENTS, Power, Rules, options_of
+from wotd_env.core.rules import ABOUT, DICE, ELEMENTS, Power, Rules, options_of
 from wotd_env.extras import needed_for
 from wotd_env.process import shell_command
 from wotd_env.solver.positions import Board, board_of
@@ -183,8 +183,8 @@ def command(file: Path, rules: Rules | None = None) -> str:
 
 def facts_of(rules: Rules) -> dict[str, Any]:
     """Return the rules that affect values."""
-    names = ("players", "spaces", "powers", "immunity", "dead_pieces")
-    facts = {name: getattr(rules, name) for name in names}
+    facts = {name: getattr(rules, name) for name, known in ABOUT.items() if known.affects_values}
+    del facts["colors"]  # they matter only with own powers
     if rules.powers == "own":
         facts["colors"] = [ELEMENTS[color] for color in colors_of(rules)]
     return facts

@@ -5,14 +5,13 @@ from __future__ import annotations
 import asyncio
 import dataclasses
 from collections.abc import Awaitable, Callable
-from typing import Any
 
 from msgspec.structs import asdict
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
-from wotd_env.core.rules import MAX_PLAYERS, MAX_SPACES, PATHS, POWER_MODES, Rules
+from wotd_env.core.rules import valid_values
 from wotd_env.web import requests, views
 from wotd_env.web.calls import in_thread
 from wotd_env.web.games import game_of
@@ -64,21 +63,13 @@ def _number(request: Request, name: str, default: int) -> int:
 
 
 async def _setup(request: Request) -> JSONResponse:
-    server, usual = server_of(request), Rules()
-    fields: dict[str, dict[str, Any]] = {
-        "players": {"least": 2, "most": MAX_PLAYERS},
-        "spaces": {"least": 0, "most": MAX_SPACES},
-        "powers": {"values": POWER_MODES},
-        "immunity": {"values": [False, True]},
-        "dead_pieces": {"least": 0, "most": PATHS * (MAX_PLAYERS - 2)},
-        "colors": {"values": [None, "random"]},
-        "start": {"values": ["dragons", "loser"]},
-    }
+    server, rules = server_of(request), valid_values()
+    rules["max_turns"]["most"] = requests.MAX_TURNS
     return JSONResponse(
         {
             "ready": bool(server.agents),
             "agents": server.agents,
-            "rules": {name: field | {"default": getattr(usual, name)} for name, field in fields.items()},
+            "rules": rules,
             "name_length": requests.NAME_LENGTH,
             "pace": requests.PACE,
         }

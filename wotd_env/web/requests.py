@@ -29,7 +29,7 @@ PACE = {"least": 0.0, "most": 5.0, "default": 0.8}
 """Seconds that the server waits before a decision of an agent or a forced decision."""
 
 _LEAST_AMONG_AGENTS = 0.2  # shortest wait, in seconds, at a table where all seats are agents
-_MAX_TURNS = 1000  # largest `max_turns`, to limit memory and disk space
+MAX_TURNS = 1000  # largest `max_turns`, to limit memory and disk space
 
 _Whole = Annotated[int, Meta(ge=0, le=1 << 31)]
 _Word = Annotated[str, Meta(min_length=1, max_length=64)]
@@ -255,8 +255,8 @@ def rules_and_position(body: RulesOrPosition) -> tuple[Rules, States | None]:
 
 
 def _with_few_turns(rules: Rules, field: str) -> Rules:
-    if rules.max_turns > _MAX_TURNS:
-        raise invalid(field, f"max_turns must be at most {_MAX_TURNS} here, got {rules.max_turns}")
+    if rules.max_turns > MAX_TURNS:
+        raise invalid(field, f"max_turns must be at most {MAX_TURNS} here, got {rules.max_turns}")
     return rules
 
 
