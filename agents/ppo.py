@@ -132,9 +132,8 @@ def learn(
         for chosen in order.split(settings.minibatch_size):  # type: ignore[no-untyped-call]
             observation, mask, log_old, advantage = (part[chosen] for part in rollout)
             log_pi = log_probabilities(network, observation, mask)
-            log_ratio = (
-                (log_pi - log_old).masked_fill(mask == 0, 0).clamp(max=20)
-            )  # infinity times 0 would be NaN
+            # infinity times 0 would be NaN
+            log_ratio = (log_pi - log_old).masked_fill(mask == 0, 0).clamp(max=20)
             old, ratio = log_old.exp(), log_ratio.exp()
             clipped = ratio.clamp(1 - settings.clip_coef, 1 + settings.clip_coef)
             gain = (old * th.min(ratio * advantage, clipped * advantage)).sum(1).mean()

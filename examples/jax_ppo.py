@@ -225,9 +225,8 @@ best = jax.jit(lambda env, *given: network(env, *given)[0].argmax(1), static_arg
 
 def choose(env: WayOfTheDragon, params: Params, observation: Any, mask: Any) -> Any:
     """Return the most likely actions, int (N,)."""
-    rows = np.resize(
-        np.arange(len(mask)), 1 << (len(mask) - 1).bit_length()
-    )  # few sizes: each one is compiled
+    # few sizes: each one is compiled
+    rows = np.resize(np.arange(len(mask)), 1 << (len(mask) - 1).bit_length())
     return np.asarray(best(env, params, observation[rows], mask[rows] != 0))[: len(mask)]
 
 

@@ -141,9 +141,8 @@ def test_a_hanging_policy_forfeits_and_the_tournament_continues(tmp_path):
         assert position["turn"][0] <= 1
     games = results.games[tournament.matchups[0]]
     assert 0 < len(results.forfeits) == (games["forfeit"] >= 0).sum() < len(games)
-    assert same(
-        run(tournament, file), results
-    )  # forfeits are stored, so no game is played again and nothing hangs
+    # forfeits are stored, so no game is played again and nothing hangs
+    assert same(run(tournament, file), results)
 
 
 def test_a_policy_that_ends_its_process_forfeits_the_batch():
@@ -189,9 +188,8 @@ def test_a_policy_that_fails_in_its_first_decision_stops_the_tournament(tmp_path
     assert re.fullmatch(f"policy '{bad}' failed in its first decision: {message}", first)
     if name == "Broken":
         assert traceback[1] == "Traceback (most recent call last):"
-        assert re.search(
-            r'arena_policies\.py", line \d+, in act$', traceback[2]
-        )  # the first frame is the policy's
+        # the first frame is the policy's
+        assert re.search(r'arena_policies\.py", line \d+, in act$', traceback[2])
         assert re.search(r"in _helper$", "\n".join(traceback), re.MULTILINE)
     else:
         assert not traceback

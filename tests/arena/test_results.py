@@ -40,9 +40,8 @@ def fake(
         size = tournament.duplicates
         places = seatings(np.arange(size), n)
         level = np.array([strengths[name] for name in matchup])[places] + rng.gumbel(size=places.shape)
-        level[:, :, 0] += shared * rng.normal(
-            size=(size, 1)
-        )  # seat 0 has the same luck in all games of a duplicate
+        # seat 0 has the same luck in all games of a duplicate
+        level[:, :, 0] += shared * rng.normal(size=(size, 1))
         rank = n - level.argsort(2).argsort(2)
         records = np.zeros((size, n), results_dtype(n))
         records["duplicate"] = np.arange(size)[:, None]

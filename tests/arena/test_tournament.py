@@ -84,9 +84,8 @@ def test_dice_differ_between_matchups_and_seeds():
         game_seed(seed, matchup, 0) for seed in range(3) for matchup in (("a", "b"), ("a", "c"), ("ab",))
     }
     assert len(seeds) == 9
-    assert (
-        min(abs(a - b) for a in seeds for b in seeds if a != b) > 10**12
-    )  # far more than the games of a tournament
+    # far more than the games of a tournament
+    assert min(abs(a - b) for a in seeds for b in seeds if a != b) > 10**12
 
 
 # ----------------------------------------------------------------------------------------------------- reproducibility

@@ -71,9 +71,8 @@ def test_regrets_equal_the_means_of_the_positions(measured):
     rows = (positions.kind == kind) & (positions.stage == stage)
     cell = greedy.regret["second hold"]["endgame"]
     assert cell.value == pytest.approx(regret[rows].mean())
-    spread = (
-        1.959964 * regret[rows].std(ddof=1) / np.sqrt(rows.sum())
-    )  # one decision a game: an ordinary mean
+    # one decision a game: an ordinary mean
+    spread = 1.959964 * regret[rows].std(ddof=1) / np.sqrt(rows.sum())
     assert cell.high - cell.value == pytest.approx(spread)
     assert 0 <= cell.low <= cell.value
 
@@ -90,10 +89,11 @@ def test_decisions_of_a_game_count_as_one_observation():
 def test_shares_have_all_references_and_numbers_of_players(measured):
     assert list(measured["random"].win_shares) == [2, 3, 4, 5]
     assert list(measured["random"].win_shares[3]) == ["greedy", "planner", "td"]
+    # td has no network for four players here
     assert list(measured["random"].win_shares[4]) == [
         "greedy",
         "planner",
-    ]  # td has no network for four players here
+    ]
     assert list(measured["greedy"].win_shares[3]) == ["planner", "td"]
     assert all(0 <= share.low <= share.high <= 1 for share in measured["random"].win_shares[5].values())
 
@@ -341,9 +341,8 @@ def test_the_default_board_has_the_wanted_players_and_powers(options, wanted):
 def test_positions_of_three_players_with_own_powers_have_random_colors(tmp_path, monkeypatch):
     monkeypatch.setattr(drawing, "GAMES", 1)
     equities = np.zeros((2, 1, Game(OWN).num_actions), np.float32)
-    monkeypatch.setattr(
-        drawing, "roll_out", lambda state, *_, **__: equities.repeat(len(state), 1)
-    )  # real ones take a minute
+    # real ones take a minute
+    monkeypatch.setattr(drawing, "roll_out", lambda state, *_, **__: equities.repeat(len(state), 1))
     file = tmp_path / "own.parquet"
     options = ("--players", 3, "--powers", "own", "--size", 1, "--out", file, "--quiet")
     result = wotd("positions", *options)

@@ -290,9 +290,8 @@ def test_croissant_metadata_has_the_required_properties(drawn):
     assert file["@type"] == "cr:FileObject"
     assert file["sha256"] == hashlib.sha256(drawn[0].read_bytes()).hexdigest()
     assert all(file[name] for name in ("@id", "contentUrl"))
-    assert (
-        file["encodingFormat"] == "application/x-parquet"
-    )  # the name by which mlcroissant reads the records
+    # the name by which mlcroissant reads the records
+    assert file["encodingFormat"] == "application/x-parquet"
 
 
 def test_croissant_fields_are_the_columns_of_the_file(drawn):

@@ -391,9 +391,8 @@ def test_wrong_use_prints_an_error_and_writes_no_file(tmp_path, arguments, words
 def test_concurrent_programs_do_not_overwrite_a_game(tmp_path, monkeypatch, other):
     play("--file", "game.txt", "--seed", "1", typed="stop\nleave\n")
     shutil.copy("game.txt", "before.txt")
-    play(
-        "--resume", "before.txt", typed="hint\nstop\n1\nleave\n"
-    )  # the same game, continued by another program
+    # the same game, continued by another program
+    play("--resume", "before.txt", typed="hint\nstop\n1\nleave\n")
     keep = match.Match._choose
     further = other or Path("before.txt").read_bytes()
 

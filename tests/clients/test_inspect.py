@@ -28,9 +28,8 @@ def ran(task: Any, answer: Any, folder: Path, **options: Any) -> Any:
 
     def reply(messages: Any, tools: Any, choice: Any, config: Any) -> ModelOutput:
         output = ModelOutput.from_content("mockllm/model", answer(messages[-1].text))
-        output.usage = ModelUsage(
-            input_tokens=1, output_tokens=1, total_tokens=2
-        )  # else it loads a tokenizer
+        # else it loads a tokenizer
+        output.usage = ModelUsage(input_tokens=1, output_tokens=1, total_tokens=2)
         return output
 
     model = get_model("mockllm/model", custom_outputs=reply)

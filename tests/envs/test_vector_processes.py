@@ -41,10 +41,9 @@ def play_in_child(connection):
     connection.close()
 
 
+# the test forks a threaded process on purpose
 @pytest.mark.parametrize("method", ["fork", "spawn"])
-@pytest.mark.filterwarnings(
-    "ignore:This process .* is multi-threaded:DeprecationWarning"
-)  # the test forks a threaded process on purpose
+@pytest.mark.filterwarnings("ignore:This process .* is multi-threaded:DeprecationWarning")
 def test_child_processes_of_a_threaded_process_play_the_same_games(method):
     env = WayOfTheDragonVectorEnv(600, spaces=1, num_threads=2)
     expected = play(env, 2, 20)[-1]

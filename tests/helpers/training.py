@@ -115,9 +115,8 @@ def same(one: Path, other: Path) -> bool:
     (tensors, facts), (others, other_facts) = (
         checkpoint.load(folder / CHECKPOINT) for folder in (one, other)
     )
-    curves = [
-        [(row[0], *row[2:]) for row in each["curve"]] for each in (facts, other_facts)
-    ]  # without the seconds
+    # without the seconds
+    curves = [[(row[0], *row[2:]) for row in each["curve"]] for each in (facts, other_facts)]
     equal = tensors.keys() == others.keys() and all(
         tensor.equal(others[name]) for name, tensor in tensors.items()
     )

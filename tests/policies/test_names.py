@@ -126,9 +126,8 @@ def test_policies_match_their_table_rows(name):
         return
     policy = make_policy(name)
     assert script_of(policy) == known.script
-    assert (
-        script_of(type("Other", (type(policy),), {})()) == Script.OUTSIDE
-    )  # a subclass may play differently
+    # a subclass may play differently
+    assert script_of(type("Other", (type(policy),), {})()) == Script.OUTSIDE
     game = Game(VARIANTS[5], skip_forced=False)
     state = positions(game.rules)
     rng = np.random.default_rng(7)

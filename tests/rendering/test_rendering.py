@@ -155,7 +155,6 @@ def test_colors_do_not_change_the_text():
     text = render_text(game, state, color=True)
     assert re.sub(r"\x1b\[[0-9;]*m", "", text) == render_text(game, state)
     colored = re.findall(r"\x1b\[[0-9;]+m(.+?)\x1b\[0m", text)
-    assert (
-        colored.count("A") == colored.count("B") == colored.count("C") == 5 + 1
-    )  # five pieces and the list of players
+    # five pieces and the list of players
+    assert colored.count("A") == colored.count("B") == colored.count("C") == 5 + 1
     assert colored.count("#") == POWERS.dead_pieces + 1

@@ -77,9 +77,8 @@ def test_a_step_during_a_decision_does_not_take_the_next_one(
         for _ in range(9):
             await asyncio.sleep(0.001)  # the first decision waits
         asyncio.get_running_loop().call_later(0, chosen.set)
-        tables.step(
-            table, host, 0
-        )  # begins in the same round of the loop, after the first decision is chosen
+        # begins in the same round of the loop, after the first decision is chosen
+        tables.step(table, host, 0)
         for _ in range(9):
             await asyncio.sleep(0.001)
         await tables.close()

@@ -46,9 +46,8 @@ def test_deadline_of_the_head_ends_with_the_request(tmp_path: Path) -> None:
     with running(tmp_path / "tables", fewer(patience=0.2)) as client:
         at, _ = make(client, HERE, HERE)
         with at.socket() as opened:
-            until_dropped(
-                client, b"GET / HTTP/1.1\r\nContent-Length: 9\r\n\r\n"
-            )  # the longest deadline has passed
+            # the longest deadline has passed
+            until_dropped(client, b"GET / HTTP/1.1\r\nContent-Length: 9\r\n\r\n")
             opened.send(json.dumps({"type": "act", "ply": 0, "action": 31}))
             while json.loads(opened.recv(timeout=60))["ply"] != 1:
                 pass

@@ -78,9 +78,8 @@ def write(
     ours: list[Path] = []
 
     def buffers() -> Iterator[EpisodeBuffer]:  # a generator, because a list may not fit in memory
-        ours.append(
-            Path(get_dataset_path(dataset_id))
-        )  # Minari asks for episodes after it has made the folder
+        # Minari asks for episodes after it has made the folder
+        ours.append(Path(get_dataset_path(dataset_id)))
         for part in itertools.chain([first], parts):
             yield from episodes(part, policy, encoding)
 

@@ -176,9 +176,8 @@ class Advisor:
         yield "hand-made", "the hand-made value, every turn planned exactly", False, hand_made
 
 
-Source = tuple[
-    str, str, bool, Value
-]  # kind, description, whether the source is exact, and its value function
+# kind, description, whether the source is exact, and its value function
+Source = tuple[str, str, bool, Value]
 
 
 def _solution(game: Game) -> Source:

@@ -232,9 +232,8 @@ def roll_out(
     Raises:
         ValueError: for an invalid record, or a game that is over or waits for a roll.
     """
-    game = Game(
-        value.rules, skip_forced=False
-    )  # else `game.roll` would take forced moves, which can end the turn
+    # else `game.roll` would take forced moves, which can end the turn
+    game = Game(value.rules, skip_forced=False)
     game.check(state)
     equity = plan(game, state, value)[0]
     if not (decides := np.isfinite(equity).any(1)).all():

@@ -53,10 +53,11 @@ RENDERERS: dict[str, Callable[[Game, States, States], tuple[Any, ...] | None]] =
 window.
 """
 
+# modules of the extra `render`
 _NEEDED = {
     "human": ("pygame", "resvg_py", "PIL"),
     "rgb_array": ("resvg_py", "PIL"),
-}  # modules of the extra `render`
+}
 RENDER_MODES = [mode for mode in RENDERERS if all(map(find_spec, _NEEDED.get(mode, ())))]
 """The values of the argument `render_mode` that work with the installed libraries."""
 

@@ -54,12 +54,10 @@ class Board(NamedTuple):
     code: NDArray[np.uint16]  # (S+6,) * n: the code of n spaces on a path of kind 0, or NONE
     flip: NDArray[np.uint16]  # (C,): the code as the next player sees it
     after: NDArray[np.uint16]  # (C, 6): the code after a move by 0 to 5 spaces, or NONE (R3, R4)
-    jumped: NDArray[
-        np.uint16
-    ]  # (C, 6), two players only: the code after a jump over the other piece, or NONE (R12)
-    swapped: NDArray[
-        np.uint16
-    ]  # (C, n(n-1)/2): the code after a swap of each pair of seats, or NONE (R6, R14)
+    # (C, 6), two players only: the code after a jump over the other piece, or NONE (R12)
+    jumped: NDArray[np.uint16]
+    # (C, n(n-1)/2): the code after a swap of each pair of seats, or NONE (R6, R14)
+    swapped: NDArray[np.uint16]
     standing: NDArray[np.int16]  # (C, n): by seat, 6 * points + number of pieces on numbered spaces (R10)
     numbered: NDArray[np.uint8]  # (C,): bit k is set if the piece of seat k is on a numbered space (R9)
     first: NDArray[np.uint16]  # (H + 1,): the first code of each shape; the last entry is C
