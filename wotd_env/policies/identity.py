@@ -43,9 +43,9 @@ def policy_digest(name: str, policy: Policy | None = None, given: bool = False) 
         if known.base:
             digest.update(policy_digest(known.base(argument), getattr(policy, "policy", None)).encode())
         elif argument:
-            _add_files(digest, map(Path, known.files(argument)))
+            digest.update(_digests(map(Path, known.files(argument))))
         else:
-            _add_files(digest, models.FOLDER.glob(f"{kind}-*"))
+            digest.update(_digests(models.FOLDER.glob(f"{kind}-*")))
     else:
         module = type(policy).__module__ if given else kind
         package = Path(wotd_env.__file__).parent
@@ -53,7 +53,7 @@ def policy_digest(name: str, policy: Policy | None = None, given: bool = False) 
         if policy is not None:
             digest.update(f"given {given}\0{_state(name, policy)}".encode())
             if not isinstance(policy, Fingerprinted):
-                _add_files(digest, opened_by(module))
+                digest.update(_digests(opened_by(module)))
     return digest.hexdigest()[:16]
 
 
@@ -73,7 +73,9 @@ def _state(name: str, policy: Policy) -> str:
         return uuid.uuid4().hex
 
 
-def _add_files(digest: hashlib._Hash, files: Iterable[Path]) -> None:
+def _digests(files: Iterable[Path]) -> bytes:
+    digests = b""
     for path in sorted({path for path in files if path.is_file()}):
         with path.open("rb") as file:
-            digest.update(hashlib.file_digest(file, "sha256").digest())
+            digests += hashlib.file_digest(file, "sha256").digest()
+    return digests
