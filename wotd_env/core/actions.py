@@ -10,7 +10,10 @@ import numpy as np
 
 from wotd_env.core.rules import MAX_PLAYERS, PATHS, Power
 
-Bits = Any  # a set of numbers (actions, powers, seats, ...) as uint64: bit i is 1 if i is in the set
+Bits = Any
+"""A set of numbers (actions, powers, seats, ...) in compiled code: bit i is 1 if i is in the set.
+
+numba combines uint64 with other integers as bits; in Python the types of the results differ."""
 
 
 class Action(IntEnum):

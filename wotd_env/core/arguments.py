@@ -13,7 +13,7 @@ INT64 = np.dtype(np.int64)
 _ILLEGAL = 1 << 62
 
 
-def check_integer(name: str, value: Any, low: int, high: float = np.inf, why: str = "") -> int:
+def check_integer(name: str, value: object, low: int, high: float = np.inf, why: str = "") -> int:
     """Return `value` as an int. Raise ValueError unless it is an integer from `low` to `high`; booleans are invalid.
 
     The error message contains `why`, the reason for the limits, e.g. "for 3 players".
@@ -40,7 +40,7 @@ def as_integer(value: Any) -> int | None:
 
 
 def check_integers(
-    name: str, value: Any, shape: tuple[int, ...], low: float = -np.inf, high: float = np.inf
+    name: str, value: object, shape: tuple[int, ...], low: float = -np.inf, high: float = np.inf
 ) -> NDArray[np.int64]:
     """Return `value` as an int64 array.
 
@@ -76,7 +76,7 @@ def as_integers(name: str, value: Any, shape: tuple[int, ...]) -> NDArray[Any]:
     return given
 
 
-def check_names(name: str, value: Any, players: int) -> None:
+def check_names(name: str, value: object, players: int) -> None:
     """Raise ValueError unless `value` is a list or tuple with a text for each player."""
     if (
         not isinstance(value, list | tuple)
@@ -98,12 +98,12 @@ def kind_of(value: Any) -> str:
     return _short(value)
 
 
-def _short(value: Any) -> str:
+def _short(value: object) -> str:
     text = repr(value)
     return text if len(text) <= 200 else f"{text[:197]}..."
 
 
-def check_bool(name: str, value: Any) -> bool:
+def check_bool(name: str, value: object) -> bool:
     """Return `value` as a bool. Raise ValueError unless it is True, False, 1 or 0."""
     if not isinstance(value, bool | int | np.bool_) or value not in (True, False):
         raise ValueError(f"{name} must be True or False, got {kind_of(value)}")
@@ -117,7 +117,7 @@ def check_choice(name: str, value: Any, choices: Sequence[Any]) -> Any:
     return value
 
 
-def check_seed(seed: Any) -> np.uint64:
+def check_seed(seed: object) -> np.uint64:
     """Return a seed as uint64. Raise ValueError unless the seed is an integer from 0 to 2^64 - 1."""
     return np.uint64(check_integer("seed", seed, 0, 2**64 - 1))
 

@@ -8,19 +8,21 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from wotd_env.core import engine, stream
+from wotd_env.core.actions import Bits
 from wotd_env.core.checks import approves, faults
 from wotd_env.core.compilation import inlined, kernel
 from wotd_env.core.config import Config, Configs
 from wotd_env.core.dice import Keep
-from wotd_env.core.observation import ONE_HOT, encode_integers, encode_one_hot, write_mask
+from wotd_env.core.observation import ONE_HOT, Entries, encode_integers, encode_one_hot, write_mask
 from wotd_env.core.rules import Phase
-from wotd_env.core.state import Record, Records
+from wotd_env.core.state import Flag, Floats, Int, Record, Records
 
 
 @kernel
-def seed(states: Records, where: Any, first: Any) -> None:
+def seed(states: Records, where: NDArray[np.bool_], first: np.uint64) -> None:
     """Set the random streams of the games marked in `where`: game i gets the stream of seed `first + i`."""
     for i in range(states.shape[0]):
         if where[i]:
@@ -28,7 +30,9 @@ def seed(states: Records, where: Any, first: Any) -> None:
 
 
 @kernel
-def reset(states: Records, config: Configs, starters: Any, where: Any, to_decision: Any) -> None:
+def reset(
+    states: Records, config: Configs, starters: NDArray[np.int64], where: NDArray[np.bool_], to_decision: bool
+) -> None:
     """Start the games marked in `where`. If `to_decision` is true, also play to the first decision."""
     rules = config[0]
     for i in range(states.shape[0]):
@@ -39,14 +43,16 @@ def reset(states: Records, config: Configs, starters: Any, where: Any, to_decisi
 
 
 @kernel
-def roll_off_round(states: Records, config: Configs, candidates: Any) -> None:
+def roll_off_round(states: Records, config: Configs, candidates: NDArray[np.int64]) -> None:
     """Play one round of the roll-off (R1). Remove the losers of the round from `candidates`, bits (N,)."""
     for i in range(states.shape[0]):
         candidates[i] = engine.roll_off_round(states[i], candidates[i])
 
 
 @kernel
-def first_wrong(states: Records, config: Configs, actions: Any, shown: Any) -> Any:
+def first_wrong(
+    states: Records, config: Configs, actions: NDArray[np.int64], shown: NDArray[np.uint16]
+) -> Int:
     """Return the index of the first game with an invalid record or an illegal action, or -1 if there is no such game.
 
     Write the result of `engine.dice_index` for each checked game to `shown`, uint16 (N,).
@@ -64,7 +70,7 @@ def first_wrong(states: Records, config: Configs, actions: Any, shown: Any) -> A
 
 
 @kernel
-def is_legal(s: Record, rules: Config, action: Any) -> Any:
+def is_legal(s: Record, rules: Config, action: Int) -> Flag:
     """Return whether an action (any integer) is legal."""
     if s.phase == Phase.OVER:
         return True
@@ -73,7 +79,7 @@ def is_legal(s: Record, rules: Config, action: Any) -> Any:
 
 
 @kernel
-def step(states: Records, config: Configs, actions: Any, validate: Any, chance: Any) -> Any:
+def step(states: Records, config: Configs, actions: NDArray[np.int64], validate: bool, chance: bool) -> Int:
     """Take each game's action and play to the game's next decision. If `chance` is false, stop before the next roll.
 
     If `validate` is true and `first_wrong` finds a game, change no game. Return the index of this game, or -1.
@@ -98,7 +104,7 @@ def roll(states: Records, config: Configs) -> None:
 
 
 @kernel
-def roll_given(states: Records, config: Configs, rolls: Any) -> None:
+def roll_given(states: Records, config: Configs, rolls: NDArray[np.uint64]) -> None:
     """Apply roll `rolls[i]` to each game i in which a roll is due. Then play to the next decision or roll."""
     for i in range(states.shape[0]):
         if states[i].phase == Phase.CHANCE:
@@ -107,7 +113,7 @@ def roll_given(states: Records, config: Configs, rolls: Any) -> None:
 
 
 @kernel
-def legal_actions(states: Records, config: Configs, mask: Any) -> None:
+def legal_actions(states: Records, config: Configs, mask: Entries) -> None:
     """Write the action masks, int8 (N, A)."""
     for i in range(states.shape[0]):
         actions, swaps = engine.legal(states[i], config[0], engine.dice_index(states[i]))
@@ -115,7 +121,7 @@ def legal_actions(states: Records, config: Configs, mask: Any) -> None:
 
 
 @kernel
-def observe(states: Records, config: Configs, observers: Any, observation: Any) -> None:
+def observe(states: Records, config: Configs, observers: NDArray[np.int64], observation: Entries) -> None:
     """Write the observation of each game, int8 (N, D). If `observers` is empty, the seat to act is the observer."""
     if config[0].encoding != ONE_HOT:
         observe_integers(states, config, observers, observation)
@@ -127,7 +133,9 @@ def observe(states: Records, config: Configs, observers: Any, observation: Any) 
 
 
 @kernel
-def observe_integers(states: Records, config: Configs, observers: Any, observation: Any) -> None:
+def observe_integers(
+    states: Records, config: Configs, observers: NDArray[np.int64], observation: Entries
+) -> None:
     """Write the observations in an encoding other than one-hot.
 
     The loop is not part of `observe`, because it would slow down the one-hot loop.
@@ -139,7 +147,7 @@ def observe_integers(states: Records, config: Configs, observers: Any, observati
 
 
 @kernel
-def scores(states: Records, config: Configs, out: Any) -> None:
+def scores(states: Records, config: Configs, out: NDArray[np.integer[Any]]) -> None:
     """Write every seat's points to `out`, integers (N, n)."""
     for i in range(states.shape[0]):
         for seat in range(config[0].players):
@@ -147,14 +155,14 @@ def scores(states: Records, config: Configs, out: Any) -> None:
 
 
 @kernel
-def rewards(states: Records, config: Configs, out: Any) -> None:
+def rewards(states: Records, config: Configs, out: Floats) -> None:
     """Write every seat's reward to `out`, floats (N, n)."""
     for i in range(states.shape[0]):
         engine.rewards(states[i], config[0], out[i])
 
 
 @kernel
-def restart(s: Record, rules: Config) -> Any:
+def restart(s: Record, rules: Config) -> tuple[Bits, Bits, Keep]:
     """Start a new game in a record, play to the first decision, and return the result of `engine.run`."""
     engine.new_game(s, rules, rules.start)
     return engine.run(s, rules, engine.NOTHING_KEPT, True)
@@ -164,13 +172,13 @@ def restart(s: Record, rules: Config) -> Any:
 def step_autoreset(
     states: Records,
     config: Configs,
-    actions: Any,
-    validate: Any,
-    observation: Any,
-    mask: Any,
-    reward: Any,
-    done: Any,
-) -> Any:
+    actions: NDArray[np.int64],
+    validate: bool,
+    observation: Entries,
+    mask: Entries,
+    reward: Floats,
+    done: NDArray[np.bool_],
+) -> Int:
     """Take the actions, write rewards and `done`, restart finished games, and write observations and masks.
 
     Skip empty output arrays. Return -1 or, like `step`, the index of the game that `first_wrong` finds.
@@ -217,7 +225,7 @@ def step_autoreset(
 
 
 @kernel
-def step_one(states: Records, config: Configs, action: Any) -> Any:
+def step_one(states: Records, config: Configs, action: Int) -> int:
     """Take an action in the first game, if legal, and play to the next decision.
 
     Return the next seat to act, the number of players if the game is over, or -1 if the action is illegal.
@@ -226,18 +234,19 @@ def step_one(states: Records, config: Configs, action: Any) -> Any:
     if not is_legal(s, rules, action):
         return -1
     engine.step(s, rules, action)
-    return rules.players if s.phase == Phase.OVER else s.player
+    player: int = rules.players if s.phase == Phase.OVER else s.player
+    return player
 
 
 @kernel
-def legal_one(states: Records, config: Configs) -> Any:
+def legal_one(states: Records, config: Configs) -> tuple[Bits, Bits]:
     """Return the legal actions and swaps of the first game, as bits."""
     return engine.legal(states[0], config[0], engine.dice_index(states[0]))
 
 
 @kernel
 def view_one(
-    states: Records, config: Configs, observer: Any, ended: Any, observation: Any, mask: Any
+    states: Records, config: Configs, observer: Int, ended: bool, observation: Entries, mask: Entries
 ) -> None:
     """Write the mask of the first game, like `view`, and the observation if the encoding is one-hot.
 
@@ -251,7 +260,7 @@ def view_one(
 
 
 @kernel
-def view(s: Record, rules: Config, observer: Any, ended: Any, observation: Any, mask: Any) -> None:
+def view(s: Record, rules: Config, observer: Int, ended: bool, observation: Entries, mask: Entries) -> None:
     """Write the observation, int8 (D,), and action mask, int8 (A,), of seat `observer`. Skip an empty `observation`."""
     keep = engine.dice_index(s)
     if observation.size:
@@ -263,7 +272,7 @@ def view(s: Record, rules: Config, observer: Any, ended: Any, observation: Any, 
 
 
 @inlined
-def write_mask_of(s: Record, rules: Config, observer: Any, ended: Any, keep: Keep, mask: Any) -> None:
+def write_mask_of(s: Record, rules: Config, observer: Int, ended: bool, keep: Keep, mask: Entries) -> None:
     """Write the action mask of seat `observer`, int8 (A,).
 
     If the game is over or has ended for this seat (`ended`), the mask is all ones. Otherwise the mask is all zeros

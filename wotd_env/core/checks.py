@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from wotd_env.core import engine
-from wotd_env.core.actions import Action
+from wotd_env.core.actions import Action, Bits
 from wotd_env.core.arguments import kind_of
 from wotd_env.core.compilation import inlined, kernel
 from wotd_env.core.config import COLORS_AT, LIMITS_AT, Config, Configs, config
@@ -16,7 +16,7 @@ from wotd_env.core.dice import DICE_WORDS, LEGAL_HOLDS, NUM_ROLLS, Roll
 from wotd_env.core.engine import BIT
 from wotd_env.core.lanes import COLOR_AT, DICE_AT, EACH, FIVE, HIGH, MOST, PIECES_AT, above, word_at
 from wotd_env.core.rules import DICE, DRAGON, MAX_PLAYERS, NUMBERED, PATHS, REROLLS, Phase, Power, Rules
-from wotd_env.core.state import STATE, Record, Records, States, as_state
+from wotd_env.core.state import STATE, Flag, Int, Record, Records, States, as_state
 
 CHECKS = (
     ("phase", "from 0 to 4"),
@@ -85,7 +85,7 @@ def check_states(rules: Rules, states: States) -> None:
         raise describe_fault(rules, work, game)
 
 
-def describe_fault(rules: Rules, states: NDArray[np.void], game: int) -> ValueError:
+def describe_fault(rules: Rules, states: NDArray[np.void], game: Int) -> ValueError:
     """Return the error for the invalid record `states[game]`."""
     one = as_state(states[game : game + 1]).copy()
     failed = int(faults(one[0], config(rules, True)[0]))
@@ -102,7 +102,7 @@ def describe_fault(rules: Rules, states: NDArray[np.void], game: int) -> ValueEr
 
 
 @kernel
-def first_fault(states: Records, config: Configs) -> Any:
+def first_fault(states: Records, config: Configs) -> Int:
     """Return the index of the first invalid record, or -1 if all records are valid."""
     for i in range(states.shape[0]):
         if faults(states[i], config[0]):
@@ -115,7 +115,7 @@ BYTE = np.uint64(8)
 
 
 @kernel
-def faults(s: Record, rules: Config) -> Any:
+def faults(s: Record, rules: Config) -> Int:
     """Return the checks that a record fails, as bits: bit i is set if the record fails CHECKS[i].
 
     Arithmetic replaces branches that depend on the record, because a processor would mispredict them.
@@ -170,7 +170,7 @@ def faults(s: Record, rules: Config) -> Any:
 
 
 @inlined
-def approves(s: Record, rules: Config, roll: Roll, action: Any) -> Any:
+def approves(s: Record, rules: Config, roll: Roll, action: Int) -> Flag:
     """Return whether a quick check shows that a record passes all CHECKS and that the action is legal.
 
     The quick check rejects some valid records and legal actions. So if `approves` returns False, call `faults` and
@@ -206,7 +206,7 @@ def approves(s: Record, rules: Config, roll: Roll, action: Any) -> Any:
 
 
 @kernel
-def _unrolled_as_dragons(s: Record, dice: Any, over: Any) -> Any:
+def _unrolled_as_dragons(s: Record, dice: Bits, over: bool) -> tuple[Bits, Flag]:
     """Return the dice with dragons in place of unrolled dice, and whether the unrolled dice are valid."""
     kept = 0
     while kept < DICE and s.dice[kept] != -1:
@@ -217,7 +217,7 @@ def _unrolled_as_dragons(s: Record, dice: Any, over: Any) -> Any:
 
 
 @kernel
-def _dead_pieces(s: Record, rules: Config) -> Any:
+def _dead_pieces(s: Record, rules: Config) -> Int:
     """Return the checks that the dead pieces fail (R15), as bits."""
     plain = (np.int64(2) << rules.spaces) - 2
     failed = np.int64(0)

@@ -39,6 +39,8 @@ from numba.misc.appdirs import AppDirs
 
 from wotd_env import files, sources
 
+Numba = Any  # an object of numba's compiler, which has no types
+
 _Function = TypeVar("_Function", bound=Callable[..., Any])
 
 MOST_BYTES = 300_000_000
@@ -88,7 +90,7 @@ class _Cache(NullCache):
     def __init__(self, function: Callable[..., Any]) -> None:
         self._function = function
 
-    def load_overload(self, signature: Any, target: Any) -> Any:
+    def load_overload(self, signature: Numba, target: Numba) -> Any:
         """Return the cached code for a signature, or None after announcing the compilation."""
         target.refresh()
         try:
@@ -111,7 +113,7 @@ class _Cache(NullCache):
             os.utime(file)  # files that are not used for a long time are removed
         return code
 
-    def save_overload(self, signature: Any, result: Any) -> None:
+    def save_overload(self, signature: Numba, result: Numba) -> None:
         """Save compiled code, unless it contains addresses of this process or cannot be written."""
         try:
             file = self._file(signature, result.library.codegen)
@@ -130,7 +132,7 @@ class _Cache(NullCache):
                 f"{error.strerror or error}",
             )
 
-    def _file(self, signature: Any, codegen: Any) -> Path:
+    def _file(self, signature: Numba, codegen: Numba) -> Path:
         """Return the file for a signature and a processor. Raise OSError if the kernel cannot have a file."""
         function = self._function
         key = repr((signature, codegen.magic_tuple(), self._stamp))
@@ -175,7 +177,7 @@ _SETTINGS = "OPT", "BOUNDSCHECK", "DEBUGINFO_DEFAULT", "LOOP_VECTORIZE", "SLP_VE
 _CONSTANTS = np.ndarray, np.generic, np.dtype, int, float, complex, str, bytes
 
 
-def _parts(function: Any) -> Iterator[bytes]:
+def _parts(function: Numba) -> Iterator[bytes]:
     """Yield the code of a function and of the compiled functions that it calls, and the constants that they read.
 
     A name that is only an attribute in the code can add a value that is not read. This does no harm.

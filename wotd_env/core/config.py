@@ -49,7 +49,8 @@ CONFIG = np.dtype(
 _FIELDS: Any = CONFIG.fields
 COLORS_AT, LIMITS_AT = _FIELDS["colors"][1], _FIELDS["limits"][1]
 
-Configs = Any  # the rules as kernels receive them: CONFIG (1,)
+Configs = Any
+"""The rules as kernels receive them, CONFIG (1,). Its element has attributes in compiled code, but not in Python."""
 
 
 def config(rules: Rules, skip_forced: bool, encoding: int = 0) -> NDArray[np.void]:

@@ -17,8 +17,10 @@ from numpy.typing import ArrayLike, NDArray
 from wotd_env.core.arguments import check_integer, check_integers
 from wotd_env.core.rules import DICE, DRAGON
 
-Keep = Any  # the index of a keep in compiled code, uint64
-Roll = Any  # the index of a roll in compiled code, uint64
+Keep = Any
+"""The index of a keep in compiled code, uint64, which numba accepts as an index. Python would need an int."""
+Roll = Any
+"""The index of a roll, like `Keep`."""
 
 FACES = 6
 UNROLLED = 6

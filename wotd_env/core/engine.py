@@ -36,8 +36,6 @@ of the dice* from the record. Functions take and return the index, so that it is
 from __future__ import annotations
 
 # isort: off
-from typing import Any
-
 import numpy as np
 
 from wotd_env.core.actions import MOST_ACTIONS, PAIRS, Action, Bits
@@ -54,7 +52,7 @@ from wotd_env.core.lanes import (
 from wotd_env.core.rules import (
     DICE, DRAGON, MAX_PLAYERS, NUMBERED, PATHS, POWER_MODES, REROLLS, Phase, Power,
 )  # fmt: skip
-from wotd_env.core.state import Record
+from wotd_env.core.state import Flag, Floats, Int, Record
 from wotd_env.core.stream import below
 # isort: on
 
@@ -83,7 +81,7 @@ def dice_index(s: Record) -> Keep:
 
 
 @inlined
-def powers_of(s: Record, rules: Config, seat: Any) -> Bits:
+def powers_of(s: Record, rules: Config, seat: Int) -> Bits:
     """Return the powers that a seat can still use, as bits (R11)."""
     if rules.powers == NO_POWERS:
         return 0
@@ -92,7 +90,7 @@ def powers_of(s: Record, rules: Config, seat: Any) -> Bits:
 
 
 @kernel
-def occupied(s: Record, rules: Config, path: Any) -> Bits:
+def occupied(s: Record, rules: Config, path: Int) -> Bits:
     """Return the occupied spaces of a path as bits, including spaces of dead pieces. Bit 0 has no meaning."""
     spaces = np.uint32(s.dead[path])
     for seat in range(MAX_PLAYERS):  # unused seats only set bit 0
@@ -101,17 +99,18 @@ def occupied(s: Record, rules: Config, path: Any) -> Bits:
 
 
 @kernel
-def destination(s: Record, rules: Config, path: Any, count: Any) -> Any:
+def destination(s: Record, rules: Config, path: Int, count: Int) -> Int:
     """Return the space to which `count` dice move the acting seat's piece, or 0 if this move is impossible (R3, R4)."""
     space = np.int64(s.pieces[s.player, path])
     goal = space + np.int64(count)
     blocked = occupied(s, rules, path) >> np.uint64(goal) & BIT
     # no branches, because a processor would mispredict them for random dice
-    return goal * ((count > 0) & (space <= rules.spaces) & (blocked == 0))
+    possible: bool = (count > 0) & (space <= rules.spaces) & (blocked == 0)
+    return goal * possible
 
 
 @kernel
-def jump(s: Record, rules: Config, path: Any, count: Any) -> Any:
+def jump(s: Record, rules: Config, path: Int, count: Int) -> Int:
     """Return the first empty space beyond an occupied destination, or 0 if a jump is impossible (R12, anxiety)."""
     space = np.int64(s.pieces[s.player, path])
     if count == 0 or space > rules.spaces:
@@ -144,7 +143,7 @@ def legal(s: Record, rules: Config, keep: Keep) -> tuple[Bits, Bits]:
 
 
 @kernel
-def contains(actions: Bits, swaps: Bits, action: Any) -> Any:
+def contains(actions: Bits, swaps: Bits, action: Int) -> Flag:
     """Return whether an action (any integer) is in one of the two sets that `legal` returns."""
     if action < 0:
         return False
@@ -192,7 +191,7 @@ def open_paths(s: Record, rules: Config, roll: Roll) -> Bits:
 
 
 @inlined
-def has_dead_pieces(s: Record) -> Any:
+def has_dead_pieces(s: Record) -> Flag:
     """Return whether dead pieces are on the board (R15)."""
     return word_at(s, DEAD_AT) != 0 or s.dead[PATHS - 1] != 0
 
@@ -209,7 +208,7 @@ def free_moves(free: Bits, roll: Roll) -> Bits:
 
 
 @kernel
-def power_moves(s: Record, rules: Config, roll: Roll, powers: Any, free: Any) -> Bits:
+def power_moves(s: Record, rules: Config, roll: Roll, powers: Bits, free: Bits) -> Bits:
     """Return the legal actions of phase MOVE that use a power, as bits (R12, R13)."""
     moves = 0
     if powers >> Power.FEAR & 1 and free:
@@ -234,7 +233,7 @@ def power_moves(s: Record, rules: Config, roll: Roll, powers: Any, free: Any) ->
 
 
 @kernel
-def legal_swaps(s: Record, rules: Config, path: Any) -> Bits:
+def legal_swaps(s: Record, rules: Config, path: Int) -> Bits:
     """Return the legal swaps on a path as bits, assuming that the dice allow swaps on this path (R6, R14)."""
     n = rules.players
     pairs = n * (n - 1) // 2
@@ -249,7 +248,7 @@ def legal_swaps(s: Record, rules: Config, path: Any) -> Bits:
 
 
 @inlined
-def finished(s: Record, rules: Config) -> Any:
+def finished(s: Record, rules: Config) -> Flag:
     """Return whether some seat has all five pieces on numbered spaces (R9)."""
     done = False
     beyond = EACH * (MOST - np.uint64(rules.spaces))
@@ -261,7 +260,7 @@ def finished(s: Record, rules: Config) -> Any:
 
 
 @kernel
-def score(s: Record, rules: Config, seat: Any) -> Any:
+def score(s: Record, rules: Config, seat: Int) -> Int:
     """Return a seat's points: the sum of the numbers under the seat's pieces (R10)."""
     points = 0
     for path in range(PATHS):
@@ -270,7 +269,7 @@ def score(s: Record, rules: Config, seat: Any) -> Any:
 
 
 @kernel
-def numbered(s: Record, rules: Config, seat: Any) -> Any:
+def numbered(s: Record, rules: Config, seat: Int) -> Int:
     """Return the number of a seat's pieces on numbered spaces."""
     count = 0
     for path in range(PATHS):
@@ -279,26 +278,26 @@ def numbered(s: Record, rules: Config, seat: Any) -> Any:
 
 
 @kernel
-def standing(s: Record, rules: Config, seat: Any) -> Any:
+def standing(s: Record, rules: Config, seat: Int) -> Int:
     """Return a number that ranks seats: first by points, then by pieces on numbered spaces (R10)."""
     return score(s, rules, seat) * (PATHS + 1) + numbered(s, rules, seat)
 
 
 @kernel
-def loss(rules: Config) -> Any:
+def loss(rules: Config) -> float:
     """Return the reward of a seat that has lost."""
     return -1 / (rules.players - 1)
 
 
 @kernel
-def rewards(s: Record, rules: Config, out: Any) -> None:
+def rewards(s: Record, rules: Config, out: Floats) -> None:
     """Write the reward of every seat (R10, R16)."""
     n = rules.players
     if s.phase != Phase.OVER or s.expired:
         for seat in range(n):
             out[seat] = 0
         return
-    best = 0
+    best: Int = 0
     winners = 0
     for seat in range(n):
         place = standing(s, rules, seat)
@@ -315,7 +314,7 @@ def rewards(s: Record, rules: Config, out: Any) -> None:
 
 
 @kernel
-def new_game(s: Record, rules: Config, starter: Any) -> None:
+def new_game(s: Record, rules: Config, starter: Int) -> None:
     """Start a new game in a record, and stop before the first roll; the random stream continues (R1, R15).
 
     `starter` is a seat, DRAGONS or LOSER. For LOSER, the record must contain the previous game. If there is no previous
@@ -351,7 +350,7 @@ def new_game(s: Record, rules: Config, starter: Any) -> None:
 
 
 @kernel
-def move_seats(s: Record, rules: Config, by: Any) -> None:
+def move_seats(s: Record, rules: Config, by: Int) -> None:
     """Move the pieces of every seat k to seat (k + by) % players (R1).
 
     Call this function if the players change seats between games, so that `new_game` finds the loser in the new seat.
@@ -373,10 +372,10 @@ def place_dead_pieces(s: Record, rules: Config) -> None:
             s.dead[path] = 0
         placed = 0
         while placed < rules.dead_pieces:
-            path = below(s, np.int64(PATHS))
+            chosen = below(s, np.int64(PATHS))
             bit = 1 << (1 + below(s, rules.spaces))
-            if not s.dead[path] & bit:
-                s.dead[path] |= bit
+            if not s.dead[chosen] & bit:
+                s.dead[chosen] |= bit
                 placed += 1
         blocked = 0
         for path in range(PATHS):
@@ -386,13 +385,13 @@ def place_dead_pieces(s: Record, rules: Config) -> None:
 
 
 @kernel
-def impassable(dead: Bits) -> Any:
+def impassable(dead: Bits) -> Flag:
     """Return whether a path has five dead pieces in a row, which no piece could pass (R15)."""
     return dead & dead >> 1 & dead >> 2 & dead >> 3 & dead >> 4 != 0
 
 
 @kernel
-def roll_off(s: Record, candidates: Any) -> Any:
+def roll_off(s: Record, candidates: Bits) -> Int:
     """Return the seat among `candidates` (bits) that rolls the most dragons; tied seats roll again (R1)."""
     while True:
         candidates = roll_off_round(s, candidates)
@@ -401,7 +400,7 @@ def roll_off(s: Record, candidates: Any) -> Any:
 
 
 @kernel
-def roll_off_round(s: Record, candidates: Any) -> Bits:
+def roll_off_round(s: Record, candidates: Bits) -> Bits:
     """Roll five dice for each seat in `candidates`; return the seats with the most dragons."""
     most = np.int64(-1)
     leaders = 0
@@ -417,7 +416,7 @@ def roll_off_round(s: Record, candidates: Any) -> Bits:
 
 
 @inlined
-def begin_turn(s: Record, seat: Any) -> None:
+def begin_turn(s: Record, seat: Int) -> None:
     """Begin the turn of a seat, with all dice unrolled (R2)."""
     s.player = seat
     s.phase = Phase.CHANCE
@@ -447,7 +446,7 @@ def set_roll(s: Record, rules: Config, roll: Roll) -> None:
 
 
 @inlined
-def decide(s: Record, rules: Config, keep: Keep, action: Any) -> Keep:
+def decide(s: Record, rules: Config, keep: Keep, action: Int) -> Keep:
     """Take a legal action without rolling."""
     if s.phase == Phase.KEEP:
         return hold(s, rules, keep, action)
@@ -465,7 +464,7 @@ def dice_after(s: Record, keep: Keep) -> Keep:
 
 
 @inlined
-def hold(s: Record, rules: Config, roll: Roll, action: Any) -> Keep:
+def hold(s: Record, rules: Config, roll: Roll, action: Int) -> Keep:
     """Take a legal action of phase KEEP; return the index of the resulting keep (R2, R12).
 
     The field `dice` stays unchanged until `run` sets it.
@@ -484,7 +483,7 @@ def hold(s: Record, rules: Config, roll: Roll, action: Any) -> Keep:
 
 
 @kernel
-def extra(s: Record, rules: Config, action: Any) -> None:
+def extra(s: Record, rules: Config, action: Int) -> None:
     """Take a legal action of phase EXTRA (R8, R12)."""
     if action == Action.REBIRTH_TURN:
         use_power(s)
@@ -498,7 +497,7 @@ def use_power(s: Record) -> None:
 
 
 @inlined
-def move(s: Record, rules: Config, roll: Roll, action: Any) -> None:
+def move(s: Record, rules: Config, roll: Roll, action: Int) -> None:
     """Take a legal action of phase MOVE (R3, R4, R6, R7, R8, R9, R12, R13)."""
     dice = np.int64(0)
     if action >= Action.FIRST_SWAP:
@@ -534,7 +533,7 @@ def move(s: Record, rules: Config, roll: Roll, action: Any) -> None:
 
 
 @kernel
-def swap(s: Record, rules: Config, k: Any) -> None:
+def swap(s: Record, rules: Config, k: Int) -> None:
     """Swap two pieces on a path; `k` is the action minus FIRST_SWAP (R6)."""
     n = rules.players
     pairs = n * (n - 1) // 2
@@ -545,7 +544,7 @@ def swap(s: Record, rules: Config, k: Any) -> None:
 
 
 @kernel
-def advance_all(s: Record, rules: Config, jumps: Any) -> None:
+def advance_all(s: Record, rules: Config, jumps: bool) -> None:
     """Advance each movable piece of the seat to act by one space. If `jumps` is true, blocked pieces jump (R7, R12)."""
     for path in range(PATHS):
         goal = destination(s, rules, path, np.int64(1))
@@ -556,7 +555,7 @@ def advance_all(s: Record, rules: Config, jumps: Any) -> None:
 
 
 @inlined
-def end_turn(s: Record, rules: Config, again: Any) -> None:
+def end_turn(s: Record, rules: Config, again: bool) -> None:
     """End the game (R16) or begin the next turn, with the same seat if `again` is true (R8, R12)."""
     s.turn += np.uint16(1)
     if s.turn >= rules.max_turns:
@@ -567,7 +566,7 @@ def end_turn(s: Record, rules: Config, again: Any) -> None:
 
 
 @inlined
-def step(s: Record, rules: Config, action: Any) -> tuple[Bits, Bits, Keep]:
+def step(s: Record, rules: Config, action: Int) -> tuple[Bits, Bits, Keep]:
     """Take a legal action, roll if due, and play to the next decision; return the result of `run`."""
     return run(s, rules, decide(s, rules, dice_index(s), action), True)
 
@@ -582,7 +581,7 @@ def roll_if_due(s: Record, rules: Config, keep: Keep) -> Keep:
 
 
 @inlined
-def run(s: Record, rules: Config, keep: Keep, chance: Any) -> tuple[Bits, Bits, Keep]:
+def run(s: Record, rules: Config, keep: Keep, chance: bool) -> tuple[Bits, Bits, Keep]:
     """Play to the next decision. If `chance` is false, stop before the next roll.
 
     Return the legal actions, the legal swaps, and the new index of the dice. If `rules.skip_forced` is true, take

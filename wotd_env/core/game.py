@@ -30,7 +30,7 @@ from wotd_env.core.dice import rolls_of
 from wotd_env.core.observation import ENCODINGS, layout
 from wotd_env.core.position import position
 from wotd_env.core.rules import REROLLS, Phase, Rules, rules_for
-from wotd_env.core.state import STATE, States, as_state
+from wotd_env.core.state import STATE, Int, States, as_state
 from wotd_env.core.words import describe_decision, describe_illegal
 
 MOST_GAMES = np.iinfo(np.intp).max // STATE.itemsize  # a larger batch could not be addressed
@@ -321,7 +321,7 @@ class Game:
     # ------------------------------------------------------------------------------------------------ checks
 
     def _act(
-        self, kernel: Callable[..., int], state: States, actions: ArrayLike, validate: bool, *arguments: Any
+        self, kernel: Callable[..., Int], state: States, actions: ArrayLike, validate: bool, *arguments: Any
     ) -> None:
         """Apply `actions` with a kernel. After an error, all games are unchanged."""
         work = self._writable(state)
@@ -354,14 +354,16 @@ class Game:
             if first >= 0:
                 raise self.error_in(state, part.start + first, actions)
 
-    def error_in(self, state: States, game: int, actions: ArrayLike | None) -> Exception:
+    def error_in(self, state: States, game: Int, actions: ArrayLike | None) -> Exception:
         """Return the error for the game with index `game`, which has an invalid record or an illegal action."""
         one = as_state(state[game : game + 1])
         if actions is None or checks.first_fault(one, self.config) >= 0:
             return checks.describe_fault(self.rules, state, game)
         action = int(as_integers("actions", actions, state.shape)[game])
         legal = np.flatnonzero(self.legal_actions(one)[0]).tolist()
-        return IllegalActionError(game, action, legal, f"game {game}: {self.explain_illegal(one, action)}")
+        return IllegalActionError(
+            int(game), action, legal, f"game {game}: {self.explain_illegal(one, action)}"
+        )
 
     # ------------------------------------------------------------------------------------------------ compiled code
 

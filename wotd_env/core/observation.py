@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,7 +16,7 @@ from wotd_env.core.dice import COUNTS, FACES, KEEPS, UNROLLED, Keep
 from wotd_env.core.engine import BIT, has_dead_pieces, powers_of
 from wotd_env.core.lanes import DEFAULT_SPACES, PIECES_AT, copy_16, put_bits, put_pieces, word_at
 from wotd_env.core.rules import DICE, MAX_PLAYERS, NUMBERED, PATHS, REROLLS, Phase, Rules
-from wotd_env.core.state import Record
+from wotd_env.core.state import Int, Record
 
 ENCODINGS = ("one_hot", "compact", "tokens", "features")
 """Names of the encodings; docs/reference/observation.md describes their parts."""
@@ -37,6 +37,8 @@ SPACES = np.eye(16, dtype=np.int8)
 """int8 (16, 16): SPACES[s] is the one-hot block of a piece on space s, padded with zeros."""
 
 GAME_TOKEN, DIE_TOKEN, PATH_TOKEN, PIECE_TOKEN = range(4)
+Entries = NDArray[np.int8]  # an observation or an action mask, or a row of them for each game
+
 TOKEN_WIDTH = 6  # a token has max(TOKEN_WIDTH, 2 + spaces) entries
 
 
@@ -112,7 +114,7 @@ def layout(rules: Rules, encoding: str = "one_hot") -> dict[str, slice]:
 
 
 @inlined
-def encode_one_hot(s: Record, rules: Config, observer: Any, keep: Keep, row: Any) -> None:
+def encode_one_hot(s: Record, rules: Config, observer: Int, keep: Keep, row: Entries) -> None:
     """Write the one-hot observation of a seat to `row`, int8 (D,)."""
     # Constant sizes make the compiled code faster.
     if rules.players == 2 and rules.spaces == 7:
@@ -124,7 +126,9 @@ def encode_one_hot(s: Record, rules: Config, observer: Any, keep: Keep, row: Any
 
 
 @inlined
-def write_one_hot(s: Record, rules: Config, observer: Any, keep: Keep, row: Any, sizes: Any) -> None:
+def write_one_hot(
+    s: Record, rules: Config, observer: Int, keep: Keep, row: Entries, sizes: tuple[Int, Int]
+) -> None:
     """Write the one-hot observation; `sizes` is a pair: the number of seats and the number of plain spaces."""
     n, spaces = sizes
     # Each write fills 16 or 32 entries, which can be more than the block needs. Blocks are written in ascending order,
@@ -178,7 +182,7 @@ def write_one_hot(s: Record, rules: Config, observer: Any, keep: Keep, row: Any,
 
 
 @kernel
-def encode_integers(s: Record, rules: Config, observer: Any, keep: Keep, row: Any) -> None:
+def encode_integers(s: Record, rules: Config, observer: Int, keep: Keep, row: Entries) -> None:
     """Write the observation of a seat to `row`, int8 (D,), in an encoding other than one-hot."""
     if rules.encoding == COMPACT:
         encode_compact(s, rules, observer, keep, row)
@@ -189,7 +193,7 @@ def encode_integers(s: Record, rules: Config, observer: Any, keep: Keep, row: An
 
 
 @kernel
-def encode_compact(s: Record, rules: Config, observer: Any, keep: Keep, row: Any) -> None:
+def encode_compact(s: Record, rules: Config, observer: Int, keep: Keep, row: Entries) -> None:
     """Write an observation in the encoding "compact"."""
     n = rules.players
     dead = n * PATHS
@@ -217,7 +221,7 @@ def encode_compact(s: Record, rules: Config, observer: Any, keep: Keep, row: Any
 
 
 @kernel
-def encode_tokens(s: Record, rules: Config, observer: Any, keep: Keep, row: Any) -> None:
+def encode_tokens(s: Record, rules: Config, observer: Int, keep: Keep, row: Entries) -> None:
     """Write an observation in the encoding "tokens"."""
     n = rules.players
     width = max(TOKEN_WIDTH, 2 + rules.spaces)
@@ -253,7 +257,7 @@ def encode_tokens(s: Record, rules: Config, observer: Any, keep: Keep, row: Any)
 
 
 @kernel
-def encode_features(s: Record, rules: Config, observer: Any, keep: Keep, row: Any) -> None:
+def encode_features(s: Record, rules: Config, observer: Int, keep: Keep, row: Entries) -> None:
     """Write an observation in the encoding "features"."""
     n = rules.players
     row[:] = 0
@@ -262,9 +266,9 @@ def encode_features(s: Record, rules: Config, observer: Any, keep: Keep, row: An
         space = np.int64(s.pieces[observer, path])
         row[path] = space
         rival = 0
-        for seat in range(n):
-            if seat != observer:
-                rival = max(rival, s.pieces[seat, path])
+        for other in range(n):
+            if other != observer:
+                rival = max(rival, s.pieces[other, path])
         row[PATHS + path] = rival
         if space <= rules.spaces:
             ahead = engine.occupied(s, rules, path) >> np.uint64(space + 1)
@@ -309,13 +313,13 @@ def encode_features(s: Record, rules: Config, observer: Any, keep: Keep, row: An
 
 
 @inlined
-def deadline(s: Record, rules: Config) -> Any:
+def deadline(s: Record, rules: Config) -> Int:
     """Return `DEADLINE` minus the turns left before the turn limit (R16), at least 0."""
     return max(0, DEADLINE - (rules.max_turns - s.turn))
 
 
 @inlined
-def next_seat(seat: Any, players: Any) -> Any:
+def next_seat(seat: Int, players: Int) -> Int:
     """Return the next seat in turn order.
 
     The operator `%` would take more time than the rest of a caller's loop.
@@ -324,7 +328,7 @@ def next_seat(seat: Any, players: Any) -> Any:
 
 
 @inlined
-def write_mask(actions: Bits, swaps: Bits, row: Any) -> None:
+def write_mask(actions: Bits, swaps: Bits, row: Entries) -> None:
     """Write the action mask, int8 (A,), from the two sets that `engine.legal` returns."""
     at, last = np.int64(0), np.int64(row.shape[0] - 32)
     while True:

@@ -36,26 +36,37 @@ OLD_STATE = np.dtype([*STATE.descr[:-3], ("truncated", "u1"), ("_reserved", "u1"
 States = NDArray[np.void]  # a batch of games: STATE (N,)
 
 
+Int = int | np.integer[Any]
+"""An integer in compiled code. There the types are one, but Python has a class for each size."""
+
+Flag = Any
+"""A truth value that compiled code returns: numba's `boolean`, but in Python also `np.bool` or an integer."""
+
+
+Floats = NDArray[np.floating[Any]]  # such as rewards
+
+
 class Record(Protocol):
     """The type of a record in compiled code. It lets mypy check the names of the fields."""
 
-    rng: Any
-    dead: Any
-    turn: Any
-    player: Any
-    phase: Any
-    rolls_left: Any
-    dice: Any
-    pieces: Any
-    color: Any
-    used: Any
-    perfection: Any
-    expired: Any
-    players: Any
-    _reserved: Any
+    rng: np.uint64
+    dead: NDArray[np.uint16]
+    turn: Int
+    player: Int
+    phase: Int
+    rolls_left: Int
+    dice: NDArray[np.int8]
+    pieces: NDArray[np.int8]
+    color: NDArray[np.int8]
+    used: Int
+    perfection: Int
+    expired: Int
+    players: Int
+    _reserved: NDArray[np.uint8]
 
 
-Records = Any  # a batch of games in compiled code: STATE (N,)
+Records = Any
+"""A batch of games in compiled code, STATE (N,). Its elements have attributes there, but not in Python."""
 
 ROW = np.dtype((np.void, STATE.itemsize))
 """A dtype for records as raw bytes. NumPy copies and indexes `states.view(ROW)` much faster than `states`."""

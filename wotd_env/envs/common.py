@@ -130,8 +130,7 @@ def take_action(game: Game, state: States, action: Any) -> int:
 
     Return the number of players if the game is over, and -1 if the action is illegal.
     """
-    player: int = batch.step_one(state, game.config, max(-1, min(as_integer(action), game.num_actions)))
-    return player
+    return batch.step_one(state, game.config, max(-1, min(as_integer(action), game.num_actions)))
 
 
 def as_integer(action: Any) -> int:

@@ -40,7 +40,7 @@ from wotd_env.core.config import Config, Configs
 from wotd_env.core.game import Game
 from wotd_env.core.observation import next_seat
 from wotd_env.core.rules import NUMBERED, PATHS, Rules
-from wotd_env.core.state import Record, Records, States
+from wotd_env.core.state import Int, Record, Records, States
 from wotd_env.planning.values import CheckedValue
 from wotd_env.planning.vectors import ABREAST, BLOCK, dot, relu_of_products, relu_of_rows
 from wotd_env.policy import check_made_for
@@ -186,7 +186,7 @@ def _features(s: Record, rules: Config, features: Features, out: Any) -> None:
     at = 0
     for path in range(PATHS):
         pair = 0
-        one: Any = np.int64(s.player)
+        one: Int = np.int64(s.player)
         for i in range(n - 1):
             other = one
             for _ in range(i + 1, n):
@@ -198,10 +198,11 @@ def _features(s: Record, rules: Config, features: Features, out: Any) -> None:
                 at += 1
                 pair += 1
             one = next_seat(one, n)
-    seat = np.int64(s.player)
+    seat: Int = np.int64(s.player)
     for i in range(1 if n == 2 else n):
         points = engine.score(s, rules, seat)
-        most, best = 0, 0
+        most: Int = 0
+        best: Int = 0
         for other in range(n):
             if other != seat:
                 most = max(most, engine.numbered(s, rules, other))
@@ -277,7 +278,7 @@ def _write_value(s: Record, network: Network, x: Any, y: Any, j: Any, values: An
     n = values.shape[0]
     width = network.rows.shape[1]
     largest = np.float32(-np.inf)
-    seat = np.int64(s.player)
+    seat: Int = np.int64(s.player)
     for k in range(n):
         logit = network.output_bias[k] + dot(network.output, k, width, y, j, 0)
         for first in range(0, width, BLOCK):

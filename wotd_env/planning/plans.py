@@ -38,10 +38,7 @@ Value = Callable[[Game, NDArray[np.void]], NDArray[np.floating[Any]]]
 The planner ignores the values of ended games."""
 
 CHUNK = 128  # largest number of states whose afterstates the value function evaluates in one call
-MOST_AFTERSTATES = (
-    3  # of an action: without an extra turn, with the one of perfection, with the one of rebirth
-)
-
+MOST_AFTERSTATES = 3  # of an action: without an extra turn, with that of perfection, with that of rebirth
 
 ENDED, LAST = -1, 0  # values of `Group.rolls`; LAST: phase MOVE or EXTRA
 

@@ -25,7 +25,7 @@ from wotd_env.core.engine import BIT
 from wotd_env.core.game import Game
 from wotd_env.core.lanes import copy_game, trailing_zeros
 from wotd_env.core.rules import DICE, DRAGON, PATHS, Phase, Power
-from wotd_env.core.state import Record, Records, States, scratch
+from wotd_env.core.state import Int, Record, Records, States, scratch
 
 SPACE = 2  # value of a plain space
 NUMBER = 3  # value of every numbered space after number 1
@@ -121,7 +121,7 @@ def best_move(s: Record, rules: Config, after: Record) -> Any:
 def lead(s: Record, rules: Config, seat: Any) -> Any:
     """Return the lead of a seat over the best opponent."""
     over = s.phase == Phase.OVER and engine.finished(s, rules)
-    best = -1
+    best: Int = -1
     for other in range(rules.players):
         if other != seat:
             best = max(best, engine.standing(s, rules, other) if over else worth(s, rules, other))

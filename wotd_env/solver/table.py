@@ -19,7 +19,7 @@ from wotd_env.core.config import Configs
 from wotd_env.core.game import Game
 from wotd_env.core.observation import next_seat
 from wotd_env.core.rules import ELEMENTS, PATHS, Rules
-from wotd_env.core.state import STATE, Records, States
+from wotd_env.core.state import STATE, Int, Records, States
 from wotd_env.extras import needed_for
 from wotd_env.solver import storage
 from wotd_env.solver.positions import NONE, Board, index_of, sort_codes
@@ -266,7 +266,8 @@ def look_up(table: Lookup, sections: NDArray[np.int64], states: Records, out: An
         if s.player < 0 or s.player >= n or sections[i] < 0:
             return
         for path in range(PATHS):
-            at, seat = 0, np.int64(s.player)
+            at = 0
+            seat: Int = np.int64(s.player)
             for _ in range(n):
                 space = s.pieces[seat, path]
                 if space < 0 or space >= spaces:
