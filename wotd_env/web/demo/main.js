@@ -3,6 +3,7 @@
 import { connectDialogs } from "../static/dialogs.js";
 import { byId, h, loadDrawings } from "../static/dom.js";
 import { PlayPage } from "../static/play.js";
+import { shareDifference, winShare } from "../static/shares.js";
 import { NO_TABLE, PLAYER } from "../static/study.js";
 import { t, worded } from "../static/words.js";
 import { load } from "../wasm/wotd.js";
@@ -58,9 +59,9 @@ class DemoPage extends PlayPage {
     const result = resultOf(rules, state);
     const { value: equity, actions, best } = rules.plan(state, this.value);
     const choices = shown.player === PERSON && actions.size > 1 ? choicesOf(rules, state) : [];
-    const chances = NAMES.map((_, seat) => (1 + (seat === shown.player ? equity : -equity)) / 2);
+    const chances = NAMES.map((_, seat) => winShare(seat === shown.player ? equity : -equity, 2));
     const ranked = [...actions].sort(([, one], [, other]) => other - one).slice(0, 2);
-    const hints = ranked.map(([action, value]) => ({ action, loss: (equity - value) / 2 }));
+    const hints = ranked.map(([action, value]) => ({ action, loss: shareDifference(equity - value, 2) }));
     this.help = { ...SOURCE, ply: steps.length, game, chances, hints };
     const view = {
       ...TABLE,

@@ -2,6 +2,7 @@
 
 import { cellOf } from "./choosing.js";
 import { glyph, h, makeTable, svg } from "./dom.js";
+import { shareDifference, winShare } from "./shares.js";
 import { decimal, percent, sourceOf, t } from "./words.js";
 
 /** @import {CellMark, GradedStep, Review} from "./types.js" */
@@ -11,21 +12,19 @@ const WORST = 8; // errors in the list
 const [WIDTH, HEIGHT, MARGIN] = [600, 150, 6]; // of the graph
 const COLUMNS = [t("Player"), t("Errors"), t("Blunders"), t("Cost, %"), t("Luck, %"), t("Without luck, %")];
 
-// Equity goes from -1/(n-1) to 1, the chance to win from 0 to 1.
-
 /** Return equity in per cent of a win, without a sign. @param {number} equity @param {number} players */
 export const costOf = (equity, players) => signedCost(equity, players).replace(/[+−]/, "");
 
 /** Return equity in per cent of a win, with a sign. @param {number} equity @param {number} players */
 export function signedCost(equity, players) {
-  const points = (100 * equity * (players - 1)) / players;
+  const points = shareDifference(100 * equity, players);
   const sign = points >= 0.05 ? "+" : points <= -0.05 ? "−" : "";
   return `${sign}${decimal(Math.abs(points), 1)} %`;
 }
 
 /** Return a result as a share of the win, 0 to 100 %. @param {number} equity @param {number} players */
 export function shareOf(equity, players) {
-  const share = (1 + (players - 1) * equity) / players; // luck adjustment can exceed 0 to 1
+  const share = winShare(equity, players); // luck adjustment can exceed 0 to 1
   return `${Math.round(100 * Math.min(Math.max(share, 0), 1))} %`;
 }
 
