@@ -59,7 +59,11 @@ def my_turn(page: Page) -> bool:
 
 
 def decide(page: Page, press: Callable[[Locator], None]) -> None:
-    """Take any decision that the dock or the board offers."""
+    """Take any decision that the dock or the board offers.
+
+    The first press waits for the end of the rest: Playwright scrolls the page when it retries on a disabled element.
+    """
+    rested(page)
     cell = page.locator(".cell[data-mark=move]")
     die = page.locator(".die[aria-pressed=false]")
     stop = page.locator("[data-name=stop]")

@@ -11,7 +11,7 @@ pytest.importorskip("starlette", reason="the server needs the extra web")
 
 from playwright.sync_api import Locator, Page, expect
 
-from tests.helpers.page import a_step, decide, line, my_turn, open_rules, recorded, set_up, violations
+from tests.helpers.page import a_step, decide, line, my_turn, open_rules, recorded, rested, set_up, violations
 
 pytestmark = pytest.mark.slow
 
@@ -38,9 +38,11 @@ def test_a_turn_can_be_played_with_the_keyboard_only(visit):
     press("u")
     expect(page.locator(".die").first).to_have_attribute("aria-pressed", "false")
     press("1")
+    rested(page)
     with a_step(page):
         press("r")
     while page.locator(".die[aria-pressed]").count():
+        rested(page)
         with a_step(page):
             for die in range(5):
                 if page.locator(".die").nth(die).get_attribute("aria-pressed") == "false":
@@ -61,6 +63,7 @@ def test_a_turn_can_be_played_with_the_keyboard_only(visit):
     for _ in range(space):
         press("ArrowRight")
     expect(page.locator(":focus")).to_have_attribute("data-mark", "move")
+    rested(page)
     with a_step(page):
         press("Enter")
     press("?")
