@@ -120,6 +120,19 @@ def test_the_board_and_the_dice_are_beside_each_other_on_low_screens(visit, widt
     assert page.evaluate("document.documentElement.scrollWidth") <= width
 
 
+@pytest.mark.parametrize(("width", "height"), [(390, 844), (360, 740), (844, 390)])
+def test_own_seat_is_marked_in_words_among_five_seats(visit, width, height):
+    page = visit(width=width, height=height)
+    page.get_by_label("Players").select_option("5")
+    for seat in "BCDE":
+        page.get_by_label(f"who plays seat {seat}").select_option("open")
+    page.get_by_label("Powers of the animals").select_option("own")
+    page.get_by_role("button", name="Start the game").click()
+    state = page.locator(".seat .state").first
+    expect(state).to_have_text("you")
+    assert state.evaluate("it => getComputedStyle(it).clipPath === 'none' && it.scrollWidth <= it.clientWidth")
+
+
 @pytest.mark.parametrize("theme", ["light", "dark"])
 def test_pages_have_no_accessibility_violations(visit, theme):
     page = visit(width=1024, height=768, color_scheme=theme)

@@ -128,7 +128,8 @@ test("no chance to win is negative", () => {
 test("seats show their state and name", () => {
   /** @param {object} changes @param {object} [table] */
   const state = (changes, table = {}) => stateOf(/** @type {any} */ ({ ...seat, ...changes }), view(table));
-  assert.equal(state({}), "you play");
+  assert.equal(state({}), "plays");
+  assert.equal(state({}, { mine: [0] }), "you");
   assert.equal(state({ taken: false }), "free");
   assert.equal(state({ kind: "agent", mine: false }), "thinking …");
   assert.equal(state({ seat: 1 }), "");

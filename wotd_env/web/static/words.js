@@ -200,11 +200,10 @@ export function stateOf(seat, { status, player, result, pace, mine }) {
   if (!seat.taken) return t("free");
   if (result && !result.expired && result.winners.includes(seat.seat)) return t("won");
   if (!seat.connected && seat.kind !== "agent") return t("away");
-  if (status === "playing" && seat.seat === player) {
-    if (seat.kind === "agent") return pace === null ? t("paused") : t("thinking …");
-    return seat.mine ? t("you play") : t("plays");
-  }
-  return mine.length === 1 && mine[0] === seat.seat ? t("you") : "";
+  if (mine.length === 1 && mine[0] === seat.seat) return t("you");
+  if (status !== "playing" || seat.seat !== player) return "";
+  if (seat.kind === "agent") return pace === null ? t("paused") : t("thinking …");
+  return t("plays");
 }
 
 /** Return whether the colors of a table are still to be drawn. @param {View} view */
