@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import json
 from collections.abc import Callable
 from pathlib import Path
@@ -15,7 +16,7 @@ pytest.importorskip("starlette", reason="needs the extra web")
 
 from websockets.exceptions import ConnectionClosed
 
-from tests.helpers.server import GREEDY, HERE, OPEN, At, closed, make, running, until_closed
+from tests.helpers.server import GREEDY, HERE, INVITED, OPEN, At, closed, make, play, running, until_closed
 from wotd_env import Rules
 from wotd_env.web.agents import Agents
 from wotd_env.web.limits import Limits
@@ -179,3 +180,64 @@ def test_spectators_are_counted(client: httpx.Client) -> None:
     with watcher(at, content).socket(), watcher(at, content).socket():
         assert at.until(lambda view: view["spectators"] == 2)["mine"] == [0]
     assert at.until(lambda view: view["spectators"] == 0)["ply"] == 0
+
+
+def test_a_person_takes_its_seat_back_from_an_agent(client: httpx.Client) -> None:
+    at, _ = make(client, HERE, GREEDY)
+    assert at.post("/seat", seat=0, agent="greedy").json()["seats"][0]["name"] == "greedy"
+    watching = at.view
+    assert (watching["mine"], watching["lent"], watching["choices"]) == ([], [0], [])
+    assert at.post("/seat", seat=1, agent=None).status_code == 403  # an agent since the start
+    back = at.post("/seat", seat=0, agent=None).json()
+    assert (back["mine"], back["lent"], back["seats"][0]["name"]) == ([0], [], "Ann")
+    assert play(at)["status"] == "over"
+
+
+def test_an_invitation_outlasts_an_agent(client: httpx.Client) -> None:
+    at, content = make(client, HERE, INVITED)
+    assert at.post("/seat", seat=1, agent="greedy").json()["status"] == "playing"
+    [invited] = content["invitations"]
+    joined = client.post(f"{at.url}/join", json={"name": "Bob", "invitation": invited["invitation"]})
+    assert joined.json()["view"]["mine"] == [1]
+    assert at.view["seats"][1]["name"] == "Bob"
+
+
+def test_clock_gives_the_seat_of_an_idle_person_away(tmp_path: Path) -> None:
+    with running(tmp_path / "tables.sqlite") as client:
+        host, _ = make(client, HERE, OPEN, OPEN, rules={"players": 3}, clock=1)
+        keys = [client.post(f"{host.url}/join", json={"name": name}).json()["key"] for name in ("Bob", "Cem")]
+        people = [host, *(At(client, host.table, key) for key in keys)]
+        with contextlib.ExitStack() as open_sockets:
+            for each in people:
+                open_sockets.enter_context(each.socket())
+            first = host.until(lambda view: view["left"] == 0)  # nobody decides
+            idle = first["player"]
+            other = next(seat for seat in (1, 2) if seat != idle)
+            assert first["gives"] == sorted({0, idle})
+            assert people[other].view["gives"] == [other]
+            assert people[other].post("/seat", seat=idle, agent="greedy").status_code == 403
+        gone = people[other].until(lambda view: not view["seats"][0]["connected"] and view["left"] == 0)
+        assert idle in gone["gives"]  # the host left
+        assert people[other].post("/seat", seat=idle, agent="greedy").status_code == 200
+        assert people[idle].view["lent"] == [idle]
+    with running(tmp_path / "tables.sqlite") as client:
+        back = At(client, host.table, people[idle].key).post("/seat", seat=idle, agent=None).json()
+        assert (back["mine"], back["lent"]) == ([idle], [])
+
+
+def test_table_without_a_clock_gives_no_time(client: httpx.Client) -> None:
+    at, _ = make(client, HERE, GREEDY)
+    assert at.view["left"] is None
+    assert client.post("/api/tables", json={"seats": [HERE, GREEDY], "clock": 0}).status_code == 400
+
+
+def test_rush_skips_the_waits_until_a_person_is_to_act(client: httpx.Client) -> None:
+    at, _ = make(client, HERE, GREEDY, GREEDY, rules={"players": 3}, pace=5)
+    view = at.view
+    for _ in range(3):
+        if view["choices"]:
+            view = at.post("/act", ply=view["ply"], action=view["choices"][-1]["action"]).json()
+        else:
+            assert at.post("/step", ply=view["ply"], rush=True).status_code == 200
+            view = at.until(lambda view: bool(view["choices"]))
+    assert view["ply"] > 2

@@ -72,10 +72,14 @@ class SetPace(Message):
 
 
 class Step(Message):
-    """A request to take decision number `ply` without a wait. The decision must be forced, or an agent's."""
+    """A request to take decision number `ply` without a wait. The decision must be forced, or an agent's.
+
+    With `rush`, there is also no wait for the decisions after it, until a person is to act.
+    """
 
     ply: _Whole
     game: _Whole | None = None
+    rush: bool = False
 
 
 class Resign(Message):
@@ -118,10 +122,10 @@ class Invitation(Message):
 
 
 class HandOver(Message):
-    """A request to give a seat to an agent."""
+    """A request to give a seat to an agent, or back to its person if `agent` is None."""
 
     seat: _Whole
-    agent: _Word
+    agent: _Word | None
 
 
 class Recorded(Message):
@@ -162,7 +166,7 @@ class NewSeat(Named):
         if (self.kind == "agent") != (self.agent is not None):
             raise ValueError(f"agent must be given if kind is agent, and only then, got {_show(self.agent)}")
         if self.kind != "here":
-            self.name = self.agent or ""
+            self.name = ""
 
 
 class NewTable(RulesOrPosition, kw_only=True):
@@ -176,6 +180,7 @@ class NewTable(RulesOrPosition, kw_only=True):
     seats: list[NewSeat]
     help: bool | None = None
     pace: _Pace = PACE["default"]
+    clock: Annotated[float, Meta(ge=1, le=86400)] | None = None
 
 
 Schema = TypeVar("Schema")

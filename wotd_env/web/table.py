@@ -20,12 +20,15 @@ from wotd_env.web.games import game_of
 from wotd_env.web.store import Played
 from wotd_env.web.views import Json
 
-_STORED = ("help", "pace", "resigned", "host", "watch")
+_STORED = ("help", "pace", "resigned", "host", "watch", "clock")
 
 
 @dataclass
 class Seat:
-    """A seat and its player. Keys and invitations are stored only as digests."""
+    """A seat and its player. Keys and invitations are stored only as digests.
+
+    While an agent plays for a person, `name` and `key` stay those of the person.
+    """
 
     kind: str
     name: str
@@ -45,6 +48,7 @@ class Viewer(NamedTuple):
     key: str  # digest of the key
     host: bool
     seats: list[int]  # seats that the viewer may act for
+    lent: list[int]  # seats of the viewer for which an agent plays
 
 
 @dataclass(eq=False)
@@ -59,10 +63,15 @@ class Table:
     pace: float | None  # wait in seconds before an agent's or forced decision; None: paused
     host: str  # digest of the host's key
     watch: str  # digest of the spectators' key
+    clock: float | None = (
+        None  # seconds for a person's decision, after which the others may go on without the person
+    )
     resigned: tuple[int, int] | None = None  # number and loser of the last game that was resigned
     number: int = 0  # number of the present game, from 1; 0 before the first game
     played: Played = field(init=False)
     by: str = ""  # address of the client that set up the table; empty after a restart
+    since: float = 0.0  # time of the last event that a person had to wait for, on the monotonic clock
+    rush: bool = False  # whether there is no wait before the next decisions of agents and forced decisions
     touched: float = field(default_factory=time.time)  # time of the last change, in seconds since 1970
     listeners: set[asyncio.Event] = field(default_factory=set)
     connected: Counter[str] = field(default_factory=Counter)  # digest of a key -> number of open sockets
@@ -120,7 +129,9 @@ class Table:
     @property
     def names(self) -> list[str]:
         """The names of the players, by seat."""
-        return [seat.name or f"Player {SEATS[number]}" for number, seat in enumerate(self.seats)]
+        return [
+            seat.agent or seat.name or f"Player {SEATS[number]}" for number, seat in enumerate(self.seats)
+        ]
 
     def log(self, since: int = 0) -> list[Json]:
         """Return the decisions of the present game as JSON, without the first `since` decisions."""
@@ -151,7 +162,9 @@ class Table:
         begins = None if settings["position"] is None else parse_position(settings["position"])[1]
         # Older files contain further fields.
         seats = [Seat(**{each.name: seat[each.name] for each in fields(Seat)}) for seat in settings["seats"]]
-        return cls(table, rules, begins, seats, **{name: settings[name] for name in _STORED})
+        return cls(
+            table, rules, begins, seats, **{name: settings[name] for name in _STORED if name in settings}
+        )
 
     def show(self, played: Played | None, number: int) -> None:
         """Set the present game to `played`, and its number to `number`. Before the first game, pass None and 0.
@@ -167,8 +180,27 @@ class Table:
             self.game.check(states)
             self.game.check(states[:-1], [step.action for step in played.steps])
         self.number, self.played = number, played
-        self._log, self.advice = [], None
+        self._log, self.advice, self.since = [], None, time.monotonic()
         self.stood = [1 / self.rules.players] * self.rules.players
+
+    @property
+    def left(self) -> float | None:
+        """Seconds that the person to act has left, or None if no person is to act or the table has no clock."""
+        if self.clock is None or self.status != "playing" or self.unattended:
+            return None
+        return max(0.0, round(self.since + self.clock - time.monotonic(), 1))
+
+    def gives(self, viewer: Viewer) -> list[int]:
+        """Return the seats that a viewer may give to an agent.
+
+        These are the viewer's own seats and, for the host, the empty seats and those of persons who left or have no
+        time left. If the host leaves a game, every player may give these seats.
+        """
+        alone = self.status == "playing" and not self.connected[self.host]
+        leads = viewer.host or (alone and viewer.seats)
+        late = self.player if self.left == 0 else None
+        idle = [n for n, seat in enumerate(self.seats) if not (seat.agent or self.here(seat)) or n == late]
+        return sorted({*viewer.seats, *(idle if leads else [])})
 
     def stop_timer(self) -> None:
         """Cancel the scheduled decision, if any."""
@@ -193,6 +225,9 @@ class Table:
             "status": self.status,
             "host": viewer.host,
             "mine": viewer.seats,
+            "lent": viewer.lent,
+            "gives": self.gives(viewer),
+            "left": self.left,
             "waiting_for": self.waiting_for,
             "rules": asdict(self.rules),
             "help": self.help,
@@ -229,7 +264,12 @@ class Table:
     def _shown_seats(self) -> list[Json]:
         """Return the public facts about all seats, as JSON."""
         return [
-            {"seat": number, "kind": seat.kind, "name": self.names[number], "taken": seat.taken}
+            {
+                "seat": number,
+                "kind": "agent" if seat.agent else seat.kind,
+                "name": self.names[number],
+                "taken": seat.taken,
+            }
             for number, seat in enumerate(self.seats)
         ]
 

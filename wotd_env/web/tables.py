@@ -17,6 +17,7 @@ import time
 from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from typing import Any, NamedTuple
 
 from wotd_env.core.checks import IllegalActionError
@@ -91,13 +92,18 @@ class Tables:
 
     def viewer(self, table: Table, key: str) -> Viewer:
         """Return the owner of a key; raise Refused if the key is not valid at the table."""
-        digest = _digest_of(key)
-        same = functools.partial(secrets.compare_digest, digest)
-        seats = [number for number, seat in enumerate(table.seats) if same(seat.key or "")]
-        host = same(table.host)
-        if not (seats or host or same(table.watch)):
+        viewer = self._viewer(table, _digest_of(key))
+        rights = viewer.seats or viewer.lent or viewer.host
+        if not rights and not secrets.compare_digest(viewer.key, table.watch):
             raise Refused(403, "key", "key")
-        return Viewer(digest, host, seats)
+        return viewer
+
+    @staticmethod
+    def _viewer(table: Table, digest: str) -> Viewer:
+        same = functools.partial(secrets.compare_digest, digest)
+        own = [number for number, seat in enumerate(table.seats) if same(seat.key or "")]
+        seats = [number for number in own if table.seats[number].agent is None]
+        return Viewer(digest, same(table.host), seats, [number for number in own if number not in seats])
 
     def open(self) -> list[dict[str, Any]]:
         """Return the tables with open seats as JSON, the last changed first; only a few tables of each client."""
@@ -138,7 +144,7 @@ class Tables:
         while (name := secrets.token_hex(5)) in self.by_name:
             pass
         watch = _digest_of(keys.watch)
-        table = Table(name, rules, position, seats, helped, wanted.pace, host, watch, by=by)
+        table = Table(name, rules, position, seats, helped, wanted.pace, host, watch, wanted.clock, by=by)
         table.show(None, 0)
         with _written():
             self._store.put_table(table.id, table.settings())
@@ -173,17 +179,16 @@ class Tables:
                 return number
         raise Refused(403, "invitation", "invitation")
 
-    def hand_over(self, table: Table, viewer: Viewer, seat: int, agent: str) -> Viewer:
-        """Give a seat to an agent; return `viewer` without the right to act for this seat."""
+    def hand_over(self, table: Table, viewer: Viewer, seat: int, agent: str | None) -> Viewer:
+        """Give a seat to an agent, or back to the viewer if `agent` is None; return the viewer with the new rights."""
         if seat >= table.rules.players:
             raise invalid("seat", f"seat must be from 0 to {table.rules.players - 1}, got {seat}")
-        there = table.seats[seat]
-        absent = there.agent is None and not table.here(there)
-        if seat not in viewer.seats and not (viewer.host and absent):
+        if seat not in (table.gives(viewer) if agent else viewer.lent):
             raise Refused(403, "seat", "seat")
-        self.agents.check(agent, table.rules, "agent")
-        self._put_seat(table, seat, Seat("agent", agent, agent))
-        return viewer._replace(seats=[other for other in viewer.seats if other != seat])
+        if agent:
+            self.agents.check(agent, table.rules, "agent")
+        self._put_seat(table, seat, replace(table.seats[seat], agent=agent))
+        return self._viewer(table, viewer.key)
 
     def act(self, table: Table, viewer: Viewer, ply: int, action: int | str, game: int | None = None) -> None:
         """Take decision `ply` of the present game. `action` is a number, or a word of the notation.
@@ -224,12 +229,18 @@ class Tables:
         check_pace(pace, all(seat.agent for seat in table.seats))
         self._change(table, pace=pace)
 
-    def step(self, table: Table, viewer: Viewer, ply: int, game: int | None = None) -> None:
-        """Take decision `ply` of `game` at once. It must be a forced decision or an agent's decision."""
+    def step(
+        self, table: Table, viewer: Viewer, ply: int, game: int | None = None, rush: bool = False
+    ) -> None:
+        """Take decision `ply` of `game` at once. It must be a forced decision or an agent's decision.
+
+        With `rush`, also take the next such decisions at once, until a person is to act.
+        """
         _check_host(viewer, "step through the game")
         _check_ply(table, ply, game)
         if not table.unattended:
             raise Refused(409, "turn", name=table.names[table.player])
+        table.rush = rush and not all(seat.agent for seat in table.seats)
         self._later(table, 0)
 
     def delete(self, table: Table, viewer: Viewer) -> None:
@@ -261,6 +272,7 @@ class Tables:
         with _written():
             self._store.put_step(table.id, table.number, table.ply, step)
         table.played.steps.append(step)
+        table.since = time.monotonic()
         self._happened(table)
 
     def _begin(self, table: Table) -> None:
@@ -286,6 +298,7 @@ class Tables:
         self._happened(table)
 
     def _put_seat(self, table: Table, number: int, seat: Seat) -> None:
+        table.since = time.monotonic()
         self._change(table, seats=[*table.seats[:number], seat, *table.seats[number + 1 :]])
 
     def _change(self, table: Table, **settings: Any) -> None:
@@ -317,8 +330,11 @@ class Tables:
                 self._begin(table)
             except Refused:  # the game could not be written to disk: try again later
                 table.timer = asyncio.get_running_loop().call_later(_AGAIN, self._go_on, table)
-        elif table.unattended and table.pace is not None:
-            self._later(table, table.pace)
+        table.rush = table.rush and table.unattended
+        if table.rush or (table.unattended and table.pace is not None):
+            self._later(table, 0 if table.rush else table.pace or 0)
+        elif table.left:  # tell the viewers when the time is over
+            table.timer = asyncio.get_running_loop().call_later(table.left + 0.1, table.changed)
 
     def _later(self, table: Table, seconds: float) -> None:
         """Take the next decision after some seconds, unless the table changes before then."""

@@ -155,6 +155,7 @@ def test_no_move_is_focused_or_confirmed_that_nobody_chose(visit):
 
 def test_double_click_gives_one_seat_to_an_agent(visit):
     page = visit(width=1280, height=720)
+    page.on("dialog", lambda dialog: dialog.accept())
     page.get_by_label("who plays seat B").select_option("here")
     page.get_by_role("button", name="Start the game").click()
     page.wait_for_selector(".play[data-at]")

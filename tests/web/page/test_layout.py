@@ -130,7 +130,9 @@ def test_own_seat_is_marked_in_words_among_five_seats(visit, width, height):
     page.get_by_role("button", name="Start the game").click()
     state = page.locator(".seat .state").first
     expect(state).to_have_text("you")
-    assert state.evaluate("it => getComputedStyle(it).clipPath === 'none' && it.scrollWidth <= it.clientWidth")
+    assert state.evaluate(
+        "it => getComputedStyle(it).clipPath === 'none' && it.scrollWidth <= it.clientWidth"
+    )
 
 
 @pytest.mark.parametrize("theme", ["light", "dark"])

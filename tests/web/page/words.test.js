@@ -5,8 +5,8 @@ import test from "node:test";
 import { joinedMoves } from "../../../wotd_env/web/static/board.js";
 import { continueAddress, readAddress } from "../../../wotd_env/web/static/browser.js";
 import { costOf, shareOf, signedCost, verdictOf, worstOf } from "../../../wotd_env/web/static/grades.js";
-import { controlsAgents } from "../../../wotd_env/web/static/menu.js";
-import { ableAgent, firstSeat, requestOf } from "../../../wotd_env/web/static/setup.js";
+import { ableAgent, controlsAgents } from "../../../wotd_env/web/static/menu.js";
+import { firstSeat, requestOf } from "../../../wotd_env/web/static/setup.js";
 import {
   colorsOpen,
   factsOf,
@@ -34,6 +34,7 @@ const table = {
   choices: [{}],
   perfection: false,
   help: false,
+  left: null,
   result: null,
   rules: { colors: null },
   rules_words: "2 players",
@@ -219,6 +220,7 @@ test("a request carries a position or rules, never both", () => {
       { kind: "agent", agent: "td" },
     ],
     pace: 1,
+    clock: null,
     rules: { ...rules, immunity: false },
   });
   fields.set("position", "x");

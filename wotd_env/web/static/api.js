@@ -5,6 +5,8 @@ import { reasonWords, t } from "./words.js";
 
 /** @import {Agent, Help, Keys, Reason, View} from "./types.js" */
 
+const PATIENCE = 5000; // milliseconds for an answer on the socket
+
 /** Make the error for a refused request, in the words of the server. @param {string} words @param {number} status */
 const refusal = (words, status) => Object.assign(new Error(words), { status });
 
@@ -75,8 +77,8 @@ export const keys = {
  * Open the socket of a table, and open it again whenever the connection is lost, until the signal.
  * @param {string} table @param {string} key @param {AbortSignal} signal
  * @param {{view: (view: View) => void, help: (help: Help) => void, error: (refused: Reason) => void,
- *   connection: (lost: string) => void, gone: (reason: string) => void}} hear `lost` is the reason of a lost connection,
- *   or empty when the connection is back
+ *   connection: (lost: string) => void, gone: (reason: string) => void}} hear `lost` is the reason of a lost connection;
+ *   the next view shows that it is back
  * @returns a function that sends a message, and returns whether it could be sent
  */
 export function follow(table, key, signal, hear) {
@@ -85,6 +87,18 @@ export function follow(table, key, signal, hear) {
   let wait = 500; // milliseconds before the next attempt to connect
   let interrupted = false;
   let refused = ""; // why the server has closed the socket with code 1013
+  let unanswered = 0; // the timer of a message without an answer
+
+  /** @param {string} reason */
+  function lose(reason) {
+    clearTimeout(unanswered);
+    if (socket) socket.onclose = socket.onmessage = null; // a frozen socket takes long to close
+    socket?.close();
+    interrupted = true;
+    hear.connection(reason);
+    setTimeout(open, wait);
+    wait = Math.min(2 * wait, 8000);
+  }
 
   function open() {
     if (signal.aborted) return;
@@ -94,9 +108,9 @@ export function follow(table, key, signal, hear) {
     socket.onopen = () => socket?.send(JSON.stringify({ type: "hello", key }));
     socket.onmessage = ({ data }) => {
       const { type, ...message } = JSON.parse(data);
+      if (type !== "help") clearTimeout(unanswered);
       if (type === "view") {
         wait = 500;
-        if (interrupted) hear.connection("");
         interrupted = false;
         hear.view(message);
       } else if (type === "help") hear.help(message);
@@ -107,18 +121,20 @@ export function follow(table, key, signal, hear) {
       if (signal.aborted) return;
       if (code === 4403) return hear.gone(t("This key opens nothing at this table."));
       if (code === 4404) return hear.gone(t("This table is no longer there."));
-      interrupted = true;
-      hear.connection(code === 1013 ? refused : t("connection lost"));
-      setTimeout(open, wait);
-      wait = Math.min(2 * wait, 8000);
+      lose(code === 1013 ? refused : t("connection lost"));
     };
   }
 
-  signal.addEventListener("abort", () => socket?.close());
+  signal.addEventListener("abort", () => {
+    clearTimeout(unanswered);
+    socket?.close();
+  });
   open();
   return (/** @type {object} */ message) => {
     if (interrupted || socket?.readyState !== WebSocket.OPEN) return false;
     socket.send(JSON.stringify(message));
+    clearTimeout(unanswered);
+    unanswered = window.setTimeout(() => lose(t("no answer")), PATIENCE);
     return true;
   };
 }

@@ -2,7 +2,7 @@
 
 import { drawDie, makeBoard } from "./board.js";
 import { choicesBeside, facesOf, heldFaces, marksOf, NOTHING, sortedPlaces, tap, tipOf } from "./choosing.js";
-import { attribute, glyph, h, isElsewhere, say } from "./dom.js";
+import { attribute, glyph, h, isElsewhere, say, waitLine } from "./dom.js";
 import { asksForTiger, capital, colorsOpen, ELEMENTS, FACES, POWERS, TIGER, t } from "./words.js";
 
 /** @import {Child, Choice, Chosen, Places, View} from "./types.js" */
@@ -36,7 +36,8 @@ export class Decision {
     this.dice = NONE.map((_, place) => h("button.die", { onclick: () => this.pressDie(place) }));
     this.diceBox = h("div.dice", { role: "group" }, ...this.dice);
     this.actions = h("div.actions", { role: "group" });
-    this.dock = h("div.dock", this.diceBox, this.actions);
+    const pending = waitLine(t("Waiting for the server …"), null);
+    this.dock = h("div.dock", this.diceBox, this.actions, pending);
     const check = (/** @type {Event} */ event) => {
       if (this.ready()) return;
       event.stopImmediatePropagation();
@@ -160,6 +161,12 @@ export class Decision {
     return this.keeping ? this.holdButtons() : this.moveButtons();
   }
 
+  /** Re-roll the dice that are not held, if there are any. */
+  roll() {
+    const hold = this.holdChoice();
+    if (hold && hold.kind !== "stop") this.act(hold.action);
+  }
+
   undoButton() {
     return h("button.undo", { "data-name": "undo", onclick: () => this.undo() }, t("Undo"));
   }
@@ -177,13 +184,12 @@ export class Decision {
 
   holdButtons() {
     const { view, held } = this;
-    const hold = this.holdChoice();
     const stop = view.choices.find(({ kind }) => kind === "stop");
     const rest = held.filter((kept) => !kept).length;
     const tiger = asksForTiger(view);
     const roll = rest === 5 ? t("Re-roll all") : t("Re-roll {count}", { count: rest });
     const words = tiger ? `${roll} (${POWERS[TIGER]})` : roll;
-    const rolling = { "data-name": "roll", onclick: () => hold && this.act(hold.action) };
+    const rolling = { "data-name": "roll", onclick: () => this.roll() };
     const look = { class: rest ? "" : "primary", "data-name": "stop" };
     const stopping = { ...look, onclick: () => stop && this.act(stop.action) };
     return [
@@ -210,7 +216,9 @@ export class Decision {
     this.dock.classList.toggle("mine", this.open);
     this.diceBox.hidden = this.view.status !== "playing";
     const focused = this.actions.querySelector(":focus")?.getAttribute("data-name");
-    this.actions.replaceChildren(...this.dockParts().filter((part) => part instanceof Node));
+    const parts = h("div", ...this.dockParts());
+    if (parts.innerHTML === this.actions.innerHTML) return; // a press of a replaced button would be lost
+    this.actions.replaceChildren(...parts.childNodes);
     if (focused)
       /** @type {HTMLElement|null} */ (this.actions.querySelector(`[data-name="${focused}"]`))?.focus();
   }
@@ -264,10 +272,8 @@ export class Decision {
     const target = /** @type {HTMLElement} */ (event.target);
     if (key === "U") this.undo();
     else if (this.keeping && key >= "1" && key <= "5") this.pressDie(Number(key) - 1);
-    else if (this.keeping && key === "R") {
-      const hold = this.holdChoice();
-      if (hold && hold.kind !== "stop") this.act(hold.action);
-    } else if (this.open && key === "Enter" && !target.closest("button, a, summary, [role=gridcell]")) {
+    else if (this.keeping && key === "R") this.roll();
+    else if (this.open && key === "Enter" && !target.closest("button, a, summary, [role=gridcell]")) {
       const [only, ...others] = this.chosen.offered;
       if (this.keeping) /** @type {HTMLElement|null} */ (this.actions.querySelector(".primary"))?.click();
       else if (only && !others.length) this.act(only.action);

@@ -9,6 +9,8 @@ import { PACES, reasonWords, t } from "./words.js";
 /** @import {Agent, Keys, Seat, View} from "./types.js" */
 
 const USUAL = 0.8;
+export const USUAL_AGENT = "easy";
+const STRONG = "strong";
 
 /** Whether only agents play, and this browser controls them. @param {View} view */
 export const controlsAgents = ({ host, seats }) => host && seats.every(({ kind }) => kind === "agent");
@@ -55,10 +57,11 @@ export class Controls {
     return this.ask("pace", { pace }).catch(this.failed);
   }
 
-  /** @param {View} view */
-  async step({ pace, ply, game }) {
-    if (pace !== null) await this.setPace(null);
-    await this.ask("step", { ply, game }).catch((refusal) => {
+  /** Let the next decision be taken at once, or with `rush` all until a person is to act. */
+  async step(rush = false) {
+    const { pace, ply, game } = /** @type {View} */ (this.view);
+    if (pace !== null && !rush) await this.setPace(null);
+    await this.ask("step", { ply, game, rush }).catch((refusal) => {
       if (refusal.status !== 409) this.failed(refusal); // 409: this decision has been taken meanwhile
     });
   }
@@ -84,7 +87,7 @@ export class Controls {
     const pausing = { "data-name": "pause", onclick: toggle };
     const look = { "data-name": "step", class: paused ? "primary" : "" };
     const pause = h("button", pausing, paused ? t("Continue") : t("Pause"));
-    const step = h("button", { ...look, onclick: () => this.step(view) }, t("Step"));
+    const step = h("button", { ...look, onclick: () => this.step() }, t("Step"));
     return [pause, step, this.speedSelect(view)];
   }
 
@@ -104,12 +107,11 @@ export class Controls {
   /** Show the part of the menu that depends on the state of the table. @param {View} view */
   show(view) {
     this.view = view;
-    const given = (/** @type {Seat} */ { mine, connected }) => mine || (view.host && !connected);
-    const seats = view.seats.filter((seat) => seat.kind !== "agent" && given(seat));
+    const seats = view.gives.map((seat) => view.seats[seat]);
     const resigns = view.status === "playing" && view.mine.length > 0 && view.seats.length === 2;
     const slows = view.host && view.seats.some(({ kind }) => kind === "agent") && !controlsAgents(view);
     const names = seats.map(({ seat, name }) => [seat, name]);
-    const now = JSON.stringify([names, resigns, slows && view.pace, view.host]);
+    const now = JSON.stringify([names, view.lent, resigns, slows && view.pace, view.host]);
     if (now === this.shown) return;
     this.shown = now;
     const parts = [
@@ -117,6 +119,7 @@ export class Controls {
       slows && this.speedSelect(view),
       seats.length > 0 && h("h3", t("Give a seat to an agent")),
       ...seats.map((seat) => this.handOverRow(seat)),
+      this.backButton(view),
       (resigns || view.host) && h("h3", t("End")),
       resigns && workButton(t("Resign"), () => this.resign()),
       view.host && workButton(t("Delete the table"), () => this.remove()),
@@ -129,10 +132,36 @@ export class Controls {
     const select = h("select", { "aria-label": t("agent for {name}", { name }) });
     const error = errorLine();
     const { rules } = /** @type {View} */ (this.view);
-    agentsFor({ rules }).then((found) => select.append(...agentOptions(found)), error.show);
-    const button = workButton(t("Hand over"), () => this.ask("seat", { seat, agent: select.value }));
+    agentsFor({ rules }).then((found) => {
+      select.append(...agentOptions(found));
+      select.value = ableAgent(found, STRONG);
+    }, error.show);
+    const button = workButton(t("Hand over"), () => this.give(seat, select.value));
     return h("div.hand-over", h("span.name", name), select, button, error.element);
   }
+
+  /** Give a seat to an agent, by default a strong one. @param {number} seat @param {string} [agent] */
+  async give(seat, agent) {
+    const { rules, seats } = /** @type {View} */ (this.view);
+    const found = agent ?? ableAgent(await agentsFor({ rules }), STRONG);
+    const values = { agent: t(found), name: seats[seat].name };
+    const question = t("Let {agent} play for {name}? A player can take the seat back at any time.", values);
+    if (window.confirm(question)) await this.ask("seat", { seat, agent: found });
+  }
+
+  /** Make the button that takes the person's seats back from agents. @param {View} view */
+  backButton({ lent }) {
+    const take = async () => {
+      for (const seat of lent) await this.ask("seat", { seat, agent: null });
+    };
+    return lent.length > 0 && workButton(t("Take the seat back"), take, { class: "primary" });
+  }
+}
+
+/** Return an agent that can play, preferably `wanted`. @param {Agent[]} agents @param {string} wanted */
+export function ableAgent(agents, wanted) {
+  const able = agents.filter(({ why }) => !why).map(({ name }) => name);
+  return [wanted, USUAL_AGENT].find((name) => able.includes(name)) ?? able[0] ?? wanted;
 }
 
 /** Make the options of agents: the strengths first, then the others. @param {Agent[]} agents */

@@ -3,7 +3,7 @@
 import { kept } from "./browser.js";
 import { placesAfter } from "./choosing.js";
 import { Decision } from "./decision.js";
-import { errorLine, h, say, waitLine } from "./dom.js";
+import { attribute, errorLine, h, say, waitLine } from "./dom.js";
 import { makeHints, makeLog, makeSeats } from "./panels.js";
 import { factsOf, newsOf, t, titleOf } from "./words.js";
 
@@ -89,7 +89,7 @@ export class PlayPage {
     this.view = view;
     if (!sameGame) this.pressed.clear();
     if (moved) {
-      this.acted = -1;
+      this.pend(-1);
       this.error.hide();
     }
     const words = titleOf(view);
@@ -127,6 +127,12 @@ export class PlayPage {
     return [waitLine(kind === "agent" ? t("{name} is thinking …", { name }) : away, null)];
   }
 
+  /** Show that a decision waits for the answer of the server, given its ply, or -1 for none. @param {number} ply */
+  pend(ply) {
+    this.acted = ply;
+    attribute(this.decision.dock, "aria-busy", ply < 0 ? null : "true");
+  }
+
   showHelp() {
     this.seats.show(this.view, this.help);
     this.hints.show(this.view, this.help);
@@ -137,7 +143,8 @@ export class PlayPage {
     if (this.acted === this.view.ply) return;
     const { ply, phase } = this.view;
     if (phase === "keep") this.pressed.set(ply, this.decision.held);
-    if (this.take(ply, action)) this.acted = ply;
+    this.pend(ply);
+    if (!this.take(ply, action)) this.pend(-1);
   }
 
   /** Take decision number `ply`; return whether this was possible. @param {number} _ply @param {number} _action */

@@ -3,14 +3,13 @@
 import { ask, createTable } from "./api.js";
 import { kept } from "./browser.js";
 import { errorLine, h, select } from "./dom.js";
-import { agentOptions } from "./menu.js";
+import { ableAgent, agentOptions, USUAL_AGENT } from "./menu.js";
 import { capital, LETTERS, PACES, reasonWords, t } from "./words.js";
 
 /** @import {Agent, Options, Range, Setup} from "./types.js" */
 
 /** @typedef {{kind: string, name: string, agent: string}} WantedSeat */
 
-const USUAL_AGENT = "easy";
 const KINDS = {
   here: t("a person at this screen"),
   invited: t("a person by invitation link"),
@@ -177,6 +176,8 @@ function rulesFields({ rules, pace }, position) {
   const helps = { "": t("on if all seats are at this screen or agents"), yes: t("on"), no: t("off") };
   const help = select({ name: "help", value: "" }, Object.entries(helps));
   const speed = select({ name: "pace", value: String(pace.default) }, PACES);
+  const times = ["30", "60", "120", "300"].map((seconds) => [seconds, `${seconds} s`]);
+  const clock = select({ name: "clock", value: "" }, [["", t("no limit")], ...times]);
   const roomy = matchMedia("(min-width: 1000px) and (min-height: 900px)").matches;
   const fields = h(
     "div.fields",
@@ -187,15 +188,10 @@ function rulesFields({ rules, pace }, position) {
     immunity,
     h("label.wide", t("Win chances and hints"), help),
     h("label", t("Speed of agents"), speed),
+    h("label", t("Time for a decision"), clock),
     h("label.wide", t("Start from a position (with its own rules)"), line),
   );
   return h("details", { open: Boolean(position) || roomy }, h("summary", t("More rules")), fields);
-}
-
-/** Return an agent that can play, preferably `wanted`. @param {Agent[]} agents @param {string} wanted */
-export function ableAgent(agents, wanted) {
-  const able = agents.filter(({ why }) => !why).map(({ name }) => name);
-  return [wanted, USUAL_AGENT].find((name) => able.includes(name)) ?? able[0] ?? wanted;
 }
 
 /**
@@ -218,6 +214,7 @@ export function requestOf(seats, fields) {
   return {
     seats: seats.map(({ kind, name, agent }) => (kind === "agent" ? { kind, agent } : { kind, name })),
     pace: Number(fields.get("pace")),
+    clock: Number(fields.get("clock")) || null,
     ...(position ? { position } : { rules: rulesOf(fields) }),
     ...(help ? { help: help === "yes" } : {}),
   };

@@ -3,10 +3,9 @@
 import { agentsFor, follow, keys } from "./api.js";
 import { linkTo } from "./browser.js";
 import { byId, copyButton, h, noticeCard, waitLine, workButton } from "./dom.js";
-import { Controls, controlsAgents } from "./menu.js";
-import { PlayPage } from "./play.js";
-import { ableAgent } from "./setup.js";
-import { capital, LETTERS, reasonWords, t, worded } from "./words.js";
+import { ableAgent, Controls, controlsAgents } from "./menu.js";
+import { PlayPage, play } from "./play.js";
+import { capital, factsOf, LETTERS, reasonWords, t, worded } from "./words.js";
 
 /** @import {Keys, Page, Rules, View} from "./types.js" */
 
@@ -19,13 +18,22 @@ export function tablePage(main, signal, id) {
 }
 
 class TablePage extends PlayPage {
+  /** The timer of the clock. */
+  clock = 0;
+
   /** @param {HTMLElement} main @param {AbortSignal} signal @param {string} id @param {Keys} own */
   constructor(main, signal, id, own) {
     super(main, signal, t("The table opens …"));
     this.own = own;
     this.controls = new Controls(id, own, this.error.show);
     this.side.append(this.controls.menu);
-    signal.addEventListener("abort", () => this.showBanner(""));
+    this.play.addEventListener("click", ({ target }) => {
+      if (!(/** @type {Element} */ (target).closest("button, a"))) this.rush();
+    });
+    signal.addEventListener("abort", () => {
+      this.showBanner("");
+      clearInterval(this.clock);
+    });
     this.send = follow(id, own.key, signal, {
       view: (view) => this.showView(worded(view)),
       help: (help) => {
@@ -33,12 +41,12 @@ class TablePage extends PlayPage {
         this.showHelp();
       },
       error: (refused) => {
-        this.acted = -1;
+        this.pend(-1);
         if (refused.status !== 409) this.error.show(reasonWords(refused)); // 409: the decision is too late; a fresh view comes
       },
       connection: (lost) => {
-        this.acted = -1; // the next view shows whether the decision has arrived
-        this.showBanner(lost && t("{reason}. Trying again …", { reason: capital(lost) }));
+        this.pend(-1); // the next view shows whether the decision has arrived
+        this.showBanner(t("{reason}. Trying again …", { reason: capital(lost) }), true);
       },
       gone: (reason) => {
         keys.drop(id);
@@ -53,26 +61,58 @@ class TablePage extends PlayPage {
     return this.send({ type: "act", game: this.view.game, ply, action });
   }
 
-  /** @param {string} words */
-  showBanner(words) {
+  /** @param {string} words @param {boolean} [lost] whether there is no connection */
+  showBanner(words, lost = false) {
     byId("offline").textContent = words;
     byId("offline").hidden = !words;
-    this.decision.dock.classList.toggle("cut-off", Boolean(words));
+    this.decision.dock.classList.toggle("cut-off", lost);
   }
 
   /** @override @param {View} fresh */
   showView(fresh) {
     super.showView(fresh);
-    this.controls.show(this.view);
+    const { view } = this;
+    this.controls.show(view);
+    const late = view.left === 0 && view.mine.includes(view.player);
+    this.showBanner(late ? t("The others are waiting for you.") : "");
+    if (late) play("turn");
+    clearInterval(this.clock);
+    if (view.left)
+      this.clock = window.setInterval(() => {
+        view.left = Math.max(1, (view.left ?? 0) - 1); // the server sends 0
+        this.facts.textContent = factsOf(view);
+      }, 1000);
+  }
+
+  /** Whether this browser can skip the waits for agents. */
+  get rushes() {
+    const { status, host, seats, player } = this.view;
+    return status === "playing" && host && seats[player].kind === "agent";
+  }
+
+  rush() {
+    if (this.view && this.rushes && this.decision.ready()) this.controls.step(true);
   }
 
   /** @override @param {View} view */
   dockParts(view) {
     if (view.status === "waiting") return this.waitingParts(view);
-    if (view.status === "playing")
-      return controlsAgents(view) ? this.controls.paceButtons(view) : super.dockParts(view);
+    const back = this.controls.backButton(view);
+    if (view.status === "playing" && controlsAgents(view)) return [back, ...this.controls.paceButtons(view)];
+    if (view.status === "playing") {
+      const { left, gives, player } = view;
+      const give = () => this.controls.give(this.view.player);
+      const skip = h("button", { onclick: () => this.rush() }, t("Skip"));
+      const late = left === 0 && gives.includes(player);
+      return [
+        ...super.dockParts(view),
+        this.rushes && skip,
+        late && workButton(t("Let an agent play"), give),
+        back,
+      ];
+    }
     const { table, game, result, mine, host } = view;
-    const next = { onclick: () => this.send({ type: "next", game }) };
+    const next = { onclick: () => this.send({ type: "next", game: this.view.game }) };
     return [
       h("p.result", result?.words),
       h("a.button.primary", { href: `#/review/${table}/${game}` }, t("Review the game")),

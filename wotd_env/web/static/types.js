@@ -18,9 +18,11 @@
  *   words: string}} Result `resigned` is the seat that has resigned, if any
  * @typedef {(number[]|null)[][]} RollOff rounds of five faces for each seat; null for a seat that does not roll
  * @typedef {State & {table: string, game: number, ply: number, status: string, host: boolean, mine: number[],
+ *   lent: number[], gives: number[], left: number|null,
  *   waiting_for: number[], rules: Rules, rules_words: string, help: boolean, seats: Seat[], moved: Move[],
  *   roll_off: RollOff|null, choices: Choice[], log: Step[], log_from: number, pace: number|null, spectators: number,
- *   result: Result|null}} View
+ *   result: Result|null}} View `lent` are the person's seats for which agents play, `gives` the seats that the person may
+ *   give to agents, `left` the seconds for the decision
  * @typedef {{source: string, exact: boolean, guarantee: number|null}} Source of win chances; `guarantee` is the chance
  *   to win that the seat to act can force, if it is known
  * @typedef {Source & {ply: number, game: number, chances: number[],
