@@ -28,7 +28,7 @@ def set_up(
 
 
 def open_rules(page: Page) -> None:
-    """Show all rules of the form; large screens show them by default."""
+    """Show all rules of the form."""
     page.wait_for_selector(".set-up form")
     if not page.locator(".set-up details[open]").count():
         page.get_by_text("More rules").click()

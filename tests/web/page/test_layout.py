@@ -236,6 +236,16 @@ def test_dice_and_buttons_are_on_the_screen_and_cover_no_piece(visit, width, hei
     assert min(min(right - left, bottom - top) for left, top, right, bottom in targets) >= 23.9
 
 
+@pytest.mark.parametrize(("width", "height"), [(1366, 657), (1440, 900), (1920, 1080)])
+@pytest.mark.parametrize("language", ["en", "de"])
+def test_a_game_can_be_started_without_scrolling(visit, width, height, language):
+    page = visit(width=width, height=height, locale=language)
+    page.wait_for_selector(".set-up form")
+    for button in page.locator(".set-up .primary").all():
+        expect(button).to_be_in_viewport(ratio=1)
+    assert page.locator(".set-up details[open]").count() == 0
+
+
 @pytest.mark.parametrize(("width", "height"), SCREENS)
 def test_the_layout_is_stable_during_a_turn(visit, width, height):
     page = visit(width=width, height=height)

@@ -465,6 +465,20 @@ def test_empty_seats_are_filled_with_agents(visit):
     assert my_turn(page)
 
 
+def test_play_now_starts_a_game_with_the_last_settings(visit, site):
+    page = visit(width=1366, height=657)
+    page.get_by_label("Players").select_option("3")
+    page.get_by_label("agent of seat C").select_option("newcomer")
+    set_up(page, agent="planner", powers="own", spaces=2)
+    page.goto(site)
+    page.get_by_role("button", name="Play now").click()
+    expect(page.locator(".seat .name")).to_have_text(["Ann", "planner", "newcomer"])
+    page.goto(site)
+    open_rules(page)
+    expect(page.get_by_label("Plain spaces")).to_have_value("2")
+    expect(page.get_by_label("Powers of the animals")).to_have_value("own")
+
+
 def test_a_pasted_position_sets_the_number_of_players(visit):
     game = Game(Rules(players=4))
     page = visit()

@@ -8,7 +8,12 @@ import { capital, LETTERS, PACES, reasonWords, t } from "./words.js";
 
 /** @import {Agent, Options, Range, Setup} from "./types.js" */
 
-/** @typedef {{kind: string, name: string, agent: string}} WantedSeat */
+/**
+ * @typedef {{kind: string, name: string, agent: string}} WantedSeat
+ * @typedef {{seats: WantedSeat[], fields: Record<string, string>}} Settings of the last table, by the names of the fields
+ */
+
+const SETTINGS = "wotd-settings";
 
 const KINDS = {
   here: t("a person at this screen"),
@@ -38,16 +43,25 @@ export function setUpForm(setup, position, names) {
   const options = { values: counts, default: String(names.length || usual) };
   const count = selectField(options, "players", t("Players"));
   const own = kept.get("wotd-name", "");
+  /** @type {Settings|null} */
+  const last = position ? null : kept.get(SETTINGS, null);
   const rows = Array.from({ length: most }, (_, seat) =>
-    seatRow(seat, firstSeat(seat, names, setup.agents, own), setup),
+    seatRow(seat, last?.seats[seat] ?? firstSeat(seat, names, setup.agents, own), setup),
   );
   const list = h("ol.seat-list");
   const note = h("p.quiet", { hidden: true });
   const moreRules = rulesFields(setup, position);
   const powers = selectField(setup.rules.powers, "powers", t("Powers of the animals"));
   const watch = h("button", { type: "button" }, t("Watch agents play"));
+  const now = h("button.primary", { type: "button", onclick: () => open({}) }, t("Play now"));
   const buttons = h("div.buttons", h("button.primary", t("Start the game")), watch);
-  const form = h("form", count, h("div.seat-box", list, note), powers, moreRules, error.element, buttons);
+  const basics = h("div.fields", count, powers);
+  const form = h("form", basics, h("div.seat-box", list, note), moreRules, error.element, buttons);
+  for (const [name, value] of Object.entries(last?.fields ?? {})) {
+    const field = /** @type {HTMLInputElement|null} */ (form.elements.namedItem(name));
+    if (field?.type === "checkbox") field.checked = true;
+    else if (field && name !== "position") field.value = value;
+  }
   const dead = /** @type {HTMLInputElement} */ (form.elements.namedItem("dead_pieces"));
   const players = /** @type {HTMLSelectElement} */ (form.elements.namedItem("players"));
   let asked = 0;
@@ -87,6 +101,8 @@ export function setUpForm(setup, position, names) {
     error.hide();
     const here = wanted.find(({ kind, name }) => kind === "here" && name);
     if (here) kept.set("wotd-name", here.name);
+    const settings = { seats: rows.map((row) => row.wanted()), fields: Object.fromEntries(fields) };
+    if (!position && !changes.kind) kept.set(SETTINGS, settings);
     try {
       location.hash = `#/table/${await createTable(requestOf(wanted, fields))}`;
     } catch (reason) {
@@ -104,7 +120,8 @@ export function setUpForm(setup, position, names) {
   });
   watch.addEventListener("click", () => open({ kind: "agent" }));
   change();
-  return [h("h2", { id: "set-up-title" }, t("Set up a table")), form];
+  const title = h("h2", { id: "set-up-title" }, t("Set up a table"));
+  return [h("div.buttons", title, now), form];
 }
 
 /** @param {FormData} fields @param {string} name */
@@ -178,7 +195,6 @@ function rulesFields({ rules, pace }, position) {
   const speed = select({ name: "pace", value: String(pace.default) }, PACES);
   const times = ["30", "60", "120", "300"].map((seconds) => [seconds, `${seconds} s`]);
   const clock = select({ name: "clock", value: "" }, [["", t("no limit")], ...times]);
-  const roomy = matchMedia("(min-width: 1000px) and (min-height: 900px)").matches;
   const fields = h(
     "div.fields",
     numberField(rules.spaces, "spaces", t("Plain spaces of a path")),
@@ -191,7 +207,7 @@ function rulesFields({ rules, pace }, position) {
     h("label", t("Time for a decision"), clock),
     h("label.wide", t("Start from a position (with its own rules)"), line),
   );
-  return h("details", { open: Boolean(position) || roomy }, h("summary", t("More rules")), fields);
+  return h("details", { open: Boolean(position) }, h("summary", t("More rules")), fields);
 }
 
 /**
