@@ -37,6 +37,19 @@ def test_choices_are_listed_by_their_chance_to_win(visit, site):
     expect(page.locator("#analysis-title")).not_to_contain_text("After:")
 
 
+@pytest.mark.parametrize(("width", "height"), [(1366, 657), (1280, 720), (1366, 768)])
+@pytest.mark.parametrize("language", ["en", "de"])
+def test_eight_choices_are_visible(visit, site, width, height, language):
+    page = visit(width=width, height=height, locale=language)
+    page.goto(f"{site}/#/analysis/{quote(LINE, safe='')}")
+    rows = page.locator(".losses li")
+    for number in range(8):
+        expect(rows.nth(number)).to_be_in_viewport(ratio=1)
+    bottom = rows.nth(7).bounding_box()["y"] + rows.nth(7).bounding_box()["height"]
+    seen = page.locator(".losses .choice-list").bounding_box()
+    assert bottom <= seen["y"] + seen["height"] + 0.5
+
+
 def test_position_is_edited_by_taps_and_fields_and_shared_as_a_line(visit, site):
     page = visit()
     page.goto(f"{site}/#/analysis")

@@ -58,8 +58,9 @@ class AnalysisPage extends StudyPage {
     /** The last text that the page wrote into a field. @type {Map<Element, string>} */
     this.filled = new Map();
     this.line = h("textarea", { rows: "3", spellcheck: "false" });
-    this.card = h("section.card.puzzle-card", ...this.editParts());
-    main.append(this.layout(this.values, this.card));
+    const open = matchMedia("(max-width: 999px), (min-height: 900px)").matches; // room beside the choices
+    const card = h("details.card.puzzle-card", { open }, ...this.editParts());
+    main.append(this.layout(this.values, card));
     this.show();
   }
 
@@ -72,7 +73,6 @@ class AnalysisPage extends StudyPage {
     this.words.textContent = view.rules_words;
     super.show();
     this.fill();
-    const compared = h("div.fields", h("label", t("Mark the choices of agents"), ...this.agents));
     const title = t("Chance to win");
     /** @param {Choice} choice */
     const valued = (choice) => {
@@ -83,7 +83,7 @@ class AnalysisPage extends StudyPage {
     };
     const list = this.rankedList(title, (choice) => -this.chanceOf(choice), valued);
     const source = h("p.quiet", sourceOf(this.valued));
-    this.values.replaceChildren(h("h2", title), compared, list, source);
+    this.values.replaceChildren(h("h2", title), list, source);
   }
 
   /** @param {Choice} choice */
@@ -137,9 +137,10 @@ class AnalysisPage extends StudyPage {
       h("label", t("Phase"), phase),
       h("label", t("Re-rolls left"), rolls),
       h("label", t("Dice: w f m e o, d for a dragon"), dice),
+      h("label", t("Mark the choices of agents"), ...this.agents),
       h("label", t("Position as text"), this.line),
     );
-    return [h("h2", t("Position")), fields, this.error.element, h("div.buttons", show, share)];
+    return [h("summary", t("Position")), fields, this.error.element, h("div.buttons", show, share)];
   }
 
   /** Write the position into the fields. A text that is being typed stays. */
