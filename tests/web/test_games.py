@@ -305,3 +305,14 @@ def test_socket_sends_every_change(client: httpx.Client) -> None:
                 answer = json.loads(mine.recv(timeout=60))
             assert answer["status"] == status
     assert host.view["ply"] == 1
+
+
+def test_reach_names_the_spaces_that_dice_of_one_element_lead_to(client: httpx.Client) -> None:
+    board = "A.B....|...../.......|B..../.......|A..../.......|...../.......|....."
+    body = {"position": f"{board} wf(meo) 9 A keep 2 wwfmd"}
+    reach = client.post("/api/choices", json=body).json()["reach"]
+    assert reach[0] == [2, None, 4, 5, 6]  # the opponent blocks space 3
+    assert reach[1] == [1, 2, 3, 4, 5]  # enters the board
+    assert reach[2] == [None] * 5  # a piece on a number stays
+    moving = client.post("/api/choices", json={"position": body["position"].replace("keep 2", "move 0")})
+    assert moving.json()["reach"] is None

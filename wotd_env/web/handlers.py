@@ -100,6 +100,7 @@ async def _choices(request: Request) -> JSONResponse:
             "rules": dataclasses.asdict(rules),
             **views.show(game, state),
             "choices": choices,
+            "reach": views.reach(game, state),
             "agents": {agent: (await tables.agents.choose(agent, rules, state))[0] for agent in asked},
             **(await server.help.values(game, state) if wanted.values else {}),
         }

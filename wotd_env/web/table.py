@@ -246,6 +246,7 @@ class Table:
             "spectators": self.connected[self.watch],
             "roll_off": self.played.roll_off,
             "choices": views.choices(game, self.state) if mine else [],
+            "reach": views.reach(game, self.state) if mine else None,
             "log_from": min(log_from, self.ply),
             "log": self.log(log_from),
             "result": views.result(game, self.state, self.loser),

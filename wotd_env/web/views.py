@@ -12,7 +12,7 @@ import numpy as np
 
 from wotd_env.core.actions import Action, power_of
 from wotd_env.core.game import Game
-from wotd_env.core.rules import DICE, ELEMENTS, Phase, Power
+from wotd_env.core.rules import DICE, DRAGON, ELEMENTS, Phase, Power
 from wotd_env.core.state import States
 from wotd_env.notation import action_text, legal_words, position
 from wotd_env.notation.words import FIXED_WORDS
@@ -70,6 +70,26 @@ def choices(game: Game, state: States) -> list[Json]:
         {**_parts(state, action, after), "notation": word, "scores": after_it}
         for (word, action), after, after_it in zip(words.items(), decided[:, None], scores, strict=True)
     ]
+
+
+def reach(game: Game, state: States) -> list[list[int | None]] | None:
+    """Return the spaces that the player to act would reach with dice of one element, as [path][number of dice - 1].
+
+    A space is None if no move leads there. Without a decision about dice, return None.
+    """
+    if state["phase"][0] != Phase.KEEP:
+        return None
+    path, most = np.divmod(np.arange(len(ELEMENTS) * DICE), DICE)
+    moved = np.repeat(state, len(path))
+    moved["phase"], moved["rolls_left"] = Phase.MOVE, 0
+    moved["dice"] = np.where(np.arange(DICE) <= most[:, None], path[:, None], DRAGON)  # dragons move nothing
+    actions, each = Action.MOVE_ON + path, np.arange(len(path))
+    legal = game.legal_actions(moved)[each, actions] == 1
+    decided = moved[legal]
+    game.decide(decided, actions[legal], validate=False)
+    moved[legal] = decided
+    spaces = np.where(legal, moved["pieces"][each, int(state["player"][0]), path], -1)
+    return [[None if space < 0 else space for space in row] for row in spaces.reshape(-1, DICE).tolist()]
 
 
 def action_parts(game: Game, state: States, action: int) -> Json:

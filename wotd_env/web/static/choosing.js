@@ -39,6 +39,18 @@ export function marksOf({ choices, color: colors }, { offered, picked, path: pic
   return marks;
 }
 
+/** Return the marks of the spaces to which held dice would lead. @param {View} view @param {number[]} faces @param {boolean[]} held */
+export function leadsOf({ reach, color, player }, faces, held) {
+  /** @type {Map<string, CellMark>} */
+  const marks = new Map();
+  for (const [path, spaces] of (reach ?? []).entries()) {
+    const space = spaces[faces.filter((face, i) => face === path && held[i]).length - 1];
+    const words = t("the kept dice lead here");
+    if (space) marks.set(cellOf(path, space), { kind: "lead", color: color[player], words });
+  }
+  return marks;
+}
+
 /**
  * Return the effect of a tap: the choice to make at once, or what is chosen after the tap.
  * @param {View} view @param {Chosen} chosen before the tap

@@ -1,8 +1,19 @@
 /** A decision on the screen: the board, the dock with the dice and buttons, and the choices in words. */
 
 import { drawDie, makeBoard } from "./board.js";
-import { choicesBeside, facesOf, heldFaces, marksOf, NOTHING, sortedPlaces, tap, tipOf } from "./choosing.js";
-import { attribute, glyph, h, isElsewhere, say, waitLine } from "./dom.js";
+import { kept } from "./browser.js";
+import {
+  choicesBeside,
+  facesOf,
+  heldFaces,
+  leadsOf,
+  marksOf,
+  NOTHING,
+  sortedPlaces,
+  tap,
+  tipOf,
+} from "./choosing.js";
+import { attribute, glyph, h, isElsewhere, say, select, waitLine } from "./dom.js";
 import { asksForTiger, capital, colorsOpen, ELEMENTS, FACES, POWERS, TIGER, t } from "./words.js";
 
 /** @import {Child, Choice, Chosen, Places, View} from "./types.js" */
@@ -13,6 +24,9 @@ import { asksForTiger, capital, colorsOpen, ELEMENTS, FACES, POWERS, TIGER, t } 
  */
 
 const NONE = [false, false, false, false, false];
+const ALL = [true, true, true, true, true];
+const TAP = "wotd-tap"; // the name of the stored meaning of a tap on a die
+const MEANINGS = { keep: t("keeps it"), roll: t("re-rolls it") };
 const REST = 500; // milliseconds in which a press is meant for the position before, such as that of a double click
 
 export class Decision {
@@ -98,7 +112,31 @@ export class Decision {
 
   dropChoice() {
     this.chosen = NOTHING;
-    this.held = this.view.phase === "move" ? NONE : this.places.kept;
+    this.held = this.untapped;
+  }
+
+  /** Whether a tap on a die means to re-roll it. */
+  get tapRolls() {
+    return kept.get(TAP, "") === "roll";
+  }
+
+  /** Whether the die of each place is held before a tap. */
+  get untapped() {
+    if (this.view.phase === "move") return NONE;
+    return this.keeping && this.tapRolls ? ALL : this.places.kept;
+  }
+
+  /** Store the meaning of a tap on a die. @param {string} meaning */
+  choose(meaning) {
+    kept.set(TAP, meaning);
+    this.undo();
+  }
+
+  /** Make the field that changes the meaning of a tap on a die. */
+  tapField() {
+    const value = kept.get(TAP, "keep");
+    const field = select({ value, onchange: () => this.choose(field.value) }, Object.entries(MEANINGS));
+    return h("label", t("A tap on a die"), field);
   }
 
   /** Whether this browser is to choose dice. */
@@ -113,16 +151,18 @@ export class Decision {
 
   /** @param {boolean[]} [rolled] the dice that have just been rolled */
   showDice(rolled = NONE) {
-    const { faces, held, keeping } = this;
-    this.diceBox.setAttribute("aria-label", keeping ? t("Dice: press the ones to keep") : t("Dice"));
+    const { faces, held, keeping, tapRolls } = this;
+    const wanted = tapRolls ? t("Dice: press the ones to re-roll") : t("Dice: press the ones to keep");
+    this.diceBox.setAttribute("aria-label", keeping ? wanted : t("Dice"));
     this.dice.forEach((button, place) => {
       const face = faces[place];
       attribute(button, "data-face", String(face));
       const shown = face < 0 ? t("not rolled yet") : FACES[face];
       attribute(button, "aria-label", `${t("die {number}", { number: place + 1 })}, ${shown}`);
       attribute(button, "aria-disabled", keeping ? null : "true");
-      attribute(button, "aria-pressed", keeping ? String(held[place]) : null);
-      button.replaceChildren(drawDie(face), h("span.keep", { "aria-hidden": "true" }, t("keep")));
+      attribute(button, "aria-pressed", keeping ? String(held[place] !== tapRolls) : null);
+      const words = held[place] ? t("keep") : t("re-roll");
+      button.replaceChildren(drawDie(face), h("span.keep", { "aria-hidden": "true" }, words));
       button.classList.toggle("kept", held[place]);
       button.classList.remove("rolled");
       if (rolled[place]) {
@@ -142,7 +182,7 @@ export class Decision {
       state: view,
       names: view.seats.map(({ name }) => name),
       moved: view.moved,
-      marks: view.phase === "keep" ? new Map() : marksOf(view, this.chosen),
+      marks: view.phase === "keep" ? leadsOf(view, this.faces, this.held) : marksOf(view, this.chosen),
       immunity: view.rules.immunity,
       hidden: colorsOpen(view),
     });
@@ -183,9 +223,15 @@ export class Decision {
   }
 
   holdButtons() {
-    const { view, held } = this;
+    const { view, held, untapped } = this;
+    if (!kept.get(TAP, "")) {
+      const answers = Object.entries(MEANINGS).map(([meaning, words]) =>
+        h("button", { onclick: () => this.choose(meaning) }, capital(words)),
+      );
+      return [h("p.tip", t("What does a tap on a die mean?")), ...answers];
+    }
     const stop = view.choices.find(({ kind }) => kind === "stop");
-    const rest = held.filter((kept) => !kept).length;
+    const rest = held.filter((held) => !held).length;
     const tiger = asksForTiger(view);
     const roll = rest === 5 ? t("Re-roll all") : t("Re-roll {count}", { count: rest });
     const words = tiger ? `${roll} (${POWERS[TIGER]})` : roll;
@@ -195,7 +241,7 @@ export class Decision {
     return [
       rest > 0 && h("button.primary", rolling, glyph(tiger ? `power-${TIGER}` : "again"), h("span", words)),
       stop && h("button", stopping, h("span", tiger ? t("Do without it") : t("Stop rolling"))),
-      held.some((kept, place) => kept !== this.places.kept[place]) && this.undoButton(),
+      held.some((held, place) => held !== untapped[place]) && this.undoButton(),
     ];
   }
 
@@ -284,8 +330,9 @@ export class Decision {
   /** @param {number} place */
   pressDie(place) {
     if (!this.keeping) return;
-    this.held = this.held.map((kept, other) => (other === place ? !kept : kept));
+    this.held = this.held.map((held, other) => (other === place ? !held : held));
     this.showDice();
+    this.showBoard();
     this.showActions();
     const face = { face: FACES[this.faces[place]] };
     say(this.held[place] ? t("{face} kept", face) : t("{face} not kept", face));

@@ -17,7 +17,7 @@ export const PLAYER = { kind: "here", agent: null, taken: true, connected: true 
 
 const NO_GAME = { game: 0, ply: 0, moved: [], roll_off: null, log: [], log_from: 0, result: null };
 const NO_HOST = { table: "", host: false, waiting_for: [], help: false, pace: null, spectators: 0 };
-const NO_CLOCK = { lent: [], gives: [], left: null };
+const NO_CLOCK = { lent: [], gives: [], left: null, reach: null };
 /** The fields of a view that mean something only at a table of the server, and the words that `worded` adds. */
 export const NO_TABLE = { ...NO_GAME, ...NO_HOST, ...NO_CLOCK, rules_words: "" };
 

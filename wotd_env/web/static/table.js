@@ -26,6 +26,7 @@ class TablePage extends PlayPage {
     super(main, signal, t("The table opens …"));
     this.own = own;
     this.controls = new Controls(id, own, this.error.show);
+    this.controls.menu.append(this.decision.tapField());
     this.side.append(this.controls.menu);
     this.play.addEventListener("click", ({ target }) => {
       if (!(/** @type {Element} */ (target).closest("button, a"))) this.rush();

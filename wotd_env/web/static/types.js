@@ -18,11 +18,11 @@
  *   words: string}} Result `resigned` is the seat that has resigned, if any
  * @typedef {(number[]|null)[][]} RollOff rounds of five faces for each seat; null for a seat that does not roll
  * @typedef {State & {table: string, game: number, ply: number, status: string, host: boolean, mine: number[],
- *   lent: number[], gives: number[], left: number|null,
+ *   lent: number[], gives: number[], left: number|null, reach: (number|null)[][]|null,
  *   waiting_for: number[], rules: Rules, rules_words: string, help: boolean, seats: Seat[], moved: Move[],
  *   roll_off: RollOff|null, choices: Choice[], log: Step[], log_from: number, pace: number|null, spectators: number,
  *   result: Result|null}} View `lent` are the person's seats for which agents play, `gives` the seats that the person may
- *   give to agents, `left` the seconds for the decision
+ *   give to agents, `left` the seconds for the decision, `reach` the spaces that dice of one element lead to, as [path][dice - 1]
  * @typedef {{source: string, exact: boolean, guarantee: number|null}} Source of win chances; `guarantee` is the chance
  *   to win that the seat to act can force, if it is known
  * @typedef {Source & {ply: number, game: number, chances: number[],
@@ -63,7 +63,7 @@
  *   seats of one or two pieces on a path for a swap
  * @typedef {{order: number[], kept: boolean[], rolled: boolean[]}} Places by place on the screen: the index of the die
  *   among the engine's sorted dice, and whether the last roll kept or rolled it
- * @typedef {{kind: "move"|"power"|"swap"|"picked", color?: number, words: string}} CellMark on the board
+ * @typedef {{kind: "move"|"power"|"swap"|"picked"|"lead", color?: number, words: string}} CellMark on the board
  * @typedef {(main: HTMLElement, signal: AbortSignal, ...parts: string[]) => void} Page shows a part of the page until
  *   the signal, given the parts of its address
  */
