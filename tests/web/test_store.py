@@ -219,22 +219,6 @@ def test_flipped_bit_is_never_shown(file_of_games: Path, caplog: pytest.LogCaptu
     assert damaged < 190
 
 
-def test_file_without_digests_is_converted(file_of_games: Path) -> None:
-    before = stored(file_of_games)
-    with contextlib.closing(sqlite3.connect(file_of_games)) as database, database:
-        for name in ("tables", "games"):
-            database.execute(f"ALTER TABLE {name} DROP COLUMN digest")
-        database.execute("PRAGMA user_version = 1")
-        database.execute(
-            "UPDATE tables SET settings = CAST(X'ff' AS TEXT) WHERE touched = (SELECT max(touched) FROM tables)"
-        )
-    after = stored(file_of_games)
-    assert len(after) == 1  # the unreadable table is skipped
-    assert after == {table: before[table] for table in after}
-    with contextlib.closing(sqlite3.connect(file_of_games)) as database:
-        assert database.execute("PRAGMA user_version").fetchone() == (2,)
-
-
 def test_failed_write_changes_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def full(*_: Any) -> None:
         raise sqlite3.OperationalError("database or disk is full")

@@ -9,7 +9,6 @@ is killed, no written decision is lost. If the machine fails, the last decisions
 
 from __future__ import annotations
 
-import contextlib
 import hashlib
 import json
 import os
@@ -77,15 +76,13 @@ class Store:
             (version,) = self._db.execute("PRAGMA user_version").fetchone()
             if tables and application != _APPLICATION:
                 raise sqlite3.DatabaseError("it belongs to another application")
-            if tables and version not in (1, _FORMAT):
+            if tables and version != _FORMAT:
                 raise sqlite3.DatabaseError(f"its format is {version}, not {_FORMAT}")
             self._db.execute("PRAGMA journal_mode = WAL")
             self._db.execute("PRAGMA synchronous = NORMAL")
             if not tables:
                 marks = f"PRAGMA application_id = {_APPLICATION}; PRAGMA user_version = {_FORMAT};"
                 self._db.executescript(f"BEGIN IMMEDIATE; {_SCHEMA} {marks} COMMIT;")
-            elif version == 1:
-                self._add_digests()
         except sqlite3.DatabaseError as error:
             self._db.close()
             what = f"not a database of this server: {error};"
@@ -171,23 +168,6 @@ class Store:
         row = self._db.execute("SELECT id, touched, settings FROM tables WHERE id = ?", (table,)).fetchone()
         sql = "SELECT game, digest FROM games WHERE id = ? ORDER BY game DESC LIMIT 1"
         return _digest(row, self._db.execute(sql, (table,)).fetchone())
-
-    def _add_digests(self) -> None:
-        """Convert a file of format 1. Unreadable rows get no digest, so they count as damaged."""
-        with self._db:
-            self._db.execute("BEGIN IMMEDIATE")
-            for name in ("tables", "games"):
-                self._db.execute(f"ALTER TABLE {name} ADD COLUMN digest BLOB")
-            for table, game in self._db.execute("SELECT id, game FROM games").fetchall():
-                with contextlib.suppress(sqlite3.DatabaseError):
-                    sql = f"SELECT id, game, state, roll_off FROM games {_GAME}"
-                    first = self._db.execute(sql, (table, game)).fetchone()
-                    row = _digest_of_game(first, self._steps(table, game)), table, game
-                    self._db.execute(f"UPDATE games SET digest = ? {_GAME}", row)
-            for table in self.tables():
-                with contextlib.suppress(sqlite3.DatabaseError):
-                    self._seal(table)
-            self._db.execute(f"PRAGMA user_version = {_FORMAT}")
 
 
 def _digest(*parts: Any) -> bytes:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import time
 from collections import Counter
-from dataclasses import asdict, dataclass, field, fields
+from dataclasses import asdict, dataclass, field
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -160,8 +160,7 @@ class Table:
         """Return the table that has these settings (the inverse of `settings`)."""
         rules = Rules.from_dict(settings["rules"])
         begins = None if settings["position"] is None else parse_position(settings["position"])[1]
-        # Older files contain further fields.
-        seats = [Seat(**{each.name: seat[each.name] for each in fields(Seat)}) for seat in settings["seats"]]
+        seats = [Seat(**seat) for seat in settings["seats"]]
         return cls(
             table, rules, begins, seats, **{name: settings[name] for name in _STORED if name in settings}
         )
