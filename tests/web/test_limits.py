@@ -119,9 +119,23 @@ def test_reasons_are_filled_with_short_values(code: str) -> None:
 
 
 def test_an_unprintable_name_is_refused_by_its_code(client: httpx.Client) -> None:
-    answer = client.post("/api/tables", json={"seats": [HERE, {"kind": "here", "name": "a\tb"}]}).json()
+    seats = [HERE, {"kind": "here", "name": "a\tb\u202ec\t"}]
+    answer = client.post("/api/tables", json={"seats": seats}).json()
     assert (answer["code"], answer["field"]) == ("name", "seats[1].name")
-    assert json.loads(answer["values"]["name"]) == "a\tb"
+    assert answer["values"]["name"] == "control character (U+0009), RIGHT-TO-LEFT OVERRIDE (U+202E)"
+
+
+@pytest.mark.parametrize("name", ["क्\u200dष", "क्\u200cष", "👨\u200d👩\u200d👧"])
+def test_names_may_contain_joiners(client: httpx.Client, name: str) -> None:
+    at, made = make(client, {"kind": "here", "name": name}, GREEDY)
+    assert made["view"]["seats"][0]["name"] == name
+    at.post("/resign", game=1, seat=0)
+    assert at.get("/review").json()["players"][0] == name
+
+
+def test_a_name_of_joiners_is_no_name(client: httpx.Client) -> None:
+    made = make(client, {"kind": "here", "name": " \u200d "}, GREEDY)[1]
+    assert made["view"]["seats"][0]["name"] == "Player A"
 
 
 MALFORMED = [

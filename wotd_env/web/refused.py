@@ -18,7 +18,7 @@ REASONS = {
     "slow": "the request did not arrive within {seconds} s",
     "syntax": "the request must be a JSON object in UTF-8",
     "invalid": "{reason}",
-    "name": "name must have printable characters only, got {name}",
+    "name": "name must not contain {name}",
     "too_many": "too many {what}; try again in {wait} s",
     # the server
     "starting": "the server is warming up; try again in a few seconds",

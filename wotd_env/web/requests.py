@@ -31,6 +31,8 @@ PACE = {"least": 0.0, "most": 5.0, "default": 0.8}
 _LEAST_AMONG_AGENTS = 0.2  # shortest wait, in seconds, at a table where all seats are agents
 MAX_TURNS = 1000  # largest `max_turns`, to limit memory and disk space
 
+_JOINERS = "\u200c\u200d"  # unprintable, but parts of words in Hindi and of emoji
+
 _Whole = Annotated[int, Meta(ge=0, le=1 << 31)]
 _Word = Annotated[str, Meta(min_length=1, max_length=64)]
 _Key = Annotated[str, Meta(min_length=32, max_length=64)]
@@ -89,6 +91,12 @@ class Resign(Message):
     seat: _Whole
 
 
+def forbidden(name: str) -> list[str]:
+    """Return the names and numbers of the characters that a name must not contain."""
+    found = dict.fromkeys(each for each in name if not each.isprintable() and each not in _JOINERS)
+    return [f"{unicodedata.name(each, 'control character')} (U+{ord(each):04X})" for each in found]
+
+
 class _UnprintableError(ValueError):
     """Raised for a name with unprintable characters."""
 
@@ -99,8 +107,10 @@ class Named(Message):
     name: _Name = ""
 
     def __post_init__(self) -> None:
-        if not self.name.isprintable():
-            raise _UnprintableError(_show(self.name))
+        if found := forbidden(self.name):
+            raise _UnprintableError(", ".join(found))
+        if not self.name.strip(f" {_JOINERS}"):
+            self.name = ""
         self.name = unicodedata.normalize("NFC", self.name.strip())[:NAME_LENGTH]
 
 

@@ -23,6 +23,7 @@ from wotd_env.web import views
 from wotd_env.web.calls import Asked, in_thread, quiet
 from wotd_env.web.games import advisor_of, game_of, guarantees
 from wotd_env.web.refused import RETRY, Refused
+from wotd_env.web.requests import forbidden
 from wotd_env.web.table import Table, Viewer
 from wotd_env.web.views import Json
 
@@ -166,7 +167,7 @@ def replay(recorded: RecordedGame, graded: bool, loser: int | None = None) -> Js
     recorded.check()
     game = game_of(recorded.rules)
     names = [
-        name if name.isprintable() and name.strip("? ") else f"Player {letter}"
+        name if name.strip("? ") and not forbidden(name) else f"Player {letter}"
         for name, letter in zip(recorded.players, SEATS, strict=False)
     ]
     steps = []
