@@ -310,6 +310,7 @@ def test_a_sentence_and_the_title_report_the_game(visit):
         page.locator(".choices .choice", has_text="water").click()
     expect(page.locator(".happened")).to_have_text(re.compile("^(Ann|greedy): "))
     expect(page.locator(".happened")).to_be_visible()
+    expect(page.locator(".happened .dice-row")).to_be_visible()  # the dice of the last decision
 
 
 def test_agents_can_be_paused_stepped_and_slowed(visit):

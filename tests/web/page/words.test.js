@@ -10,6 +10,7 @@ import { firstSeat, requestOf } from "../../../wotd_env/web/static/setup.js";
 import {
   colorsOpen,
   factsOf,
+  judgesOf,
   newsOf,
   noHintWords,
   PACES,
@@ -260,4 +261,13 @@ test("the source of win chances names a guarantee if it is known", () => {
   const source = { source: "guarantee", exact: false };
   assert.equal(sourceOf(source), "Source: the guarantee of each seat, an estimate.");
   assert.match(sourceOf({ ...source, guarantee: 0.24 }), /seat to act can guarantee 24 %/);
+});
+
+test("a review says whose errors it cannot find", () => {
+  const judges = (/** @type {string} */ source, /** @type {string[]} */ ...players) =>
+    judgesOf(/** @type {any} */ ({ source, players }));
+  assert.match(judges("learned", "Ann", "td"), /^td decides by the same values/);
+  assert.match(judges("hand-made", "strong", "planner"), /^planner and strong/);
+  assert.equal(judges("solution", "td"), "");
+  assert.equal(judges("learned", "Ann", "greedy"), "");
 });

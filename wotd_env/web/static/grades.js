@@ -3,7 +3,7 @@
 import { cellOf } from "./choosing.js";
 import { glyph, h, makeTable, svg } from "./dom.js";
 import { shareDifference, winShare } from "./shares.js";
-import { decimal, percent, sourceOf, t } from "./words.js";
+import { decimal, judgesOf, percent, sourceOf, t } from "./words.js";
 
 /** @import {CellMark, GradedStep, Review} from "./types.js" */
 
@@ -94,7 +94,12 @@ export function gradeTable(review) {
     t("Cost: the chance to win lost by all decisions. Luck: the chance gained by dice."),
     t("Without luck: the share of the win that the decisions earned."),
   ].join(" ");
-  return h("div.grades", makeTable(COLUMNS, rows), h("p.quiet", explanation), h("p.quiet", sourceOf(review)));
+  return h(
+    "div.grades",
+    makeTable(COLUMNS, rows),
+    h("p.quiet", explanation),
+    h("p.quiet", `${sourceOf(review)} ${judgesOf(review)}`),
+  );
 }
 
 /** @param {Review} review @param {(step: number) => void} go */

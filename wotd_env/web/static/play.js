@@ -1,5 +1,6 @@
 /** A running game on the screen: the base of the pages that play, and its optional sounds, which are off at first. */
 
+import { diceRow } from "./board.js";
 import { kept } from "./browser.js";
 import { placesAfter } from "./choosing.js";
 import { Decision } from "./decision.js";
@@ -97,8 +98,10 @@ export class PlayPage {
     this.title.title = words;
     this.title.className = view.choices.length ? "mine" : "";
     this.facts.textContent = factsOf(view);
-    this.news.textContent = newsOf(view);
-    this.news.title = this.news.textContent;
+    const last = log[log.length - 1];
+    const dice = last?.dice.every((face) => face >= 0) && diceRow(last.dice, last.keep ?? []);
+    this.news.replaceChildren(...h("p", dice, newsOf(view)).childNodes);
+    this.news.title = newsOf(view);
     document.title = `${words} · ${t("Way of the Dragon")}`;
     this.play.dataset.status = view.status;
     const places = moved ? placesAfter(log, view.turn, ({ ply }) => this.pressed.get(ply) ?? null) : null;

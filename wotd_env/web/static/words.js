@@ -133,6 +133,16 @@ const SOURCES = {
   "hand-made": t("a hand-made value, every turn planned exactly"),
 };
 
+/** The agents that decide by the values of a source. @type {Record<string, string[]>} */
+const JUDGES = { learned: ["td", "near perfect"], "hand-made": ["planner", "strong"] };
+
+/** Return whose decisions a review cannot criticize, in words, or empty. @param {Review} review */
+export function judgesOf({ source, players }) {
+  const same = (JUDGES[source] ?? []).filter((name) => players.includes(name)).map((name) => t(name));
+  const values = { names: lists.format(same) };
+  return same.length ? t("{names} decides by the same values, so its errors stay hidden.", values) : "";
+}
+
 /**
  * Return the source of win chances in words, and the chance that the seat to act can guarantee, if it is known.
  * @param {{source: string, exact: boolean, guarantee?: number|null}} help
