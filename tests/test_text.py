@@ -83,7 +83,7 @@ def test_rules_in_words_are_short_and_speak_only_of_these_rules(rules: Rules) ->
     words = explain(rules, 1)
     assert len(words.split()) < 500
     assert ("ower" in words) == (rules.powers != "none")
-    assert ("dead" in words) == (rules.dead_pieces > 0)
+    assert ("dead" in words) == bool(rules.dead_pieces)
     assert ("own color" in words) == rules.immunity
     assert f"after {rules.max_turns} turns" in words.lower()
 

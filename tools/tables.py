@@ -118,6 +118,8 @@ MEMORY_WORDS = {
     "network": "a file of `tools.wasm.weights`, without its first line",
 }
 CONFIG_WORDS = {
+    "dead_pieces": "number of dead pieces on random spaces; 0 with a layout",
+    "dead": "the dead pieces of a layout, as in the record",
     "powers": "0 none, 1 own, 2 any",
     "colors": "colors of the seats, then all other colors",
     "random_colors": "1 for new colors in each game",

@@ -72,9 +72,11 @@ def check_made_for(name: str, own: Rules, rules: Rules) -> None:
     """Raise ValueError if an object made for the rules `own` does not fit the rules `rules`.
 
     The starting player, the turn limit, and colors without an effect may differ. An object made for random colors fits
-    all colors.
+    all colors. An object made for some dead pieces fits all dead pieces, or none, because it can see them.
     """
     essence, other = _essence(own), _essence(rules)
+    if essence.dead_pieces:
+        essence, other = replace(essence, dead_pieces=0), replace(other, dead_pieces=0)
     if essence.colors == "random":
         other = replace(other, colors="random")
     if essence != other:

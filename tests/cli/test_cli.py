@@ -93,13 +93,15 @@ def test_arena_prints_and_writes_what_run_returns():
 
 
 def test_arena_accepts_every_rule():
-    powers = "--powers own --immunity --dead-pieces 2 --colors wood,fire,earth"
+    powers = "--powers own --immunity --dead-pieces #./../.#/../.. --colors wood,fire,earth"
     options = f"--players 3 --spaces 2 {powers} --start 1 --max-turns 30 --games 6 --workers 0 --out a.json"
     result = wotd("arena", "first", "greedy", *options.split())
     assert result.exit_code == 0, result.output
     rules = json.loads(Path("a.json").read_text())["tournament"]["rules"]
     assert rules == json.loads(
-        json.dumps(dataclasses.asdict(Rules(3, 2, "own", True, 2, ("wood", "fire", "earth"), 1, 30)))
+        json.dumps(
+            dataclasses.asdict(Rules(3, 2, "own", True, "#./../.#/../..", ("wood", "fire", "earth"), 1, 30))
+        )
     )
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from itertools import product
 from math import comb
@@ -26,6 +27,7 @@ from tests.helpers.rulings import (
 )
 from tests.reference import EARTH, ELEMENTS, FIRE, METAL, WATER, WOOD
 from wotd_env import Game, IllegalActionError, Phase, Rules
+from wotd_env.core import layouts
 
 # A position with a move (on water), fear, dragons as any element, and a jump (on fire).
 FOR_ALL_POWERS: dict[str, Any] = {"fire": "a.b....|.....", "dice": "water fire fire dragon dragon"}
@@ -308,19 +310,19 @@ def test_R14_immunity_also_applies_to_four_dragons(path: int, pairs: list[int]) 
 def test_R15_dead_pieces_are_on_plain_spaces_without_five_in_a_row(
     players: int, spaces: int, dead: int
 ) -> None:
-    layouts = Game(Rules(players=players, spaces=spaces, dead_pieces=dead)).reset(5_000, seed=4)["dead"]
-    bits = layouts[:, :, None] >> np.arange(16) & 1
+    drawn = Game(Rules(players=players, spaces=spaces, dead_pieces=dead)).reset(5_000, seed=4)["dead"]
+    bits = drawn[:, :, None] >> np.arange(16) & 1
     assert (bits.sum((1, 2)) == dead).all()
     assert not bits[:, :, 0].any()
     assert not bits[:, :, spaces + 1 :].any()
-    five_in_a_row = layouts & layouts >> 1 & layouts >> 2 & layouts >> 3 & layouts >> 4
+    five_in_a_row = drawn & drawn >> 1 & drawn >> 2 & drawn >> 3 & drawn >> 4
     assert not five_in_a_row.any()
 
 
 def test_R15_every_layout_is_equally_likely() -> None:
     """Two dead pieces on ten plain spaces have 45 layouts."""
-    layouts = Game(Rules(players=3, spaces=2, dead_pieces=2)).reset(20_000, seed=5)["dead"]
-    counts = Counter(map(bytes, layouts))
+    drawn = Game(Rules(players=3, spaces=2, dead_pieces=2)).reset(20_000, seed=5)["dead"]
+    counts = Counter(map(bytes, drawn))
     assert len(counts) == 45
     assert stats.chisquare(list(counts.values())).pvalue > 1e-3
 
@@ -332,14 +334,49 @@ def test_R15_redrawn_layouts_stay_equally_likely() -> None:
         if sum(per_path) == 15:
             share[tuple(sorted(per_path))] += int(np.prod([comb(5, k) for k in per_path]))
     n = 20_000
-    layouts = Game(Rules(players=2, spaces=5, dead_pieces=15)).reset(n, seed=6)["dead"]
-    per_path = (layouts[:, :, None] >> np.arange(16) & 1).sum(2)
+    drawn = Game(Rules(players=2, spaces=5, dead_pieces=15)).reset(n, seed=6)["dead"]
+    per_path = (drawn[:, :, None] >> np.arange(16) & 1).sum(2)
     seen = Counter(tuple(sorted(row)) for row in per_path.tolist())
     assert set(seen) <= set(share)
     expected = np.array([share[key] for key in share]) / sum(share.values()) * n
     observed = np.array([seen[key] for key in share])
     assert expected.min() > 10
     assert stats.chisquare(observed, expected).pvalue > 1e-3
+
+
+def test_R15_a_layout_puts_dead_pieces_on_its_spaces_and_changes_nothing_else() -> None:
+    layout = "##../..#./..../...#/#..."
+    fixed, empty = (Game(Rules(spaces=4, dead_pieces=dead)).reset(50, seed=7) for dead in (layout, 0))
+    assert (fixed["dead"] == [0b110, 0b1000, 0, 0b10000, 0b10]).all()
+    fixed["dead"] = 0
+    assert np.array_equal(fixed, empty)
+    assert Rules(spaces=4, dead_pieces="..../..../..../..../....") == Rules(spaces=4)
+
+
+@pytest.mark.parametrize(
+    ("spaces", "layout", "words"),
+    [
+        (2, "#./../../..", "a number or 5 paths of . and # with / between them"),
+        (2, "#a/../../../..", "a number or 5 paths of . and #"),
+        (2, "#.|...../../../../..", "a number or 5 paths of . and #"),
+        (2, "..#/.../.../.../...", r"on plain spaces, 2 on each path \(R15\)"),
+        (3, "#./../../../..", r"on plain spaces, 3 on each path \(R15\)"),
+        (5, "#####/...../...../...../.....", "fewer than 5 in a row, because no piece could pass them"),
+        (4, "####/####/####/####/....", r"at most 15 for 2 players on 20 plain spaces \(R15\)"),
+    ],
+)
+def test_R15_an_impossible_layout_is_refused(spaces: int, layout: str, words: str) -> None:
+    with pytest.raises(ValueError, match=f"^dead_pieces must be {words}.*, got {re.escape(repr(layout))}$"):
+        Rules(spaces=spaces, dead_pieces=layout)
+
+
+def test_layouts_and_dead_pieces_are_inverses() -> None:
+    for spaces, count in ((0, 1), (1, 6), (2, 56), (3, 792)):
+        standard = layouts.standard_layouts(spaces)
+        assert len(set(standard)) == count
+        for layout in standard:
+            assert layouts.layout_of(layouts.dead_of(layout), spaces) == layout == layouts.standard(layout)
+            assert layouts.standard("/".join(reversed(layout.split("/")))) == layout
 
 
 def test_R15_dead_pieces_block_like_any_piece() -> None:

@@ -120,9 +120,8 @@ COMPARED = [name for name in STATE.names or () if name not in ("rng", "players")
 
 
 def reference_rules(rules: Rules) -> ref.Rules:
-    return ref.Rules(
-        rules.players, rules.spaces, rules.powers, rules.immunity, rules.dead_pieces, rules.max_turns
-    )
+    dead = rules.dead_pieces if isinstance(rules.dead_pieces, int) else rules.dead_pieces.count("#")
+    return ref.Rules(rules.players, rules.spaces, rules.powers, rules.immunity, dead, rules.max_turns)
 
 
 def from_record(record: np.void) -> ref.State:

@@ -15,6 +15,13 @@ STEPS = 60
 seeds = st.integers(0, 2**32)
 
 
+def layouts(spaces: int, most: int) -> st.SearchStrategy[str]:
+    """Return a strategy for layouts of at most `most` dead pieces."""
+    path = st.text("#.", min_size=spaces, max_size=spaces).filter(lambda path: "#####" not in path)
+    texts = st.lists(path, min_size=5, max_size=5).map("/".join)
+    return texts.filter(lambda layout: layout.count("#") <= most)
+
+
 @st.composite
 def any_rules(draw: st.DrawFn) -> Rules:
     """Draw any valid rules."""
@@ -29,7 +36,7 @@ def any_rules(draw: st.DrawFn) -> Rules:
         spaces=spaces,
         powers=draw(st.sampled_from(["none", "own", "any"])),
         immunity=draw(st.booleans()),
-        dead_pieces=draw(st.integers(0, most_dead)),
+        dead_pieces=draw(st.integers(0, most_dead) | layouts(spaces, most_dead)),
         colors=draw(colors),
         start=draw(st.sampled_from(["dragons", "loser"]) | st.integers(0, players - 1)),
         max_turns=draw(st.sampled_from([1, 5, 30, 1000])),

@@ -212,6 +212,11 @@ def test_named_colors_are_kept() -> None:
     )
 
 
+def test_dead_pieces_of_a_layout_are_on_its_spaces() -> None:
+    env = WayOfTheDragon(players=3, spaces=2, dead_pieces="#./../.#/../##")
+    assert (env.to_records(new_games(env, 3))["dead"] == [2, 0, 4, 0, 6]).all()
+
+
 def test_dead_pieces_are_on_distinct_plain_spaces() -> None:
     env = WayOfTheDragon(players=3, spaces=5, dead_pieces=10)
     dead = env.to_records(new_games(env))["dead"]

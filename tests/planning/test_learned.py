@@ -143,6 +143,8 @@ def test_other_rules_are_rejected_before_play(tmp_path: Path):
         ({}, {"players": 3}, False),
         ({}, {"immunity": True}, False),
         ({}, {"dead_pieces": 1}, False),
+        ({"dead_pieces": 1}, {"dead_pieces": "/".join(["#......"] * 3 + ["......."] * 2)}, True),
+        ({"dead_pieces": 9}, {}, True),
         ({"powers": "own"}, {"powers": "any"}, False),
         ({"powers": "own"}, {"powers": "own", "colors": ("water", "fire")}, True),
         ({"powers": "own"}, {"powers": "own", "colors": ("fire", "water")}, False),

@@ -157,4 +157,4 @@ def test_colors_do_not_change_the_text():
     colored = re.findall(r"\x1b\[[0-9;]+m(.+?)\x1b\[0m", text)
     # five pieces and the list of players
     assert colored.count("A") == colored.count("B") == colored.count("C") == 5 + 1
-    assert colored.count("#") == POWERS.dead_pieces + 1
+    assert colored.count("#") == 2 + 1

@@ -93,7 +93,7 @@ def start_of(
 
 
 def _option(field: Field[Any], settled: str | None) -> inspect.Parameter:
-    kind: Any = type(field.default) if isinstance(field.default, bool | int) else str
+    kind: Any = str if "str" in field.type else type(field.default)
     if None in ABOUT[field.name].choices:
         kind = kind | None
     words = in_words(field.name)

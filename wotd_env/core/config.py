@@ -7,12 +7,14 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from wotd_env.core.layouts import dead_of
 from wotd_env.core.rules import (
     ABOUT,
     DRAGON,
     ELEMENTS,
     MAX_PLAYERS,
     NUMBERED,
+    PATHS,
     REROLLS,
     Phase,
     Rules,
@@ -30,7 +32,7 @@ class Config(Protocol):
     spaces: int
     powers: int  # index into POWER_MODES
     immunity: int
-    dead_pieces: int
+    dead_pieces: int  # their number on random spaces
     colors: NDArray[np.int8]  # first the colors of the seats, then the unused colors
     random_colors: int
     start: int  # a seat, DRAGONS or LOSER
@@ -38,9 +40,14 @@ class Config(Protocol):
     skip_forced: int
     limits: NDArray[np.uint8]
     encoding: int  # index into wotd_env.core.observation.ENCODINGS
+    dead: NDArray[np.uint16]  # the dead pieces of a layout, as in STATE
 
 
-_ARRAYS = {"colors": ("i1", (MAX_PLAYERS,)), "limits": ("u1", (STATE.itemsize,))}
+_ARRAYS = {
+    "colors": ("i1", (MAX_PLAYERS,)),
+    "limits": ("u1", (STATE.itemsize,)),
+    "dead": ("u2", (PATHS,)),
+}
 CONFIG = np.dtype(
     [(name, *_ARRAYS.get(name, ("i8", ()))) for name in Config.__annotations__],
     align=True,  # some compilation targets require aligned fields
@@ -60,7 +67,11 @@ def config(rules: Rules, skip_forced: bool, encoding: int = 0) -> NDArray[np.voi
     colors += [color for color in range(MAX_PLAYERS) if color not in colors]
     record = np.zeros(1, CONFIG)
     for name in ABOUT:
-        record[name] = colors if name == "colors" else number_of(name, getattr(rules, name))
+        value = getattr(rules, name)
+        if name == "dead_pieces" and isinstance(value, str):
+            record["dead"] = dead_of(value)
+        else:
+            record[name] = colors if name == "colors" else number_of(name, value)
     record["random_colors"] = rules.colors == "random"
     record["skip_forced"] = skip_forced
     record["limits"] = _limits(rules)

@@ -366,10 +366,10 @@ def move_seats(s: Record, rules: Config, by: Int) -> None:
 
 @kernel
 def place_dead_pieces(s: Record, rules: Config) -> None:
-    """Put the dead pieces on random distinct plain spaces, never five in a row on a path (R15)."""
+    """Put the dead pieces on the layout's or on random distinct plain spaces, never five in a row on a path (R15)."""
     while True:
         for path in range(PATHS):
-            s.dead[path] = 0
+            s.dead[path] = rules.dead[path]
         placed = 0
         while placed < rules.dead_pieces:
             chosen = below(s, np.int64(PATHS))

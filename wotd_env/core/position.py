@@ -11,8 +11,10 @@ from wotd_env.core.arguments import check_choice
 from wotd_env.core.checks import check_one, check_states
 from wotd_env.core.rules import (
     ABOUT,
+    DEAD,
     DICE,
     ELEMENTS,
+    EMPTY,
     MAX_PLAYERS,
     MAX_SPACES,
     NUMBERED,
@@ -28,7 +30,7 @@ LETTERS = "wfmeod"
 """The letters of the faces water, fire, metal, earth, wood and dragon. The first five also denote paths and colors."""
 UNROLLED = "?"
 
-_EMPTY, _DEAD, _NUMBERS_BEGIN = ".#|"
+_NUMBERS_BEGIN = "|"
 _PHASES = [phase.name.lower() for phase in Phase]
 _LONGEST = 1000  # limit in characters; valid positions have at most about 250
 _FIELDS = ("board", "colors", "turn", "seat", "phase", "re-rolls", "dice")
@@ -128,7 +130,7 @@ def wrong(what: str, expected: str, got: str) -> ValueError:
 
 
 def _draw_path(rules: Rules, record: np.void, path: int) -> str:
-    marks = [_DEAD if record["dead"][path] >> at & 1 else _EMPTY for at in range(rules.spaces + NUMBERED + 1)]
+    marks = [DEAD if record["dead"][path] >> at & 1 else EMPTY for at in range(rules.spaces + NUMBERED + 1)]
     for seat in range(rules.players):
         marks[record["pieces"][seat, path]] = SEATS[seat]  # space 0 is off the board and is not drawn
     return "".join(marks[1 : rules.spaces + 1]) + _NUMBERS_BEGIN + "".join(marks[rules.spaces + 1 :])
@@ -148,11 +150,11 @@ def _read_board(record: np.void, text: str) -> int:
         if len(plain) != spaces:
             raise wrong(name, f"as long as the first path, with {spaces} plain spaces", drawn)
         for space, mark in enumerate(plain + numbered, start=1):
-            if mark == _DEAD and space <= spaces:
+            if mark == DEAD and space <= spaces:
                 record["dead"][path] |= 1 << space
             elif mark in SEATS and not record["pieces"][SEATS.index(mark), path]:
                 record["pieces"][SEATS.index(mark), path] = space
-            elif mark != _EMPTY:
+            elif mark != EMPTY:
                 expected = f"made of . and the letters {SEATS}, each once at most, and # on plain spaces"
                 raise wrong(name, expected, drawn)
     return spaces

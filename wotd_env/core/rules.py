@@ -30,6 +30,11 @@ MAX_SPACES = 10
 
 POWER_MODES = ("none", "own", "any")
 
+EMPTY, DEAD = ".#"  # spaces of a layout of dead pieces, see `wotd_env.core.layouts`
+BLOCKADE = (
+    DICE * DEAD
+)  # no piece could pass so many dead pieces, because dice move it by at most five spaces (R15)
+
 Numbers = TypeVar("Numbers", float, NDArray[np.floating[Any]])
 
 
@@ -87,10 +92,11 @@ class Rules:
         default=False,
         metadata=about("pieces on the path of their own color cannot be swapped", False, True, ruling="R14"),
     )
-    dead_pieces: int = field(
+    dead_pieces: int | str = field(
         default=0,
         metadata=about(
-            "pieces of unused colors, 5 of each at most, that block random plain spaces",
+            "pieces of unused colors, 5 of each at most, that block plain spaces: a layout such as '#./../../../..', "
+            "or their number for random spaces in each game",
             least=0,
             most=PATHS * (MAX_PLAYERS - 2),
             ruling="R15",
@@ -136,9 +142,7 @@ class Rules:
         choices, least, most = ABOUT[name].choices, ABOUT[name].least, ABOUT[name].most
         why = ""
         if name == "dead_pieces":
-            room = PATHS * self.spaces
-            most = min(PATHS * (MAX_PLAYERS - self.players), room)
-            why = f"for {self.players} players on {room} plain spaces"
+            return _dead_pieces(value, self.players, self.spaces)
         elif name == "colors":
             return _colors(value, self.players)
         elif name == "start":
@@ -262,6 +266,26 @@ def options_of(rules: Rules) -> list[str]:
             if value is not True:
                 words.append(",".join(value) if isinstance(value, tuple) else str(value))
     return words
+
+
+def _dead_pieces(dead: Any, players: int, spaces: int) -> int | str:
+    room = PATHS * spaces
+    most = min(PATHS * (MAX_PLAYERS - players), room)
+    why = f"for {players} players on {room} plain spaces"
+    if not isinstance(dead, str):
+        return check_integer("dead_pieces", dead, 0, most, why)
+    paths, wrong = dead.split("/"), ""
+    if len(paths) != PATHS or set(dead) - {DEAD, EMPTY, "/"}:
+        wrong = f"a number or {PATHS} paths of {EMPTY} and {DEAD} with / between them, as in '#./../../../..'"
+    elif {*map(len, paths)} != {spaces}:
+        wrong = f"on plain spaces, {spaces} on each path (R15)"
+    elif BLOCKADE in dead:
+        wrong = f"fewer than {DICE} in a row, because no piece could pass them (R15)"
+    elif dead.count(DEAD) > most:
+        wrong = f"at most {most} {why} (R15)"
+    if wrong:
+        raise ValueError(f"dead_pieces must be {wrong}, got {dead!r}")
+    return dead if DEAD in dead else 0
 
 
 def _colors(colors: Any, players: int) -> str | tuple[str, ...] | None:

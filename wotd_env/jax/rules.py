@@ -22,6 +22,7 @@ from jax import Array
 from wotd_env.core import dice
 from wotd_env.core.actions import PAIRS, Action, num_actions, pairs
 from wotd_env.core.config import config
+from wotd_env.core.layouts import dead_of
 from wotd_env.core.observation import DEADLINE
 from wotd_env.core.rules import DICE, DRAGON, MAX_PLAYERS, NUMBERED, PATHS, REROLLS, Phase, Power, Rules
 
@@ -281,6 +282,8 @@ def new_game(rules: Rules, key: Array) -> State:
 
 def dead_pieces(rules: Rules, key: Array) -> Array:
     """Draw the dead pieces as bits, int32 (5,). Repeat the draw if a path has five dead pieces in a row (R15)."""
+    if isinstance(rules.dead_pieces, str):
+        return jnp.asarray(dead_of(rules.dead_pieces), jnp.int32)
     if rules.dead_pieces == 0:
         return jnp.zeros(PATHS, jnp.int32)
     room = PATHS * rules.spaces

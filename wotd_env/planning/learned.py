@@ -75,8 +75,8 @@ class Features(NamedTuple):
         standing = pairs * (1 + rules.immunity) * spaces**2
         power = standing + seats * (PATHS + 1) ** 2 * (2 * LEAD + 1)
         dead = power + (rules.powers != "none") * n * (PATHS + 1)
-        total = dead + (rules.dead_pieces > 0) * n * spaces * (int(AHEAD) + 1)
-        active = PATHS * pairs + seats + (rules.powers != "none") * n + (rules.dead_pieces > 0) * n * PATHS
+        total = dead + (rules.dead_pieces != 0) * n * spaces * (int(AHEAD) + 1)
+        active = PATHS * pairs + seats + (rules.powers != "none") * n + (rules.dead_pieces != 0) * n * PATHS
         return cls(total, active, standing, power, dead)
 
     def write(self, game: Game, state: States) -> NDArray[np.int64]:

@@ -12,7 +12,7 @@
  * @typedef {{turn: number, player: number, phase: string, rolls_left: number, dice: number[], perfection: boolean,
  *   pieces: number[][], color: number[], dead: number[][], used: boolean[], scores: number[],
  *   position: string}} State
- * @typedef {{players: number, spaces: number, powers: string, immunity: boolean, dead_pieces: number,
+ * @typedef {{players: number, spaces: number, powers: string, immunity: boolean, dead_pieces: number | string,
  *   colors: string|number[]|null, start: string|number}} Rules
  * @typedef {{expired: boolean, winners: number[], scores: number[], rewards: number[], resigned: number|null,
  *   words: string}} Result `resigned` is the seat that has resigned, if any

@@ -289,6 +289,9 @@ export function resultWords({ expired, winners, scores, resigned }, names) {
 /** @type {Record<string, string>} */
 const POWER_RULES = { none: t("no powers"), own: t("own powers"), any: t("any one power") };
 
+/** Return the number of dead pieces, which may be given as a layout. @param {number | string} dead */
+const deadIn = (dead) => (typeof dead === "string" ? dead.split("#").length - 1 : dead);
+
 /** Return rules in a line: players and powers, and the other rules that differ from the basic game. @param {Rules} rules */
 export const rulesWords = ({ players, powers, spaces, immunity, dead_pieces: dead, colors, start }) =>
   [
@@ -296,7 +299,7 @@ export const rulesWords = ({ players, powers, spaces, immunity, dead_pieces: dea
     POWER_RULES[powers],
     spaces !== USUAL_SPACES && plural(spaces, "{count} plain space", "{count} plain spaces"),
     immunity && t("immunity"),
-    dead > 0 && plural(dead, "{count} dead piece", "{count} dead pieces"),
+    deadIn(dead) > 0 && plural(deadIn(dead), "{count} dead piece", "{count} dead pieces"),
     colors === "random" && t("random colors"),
     start === "loser" && t("the loser starts the next game"),
   ]
