@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import errno
 import io
+import math
 import os
 import shlex
 import sys
@@ -81,6 +82,14 @@ def exit_code(error: Exception) -> int:
         seen.append(cause)
         cause = cause.__cause__
     return WRONG_USE
+
+
+def physical_memory() -> float:
+    """Return the memory of this machine in bytes, or infinity if the operating system does not report it."""
+    try:
+        return float(os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE"))
+    except (AttributeError, ValueError, OSError):  # such as on Windows
+        return math.inf
 
 
 def shell_command(*words: object) -> str:

@@ -28,7 +28,7 @@ class Canonical:
     """Show every game to the policy as seat 0, with the paths in ascending order of their codes."""
 
     def __init__(self, policy, table) -> None:
-        self.policy, self.code = policy, table.board.code
+        self.policy, self.code = policy, table.board.code[0]
 
     def act(self, game, state, rng):
         rows = np.arange(len(state))

@@ -47,7 +47,7 @@ class Values:
 
     def index(self, pieces: np.ndarray) -> int:
         """Return the index of a position, with the pieces (3, 5) from the player to move on."""
-        codes = np.array([BOARD.code[tuple(pieces[:, path])] for path in range(5)], np.uint64)
+        codes = np.array([BOARD.code[(0, *pieces[:, path])] for path in range(5)], np.uint64)
         total = positions.sort_codes(BOARD, codes)
         return int(positions.index_of(BOARD, self.layers.base, total, codes))
 

@@ -18,7 +18,6 @@ from wotd_env import Game, Phase, Rules, analysis, make_policy, solver
 from wotd_env.analysis import Advisor
 from wotd_env.cli import app
 from wotd_env.solver import positions, storage
-from wotd_env.solver.families import fill_lanes, new_block
 from wotd_env.solver.positions import board_of
 from wotd_env.solver.table import describe_needs
 from wotd_env.symmetry import permute_states
@@ -84,22 +83,6 @@ def test_values_cover_all_positions():
     assert board_of(10, True).sizes.max() < 2**32, "ranks are uint32"
 
 
-@pytest.mark.parametrize("immunity", [False, True])
-@pytest.mark.parametrize("total", [0, 3, 8, 42])
-def test_every_position_is_in_one_lane_with_its_mirror(immunity, total):
-    board, block = board_of(0, immunity), new_block()
-    base = np.zeros(len(board.sizes), np.int64)
-    found, family, last = [], 0, int(board.families[total])
-    while family < last:
-        family, lanes = fill_lanes(board, block, total, family, last)
-        for lane in range(lanes):
-            codes, mirror = block.codes[:, lane]
-            assert np.array_equal(mirror[block.partner[lane]], board.flip[codes])
-            for half in range(1 if block.twin[lane] else 2):
-                found.append(int(positions.index_of(board, base, np.uint64(total), block.codes[half, lane])))
-    assert sorted(found) == list(range(board.sizes[total]))
-
-
 def test_values_do_not_depend_on_the_paths_of_the_colors(table):
     state = before_turns(4, 200)
     paths = np.random.default_rng(5).permuted(np.tile(np.arange(5), (len(state), 1)), axis=1)
@@ -129,7 +112,7 @@ def test_impossible_colors_are_rejected(table, colors):
     state = before_turns(7, 2)
     state["color"][1] = colors
     with pytest.raises(
-        ValueError, match=f"game 1: .* with the colors of the rules; .*{colors[0]}, {colors[1]}"
+        ValueError, match=f"game 1: .* with the dead pieces and colors of the rules; .*{colors[0]}, {colors[1]}"
     ):
         table.for_seats(GAME, state)
 

@@ -23,9 +23,9 @@ from wotd_env.reporting import Estimate, Shown, as_table, thousandths
 
 @explained()
 @rules_options(
-    "players", "spaces", "powers", "immunity", "colors",
+    "players", "spaces", "powers", "immunity", "dead_pieces", "colors",
     players="2, the only number with exact equities", spaces="those of --table, or else 7",
-    powers="those of --table", immunity="that of --table",
+    powers="those of --table", immunity="that of --table", dead_pieces="those of --table",
 )  # fmt: skip
 def command(
     context: typer.Context,

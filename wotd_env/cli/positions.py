@@ -14,8 +14,9 @@ from wotd_env.core.rules import Rules
 
 @explained()
 @rules_options(
-    "players", "spaces", "powers", "colors", colors="random for --powers own with more than two players"
-)
+    "players", "spaces", "powers", "dead_pieces", "colors",
+    colors="random for --powers own with more than two players",
+)  # fmt: skip
 def command(
     rules: dict[str, Any],
     split: str = option("test", "The games to draw from: train, validation or test."),

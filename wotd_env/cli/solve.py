@@ -13,7 +13,9 @@ from wotd_env.core.rules import Rules
 from wotd_env.process import FAILED
 
 
-@rules_options("players", "spaces", "powers", "immunity", "colors", spaces="none; no board is solved")
+@rules_options(
+    "players", "spaces", "powers", "immunity", "dead_pieces", "colors", spaces="none; no board is solved"
+)
 def command(
     rules: dict[str, Any],
     out: Path | None = option(None, "The table to write.", shown="in the cache folder, for oracle"),

@@ -16,12 +16,13 @@ from wotd_env import __version__
 from wotd_env.core.arguments import check_integer
 from wotd_env.core.rules import Rules
 from wotd_env.planning.ends import ends_of
+from wotd_env.process import physical_memory
 from wotd_env.solver import storage
 from wotd_env.solver.families import Chunk, new_block
 from wotd_env.solver.guarantees import Guarantees, check_guarantees, new_family, solve_guarantees
 from wotd_env.solver.iteration import Group, check_families, group_of, solve_families
 from wotd_env.solver.storage import REACH, Section, TableError, in_words, layer_checksums
-from wotd_env.solver.table import Progress, Table, as_rules, load
+from wotd_env.solver.table import Progress, Table, as_rules, describe_needs, load, memory_for
 
 TOLERANCE = 5e-7  # iterations stop when no value changes by more than this
 # Number of families in one call of a kernel, by number of players. A call takes some tens of milliseconds.
@@ -51,6 +52,7 @@ def solve(
 
     Raises:
         ValueError: for rules that cannot be solved, or an invalid number of threads.
+        MemoryError: if the machine has less memory than the table needs.
         TableError: if `file` or its `.part` file exists and is not a table for these rules. Both files stay unchanged.
         OSError: if writing fails. Finished layers stay in the `.part` file.
         ImportError: if filelock is not installed.
@@ -165,6 +167,10 @@ class _Team:
 
 def _make(rules: Rules, file: Path, threads: int, progress: Progress) -> None:
     """Add the missing layers to FILE.part, then rename FILE.part to FILE."""
+    if memory_for(rules) > (there := physical_memory()):
+        raise MemoryError(
+            f"{file} needs {describe_needs(rules)}; this machine has {there / 1e9:.0f} GB of memory"
+        )
     board, groups = storage.board_for(rules), storage.sections_of(rules)
     layout = storage.layout_of(board, sum(map(len, groups)))
     part = file.with_name(file.name + storage.PART)
@@ -223,7 +229,7 @@ class _Maker:
                 more = int(board.sizes[total]) * len(pair) * chunk // chunks
                 progress(done + more, layout.sections * board.positions)
             self._write(first, total, parts, began)
-        self._header["start"] = float(values[0][base[0] + board.sizes[0] - 1])
+        self._header["start"] = float(values[0][base[0]])
         for section, name in enumerate(pair, first):
             offset, shape = layout.offset(section, storage.VALUE.itemsize), (board.positions,)
             mapped = np.memmap(self._stream.name, storage.VALUE, "r", offset, shape)

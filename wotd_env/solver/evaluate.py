@@ -84,7 +84,7 @@ def evaluate(
     board, base = table.board, table.layout.base
     mine, theirs = position or ([0] * PATHS, [0] * PATHS)
     table.value([mine], [theirs])  # raises ValueError if the position is impossible
-    codes = board.code[mine, theirs].astype(np.uint64)
+    codes = board.code[table.kinds, mine, theirs].astype(np.uint64)
     first = int(positions.sort_codes(board, codes))
     start = int(positions.index_of(board, base, np.uint64(first), codes))
     reachable = _reachable(board, base, first, start)

@@ -91,6 +91,8 @@ def fill_lanes(board: Board, block: Block, total: Any, first: Any, last: Any) ->
     """
     swappable = PATHS - 2 if board.immunity else PATHS
     shapes = np.zeros(PATHS, np.uint64)
+    lowest = np.zeros(PATHS, np.uint64)  # for each path, the first code of its shape
+    two = np.zeros(PATHS, np.bool_)  # for each path, whether its shape has two codes
     group = np.zeros(PATHS, np.uint64)  # for each path, the first path of its group
     size = np.zeros(PATHS, np.uint64)  # the number of paths of the group that starts with this path
     stride = np.zeros(PATHS, np.uint64)
@@ -107,6 +109,8 @@ def fill_lanes(board: Board, block: Block, total: Any, first: Any, last: Any) ->
             continue
         members = np.uint64(1)
         for path in range(swappable):
+            lowest[path] = board.first[shapes[path]]
+            two[path] = lowest[path] + np.uint64(1) < board.first[shapes[path] + np.uint64(1)]
             if path and shapes[path] == shapes[path - 1]:
                 group[path] = group[path - 1]
                 size[group[path]] += np.uint64(1)
@@ -116,7 +120,7 @@ def fill_lanes(board: Board, block: Block, total: Any, first: Any, last: Any) ->
         for path in range(swappable):
             if group[path] == path:
                 stride[path] = members
-                if shapes[path]:
+                if two[path]:
                     members *= size[path] + np.uint64(1)
         if own != other:
             members *= np.uint64(2)
@@ -137,11 +141,11 @@ def fill_lanes(board: Board, block: Block, total: Any, first: Any, last: Any) ->
                 member = members - np.uint64(1) - np.uint64(pair) if half else np.uint64(pair)
                 for path in range(swappable):
                     g = group[path]
-                    code = np.uint64(0)
-                    if shapes[path]:
+                    code = lowest[path]
+                    if two[path]:
                         second = member // stride[g] % (size[g] + np.uint64(1))
                         is_second = np.uint64(path) - g >= size[g] - second
-                        code = np.uint64(2) * shapes[path] - np.uint64(not is_second)
+                        code += np.uint64(is_second)
                         after = member - stride[g] if is_second else member + stride[g]
                         seen = members - np.uint64(1) - after
                         where = lanes + seen if seen < pairs else LANES + lanes + after

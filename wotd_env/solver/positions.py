@@ -11,10 +11,11 @@ A *shape* is a code without the order of its two pieces. A *family* is the set o
 shapes. Swaps and passes lead only to positions of the same family. The *mirror* of a position is the position as the
 other player sees it: the two pieces of every path are exchanged.
 
-With immunity (R14) there are three *kinds* of paths. A path of kind 1 has the color of the player to move, a path of
-kind 2 has the other player's color, and a path of kind 0 has neither color. Codes are sorted by kind, so the codes of
-the two *own paths* (kinds 1 and 2) come last. In the mirror, the two own paths exchange their kinds. Pieces on own
-paths cannot be swapped, so each code of an own path is its own shape.
+Only paths with equal dead pieces (R15) and, with immunity (R14), of equal roles are interchangeable: they have the same
+*kind*. With immunity, the two *own paths* have the roles MINE and THEIRS: the color of the player to move and of the
+other player. Codes are sorted by kind, so the codes of own paths come last. In the mirror, the two own paths exchange
+their roles. Pieces on own paths cannot be swapped, so each code of an own path is its own shape. If the dead pieces of
+the two own paths differ, the board also has the positions of the two games in which they are equal.
 
 With three players a code stands for three spaces, and a position has fifteen pieces.
 """
@@ -29,32 +30,44 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from wotd_env.core import engine
 from wotd_env.core.compilation import kernel
+from wotd_env.core.config import Configs, config
 from wotd_env.core.rules import DICE, NUMBERED, PATHS, Rules
+from wotd_env.core.state import STATE, Records
 
 NONE = 65535  # marks a missing code: two pieces would be on one space, or the move or swap is illegal
 
-PLACES = (range(3), range(3, 4), range(4, 5))
-"""The indices of the codes of kinds 0, 1 and 2 among the five ascending codes of a position with immunity."""
+NEUTRAL, MINE, THEIRS = range(3)  # roles of paths
+OWN = PATHS - 2  # with immunity, the index of the first own path
 
 Codes = NDArray[np.uint64]  # the codes of a position, uint64 (5,), ascending
 
 
-class Board(NamedTuple):
-    """A board of S plain spaces for n players, with C codes, H shapes and T layers (progress 0 to T - 1).
+class Kind(NamedTuple):
+    """A kind of paths."""
 
-    Codes are sorted by progress, then by shape, so the codes of a shape are consecutive. With immunity, this order
-    repeats for each kind k of paths, starting at code k * `per_kind`. Seats are counted from the player to move.
+    dead: int  # the dead pieces on such a path; bit t: a dead piece on space t
+    role: int
+    places: range  # the indices that codes of this kind can have among the five ascending codes of a position
+
+
+class Board(NamedTuple):
+    """A board of S plain spaces for n players, with K kinds, C codes, H shapes and T layers (progress 0 to T - 1).
+
+    Codes are sorted by kind, then by progress, then by shape, so the codes of a shape are consecutive. Seats are
+    counted from the player to move.
     """
 
     immunity: bool
-    per_kind: int  # codes of one kind of path: C without immunity, C / 3 with immunity
     pieces: NDArray[np.int8]  # (C, n): the space of the piece of each seat
     progress: NDArray[np.uint16]  # (C,): the sum of the n spaces
-    code: NDArray[np.uint16]  # (S+6,) * n: the code of n spaces on a path of kind 0, or NONE
+    code: NDArray[np.uint16]  # (K, S+6, ..., S+6): the code of a kind and n spaces, or NONE
+    kind_of: NDArray[np.int8]  # (3, 2 ** (S+1)): the kind of a role and dead pieces, or -1
+    span: NDArray[np.uint16]  # (5, 2): the least and the largest code at each place of a position
     flip: NDArray[np.uint16]  # (C,): the code as the next player sees it
     after: NDArray[np.uint16]  # (C, 6): the code after a move by 0 to 5 spaces, or NONE (R3, R4)
-    # (C, 6), two players only: the code after a jump over the other piece, or NONE (R12)
+    # (C, 6): the code after a jump of 0 to 5 spaces and further, or NONE (R12)
     jumped: NDArray[np.uint16]
     # (C, n(n-1)/2): the code after a swap of each pair of seats, or NONE (R6, R14)
     swapped: NDArray[np.uint16]
@@ -73,11 +86,32 @@ class Board(NamedTuple):
         return int(self.sizes.sum())
 
 
+def kinds_of(dead: Sequence[int], immunity: bool) -> list[Kind]:
+    """Return the kinds of the five paths with the dead pieces `dead` (see `board_of`), in the order of their codes."""
+    neutral, own = (dead[:OWN], dead[OWN:]) if immunity else (dead, ())
+    kinds = []
+    for path in dict.fromkeys(neutral):
+        first = neutral.index(path)
+        kinds.append(Kind(path, NEUTRAL, range(first, first + neutral.count(path))))
+    # In this order, a position with the first and one with the last codes of all own paths belong to the game.
+    kinds += [Kind(path, MINE, range(OWN, OWN + 1)) for path in dict.fromkeys(own)]
+    kinds += [Kind(path, THEIRS, range(OWN + 1, PATHS)) for path in dict.fromkeys(own[::-1])]
+    return kinds
+
+
 @functools.cache
-def board_of(spaces: int, immunity: bool = False, players: int = 2) -> Board:
-    """Return the board with `spaces` plain spaces, 0 to 10; raise ValueError for other numbers."""
-    Rules(spaces=spaces)
-    top = spaces + NUMBERED
+def board_of(
+    spaces: int, immunity: bool = False, players: int = 2, dead: tuple[int, ...] = (0,) * PATHS
+) -> Board:
+    """Return the board with `spaces` plain spaces, 0 to 10.
+
+    `dead` has the dead pieces of the five paths, as in the field `dead` of `STATE`. Equal paths must be neighbors. With
+    immunity, the last two paths are the own paths.
+
+    Raises:
+        ValueError: for another number of spaces, or a board with too many positions.
+    """
+    rules, top = Rules(players, spaces), spaces + NUMBERED
 
     def order(pieces: tuple[int, ...]) -> tuple[int, ...]:
         return pieces if players > 2 else tuple(-space for space in pieces)
@@ -87,48 +121,55 @@ def board_of(spaces: int, immunity: bool = False, players: int = 2) -> Board:
     }
     apart = [shape for shape in orders if len({*shape} - {0}) == sum(space > 0 for space in shape)]
     shapes = sorted(apart, key=lambda shape: (sum(shape), order(shape)))
-    places = PLACES if immunity else (range(PATHS),)
-    kinds = range(len(places))
-    codes = [(*each, k) for k in kinds for shape in shapes for each in sorted(orders[shape], key=order)]
-    index = {code: i for i, code in enumerate(codes)}
+    kinds = kinds_of(dead, immunity)
+    numbers: list[tuple[int, ...]] = []  # the spaces and the kind of each code
+    sizes = [0]  # the number of codes of each shape
+    for k, kind in enumerate(kinds):
+        for shape in shapes:
+            if not any(kind.dead >> space & 1 for space in shape):
+                codes = [(*each, k) for each in sorted(orders[shape], key=order)]
+                numbers += codes
+                sizes += [len(codes)] if kind.role == NEUTRAL else [1] * len(codes)
+    pieces, of_kind = np.array(numbers)[:, :players], np.array(numbers)[:, players]
+    first = np.cumsum(sizes).astype(np.uint16)
+    code = np.full((len(kinds), *[top + 1] * players), NONE, np.uint16)
+    code[of_kind, *pieces.T] = np.arange(len(pieces))
+    stones, role = np.array([kind[:2] for kind in kinds]).T
+    kind_of = np.full((3, 2 << spaces), -1, np.int8)
+    kind_of[role, stones] = np.arange(len(kinds))
+    mirrored = kind_of[-role % 3, stones]
 
-    def code(pieces: Sequence[int], kind: int = 0, possible: bool = True) -> int:
-        return index.get((*pieces, kind), NONE) if possible else NONE
+    state = np.zeros(len(pieces), STATE)
+    state["pieces"][:, :players, 0], state["dead"][:, 0] = pieces, stones[of_kind]
+    goals = np.empty((2, len(pieces), DICE + 1), np.int64)
+    write_goals(state, config(rules, skip_forced=True), goals)
+    goals[goals > top] = 0  # only on the shorter paths of tests
+    after, jumped = np.where(goals, code[of_kind[:, None], goals, *pieces.T[1:, :, None]], np.uint16(NONE))
+    after[:, 0] = np.arange(len(pieces))
 
-    def moved(pieces: Sequence[int], kind: int, dice: int) -> int:
-        return code([pieces[0] + dice, *pieces[1:]], kind, pieces[0] <= spaces or not dice)
+    swapped = np.full((len(pieces), players * (players - 1) // 2), NONE, np.uint16)
+    for column, pair in enumerate(combinations(range(players), 2)):
+        possible = (pieces[:, pair] > 0).all(1) & (role[of_kind] == NEUTRAL)  # R6, R14
+        turned = np.arange(players)
+        turned[[*pair]] = pair[::-1]
+        swapped[possible, column] = code[of_kind, *pieces.T[turned]][possible]
 
-    def jumped(pieces: Sequence[int], kind: int, dice: int) -> int:
-        mine, theirs = pieces
-        return code([theirs + 1, theirs], kind, mine <= spaces and mine < theirs == mine + dice)
-
-    def swapped(pieces: Sequence[int], kind: int, one: int, other: int) -> int:
-        after = list(pieces)
-        after[one], after[other] = pieces[other], pieces[one]
-        return code(after, kind, pieces[one] > 0 and pieces[other] > 0 and kind == 0)
-
-    two = codes if players == 2 else []
-    pieces, kind = np.array(codes)[:, :-1], np.array(codes)[:, -1]
     progress = pieces.sum(1).astype(np.uint16)
-    per_kind, dice = len(codes) // len(places), range(DICE + 1)
-    of_shape = [*(len(orders[shape]) for shape in shapes), *[1] * (len(codes) - per_kind)]
-    first = np.cumsum([0, *of_shape]).astype(np.uint16)
-    shape_progress = progress[first[:-1]]
-    below = multisets(progress, [places[k] for k in kind])
-    shapes_below = multisets(shape_progress, [places[k] for k in kind[first[:-1]]])
-    code_of = np.full((top + 1,) * players, NONE, np.uint16)
-    code_of[tuple(pieces[:per_kind].T)] = np.arange(per_kind)
-    pairs = list(combinations(range(players), 2))
+    shape_progress, places = progress[first[:-1]], [kind.places for kind in kinds]
+    below = multisets(progress, [places[k] for k in of_kind])
+    shapes_below = multisets(shape_progress, [places[k] for k in of_kind[first[:-1]]])
+    at = [np.flatnonzero([place in places[k] for k in of_kind]) for place in range(PATHS)]
     return Board(
         immunity=immunity,
-        per_kind=per_kind,
         pieces=pieces.astype(np.int8),
         progress=progress,
-        code=code_of,
-        flip=np.array([code([*each[1:], each[0]], -k % len(PLACES)) for *each, k in codes], np.uint16),
-        after=np.array([[moved(each, k, d) for d in dice] for *each, k in codes], np.uint16),
-        jumped=np.array([[jumped(each, k, d) for d in dice] for *each, k in two], np.uint16, ndmin=2),
-        swapped=np.array([[swapped(each, k, *pair) for pair in pairs] for *each, k in codes], np.uint16),
+        code=code,
+        kind_of=kind_of,
+        span=np.array([(codes[0], codes[-1]) for codes in at], np.uint16),
+        flip=code[mirrored[of_kind], *np.roll(pieces, -1, 1).T],
+        after=after,
+        jumped=jumped,
+        swapped=swapped,
         # One point outweighs five pieces on numbered spaces (R10).
         standing=((PATHS + 1) * np.maximum(pieces - spaces, 0) + (pieces > spaces)).astype(np.int16),
         numbered=((pieces > spaces) << np.arange(players)).sum(1).astype(np.uint8),
@@ -141,6 +182,18 @@ def board_of(spaces: int, immunity: bool = False, players: int = 2) -> Board:
     )
 
 
+@kernel
+def write_goals(states: Records, rules: Configs, goals: Any) -> None:
+    """Write the spaces to which 0 to 5 dice move the acting seat's piece on path 0, or 0 if there is no such space.
+
+    `goals` is int64 (2, N, 6): the spaces after moves, and after jumps (power anxiety).
+    """
+    for i in range(states.shape[0]):
+        for dice in range(DICE + 1):
+            goals[0, i, dice] = engine.destination(states[i], rules[0], 0, dice)
+            goals[1, i, dice] = engine.jump(states[i], rules[0], 0, dice)
+
+
 def multisets(progress: NDArray[np.uint16], places: list[range]) -> NDArray[np.uint32]:
     """Count the multisets of 1 to 5 elements from n items, which are codes or shapes.
 
@@ -148,14 +201,18 @@ def multisets(progress: NDArray[np.uint16], places: list[range]) -> NDArray[np.u
     among the five ascending items of a position.
     """
     layers = PATHS * int(progress.max()) + 1
-    count = np.zeros((PATHS + 1, layers, len(progress) + 1), np.uint32)
+    count = np.zeros((PATHS + 1, layers, len(progress) + 1), np.uint64)
     count[0, 0] = 1
     for c, p in enumerate(progress.tolist()):
         count[:, :, c + 1] = count[:, :, c]
         # Item c is the largest item so far, and can occur more than once.
         for place in places[c]:
             count[place + 1, p:, c + 1] += count[place, : layers - p, c + 1]
-    return count[1:]
+    if count.max() >= 1 << 32:
+        raise ValueError(
+            f"the board has {count[-1, :, -1].sum():,} positions, too many to number them with 32 bits"
+        )
+    return count[1:].astype(np.uint32)
 
 
 @kernel

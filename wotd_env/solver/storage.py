@@ -21,7 +21,6 @@ import os
 import zlib
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import replace
 from itertools import pairwise
 from pathlib import Path
 from typing import Any, BinaryIO, NamedTuple
@@ -30,7 +29,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from wotd_env.core.arguments import check_integer
-from wotd_env.core.rules import ABOUT, DICE, ELEMENTS, Power, Rules, options_of
+from wotd_env.core.layouts import dead_of, standard
+from wotd_env.core.rules import ABOUT, DICE, ELEMENTS, PATHS, Power, Rules, options_of
 from wotd_env.extras import needed_for
 from wotd_env.process import shell_command
 from wotd_env.solver.positions import Board, board_of
@@ -65,7 +65,12 @@ use, and the powers that the other player can still use. Bit i stands for power 
 
 def board_for(rules: Rules) -> Board:
     """Return the board for these rules."""
-    return board_of(rules.spaces, rules.immunity, rules.players)
+    rules = rules_in({"rules": facts_of(rules)})
+    if not isinstance(rules.dead_pieces, str):
+        return board_of(rules.spaces, rules.immunity, rules.players)
+    columns = dead_by_column(rules)
+    dead = [*columns[2:], *columns[:2]] if rules.immunity else columns
+    return board_of(rules.spaces, rules.immunity, rules.players, tuple(dead))
 
 
 def sections_of(rules: Rules) -> list[list[Section]]:
@@ -81,10 +86,48 @@ def sections_of(rules: Rules) -> list[list[Section]]:
     return [[(0, 0)], *pairs]
 
 
+def dead_by_column(rules: Rules) -> list[int]:
+    """Return the dead pieces of the five paths under the rules of a table, in the order of `Table.value`."""
+    if not isinstance(rules.dead_pieces, str):
+        return [0] * PATHS
+    own = colors_of(rules) if rules.immunity else []
+    dead: list[int] = dead_of(rules.dead_pieces)[[*own, *(set(range(PATHS)) - {*own})]].tolist()
+    return dead
+
+
+def in_standard_order(rules: Rules) -> int | str:
+    """Return 0 or the layout of the dead pieces, with its interchangeable paths in order.
+
+    With immunity and without own powers, the seats of the result have the colors water and fire.
+
+    Raises:
+        ValueError: for dead pieces on random spaces, or on the paths of random colors with immunity.
+    """
+    if not rules.dead_pieces:
+        return 0
+    if not isinstance(rules.dead_pieces, str):
+        raise ValueError(
+            f"dead_pieces must be 0 or a layout for the game to be solved, got {rules.dead_pieces}"
+        )
+    if not rules.immunity:
+        return standard(rules.dead_pieces)
+    paths, colors = rules.dead_pieces.split("/"), colors_of(rules)
+    ordered = sorted(path for color, path in enumerate(paths) if color not in colors)
+    own = [paths[color] for color in colors]
+    if rules.powers != "own":
+        own, colors = sorted(own), [0, 1]
+    for color, path in zip(colors, own, strict=True):
+        ordered.insert(color, path)
+    return "/".join(ordered)
+
+
 def colors_of(rules: Rules) -> list[int]:
     """Return the colors of the two seats in ascending order; raise ValueError for random colors."""
     if rules.colors == "random":
-        raise ValueError("colors must be the same in every game to be solved with own powers, got 'random'")
+        raise ValueError(
+            "colors must be the same in every game to be solved with own powers, or with dead pieces and immunity, "
+            "got 'random'"
+        )
     return sorted(map(ELEMENTS.index, rules.colors or ELEMENTS[: rules.players]))
 
 
@@ -177,7 +220,10 @@ def command(file: Path, rules: Rules | None = None) -> str:
     whole = file.with_suffix("") if file.suffix == PART else file
     if rules is None:
         return shell_command("wotd", "solve", "--spaces", "S", "--out", whole)
-    others = options_of(replace(rules_in({"rules": facts_of(rules)}), spaces=Rules.spaces))
+    others = options_of(rules_in({"rules": facts_of(rules)}))
+    if "--spaces" in others:
+        at = others.index("--spaces")
+        del others[at : at + 2]
     return shell_command("wotd", "solve", "--spaces", rules.spaces, *others, "--out", whole)
 
 
@@ -185,6 +231,7 @@ def facts_of(rules: Rules) -> dict[str, Any]:
     """Return the rules that affect values."""
     facts = {name: getattr(rules, name) for name, known in ABOUT.items() if known.affects_values}
     del facts["colors"]  # they matter only with own powers
+    facts["dead_pieces"] = in_standard_order(rules)
     if rules.powers == "own":
         facts["colors"] = [ELEMENTS[color] for color in colors_of(rules)]
     return facts
@@ -195,14 +242,15 @@ def in_words(facts: dict[str, Any]) -> str:
     players = "" if facts["players"] == 2 else f"{facts['players']} players, "
     powers = f", powers {' '.join([facts['powers'], *facts.get('colors', [])])}"
     powers = "" if facts["powers"] == "none" else powers
-    return f"{players}{facts['spaces']} plain spaces{powers}{', immunity' if facts['immunity'] else ''}"
+    dead = f", dead pieces {facts['dead_pieces']}" if facts["dead_pieces"] else ""
+    return f"{players}{facts['spaces']} plain spaces{powers}{', immunity' if facts['immunity'] else ''}{dead}"
 
 
 def rules_in(header: dict[str, Any]) -> Rules:
     """Return the rules of a table. With own powers, the colors in the header are the colors of seats 0 and 1."""
     facts = header["rules"]
-    players, spaces, powers, immunity = (facts[name] for name in ("players", "spaces", "powers", "immunity"))
-    return Rules(players, spaces, powers, immunity, colors=facts.get("colors"))
+    names = ("players", "spaces", "powers", "immunity", "dead_pieces")
+    return Rules(**{name: facts[name] for name in names}, colors=facts.get("colors"))
 
 
 def checksums(values: NDArray[Any], cuts: NDArray[np.int64]) -> NDArray[np.uint32]:

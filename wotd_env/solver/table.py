@@ -17,12 +17,13 @@ from wotd_env.core.arguments import check_integers
 from wotd_env.core.compilation import kernel
 from wotd_env.core.config import Configs
 from wotd_env.core.game import Game
+from wotd_env.core.layouts import layout_of
 from wotd_env.core.observation import next_seat
 from wotd_env.core.rules import ELEMENTS, PATHS, Rules
 from wotd_env.core.state import STATE, Int, Records, States
 from wotd_env.extras import needed_for
 from wotd_env.solver import storage
-from wotd_env.solver.positions import NONE, Board, index_of, sort_codes
+from wotd_env.solver.positions import MINE, NEUTRAL, NONE, OWN, THEIRS, Board, index_of, sort_codes
 from wotd_env.solver.storage import REACH, Section, TableError
 
 Progress = Callable[[int, int], None]  #: called with the number of finished positions and the total number
@@ -108,18 +109,21 @@ class Table:
     def starts(self) -> dict[str, float]:
         """The values of the start of the game, as a dict.
 
-        With own powers, the keys are the possible colors of the starting player. With three players, the keys are
-        "first seat", "second seat" and "third seat". Otherwise, the only key is "".
+        With own powers, or with immunity and different dead pieces on the paths of the seats' colors, the keys are the
+        possible colors of the starting player. With three players, the keys are "first seat", "second seat" and "third
+        seat". Otherwise, the only key is "".
         """
-        last = storage.sections_of(self.rules)[-1]
+        last, positions = storage.sections_of(self.rules)[-1], int(self.board.sizes[0])
         names = [""]
         if self.rules.players == 3:
             names = ["first seat", "second seat", "third seat"]
-        elif self.rules.powers == "own":
+        elif self.rules.powers == "own" or positions > 1:
             names = list(map(ELEMENTS.__getitem__, storage.colors_of(self.rules)))
-        rows = np.array([self.sections.index(section) for section in last])
-        self._check((rows + 1) * self.layout.blocks - 1)  # the start has the last index in its section
-        return dict(zip(names, (self._values[rows, -1] * self.unit).tolist(), strict=True))
+        rows = np.array([self.sections.index(section) for section in last * (len(names) // len(last))])
+        self._check((rows + 1) * self.layout.blocks - 1)
+        # Layer 0 has the starts of the game: that of the first seat at its beginning, the others at its end.
+        columns = [-positions, -1, -1][: len(names)]
+        return dict(zip(names, (self._values[rows, columns] * self.unit).tolist(), strict=True))
 
     @property
     def values(self) -> NDArray[Any]:
@@ -148,9 +152,9 @@ class Table:
         """Return the values of positions for the player to move, float32 (N,).
 
         Args:
-            mine: integers (N, 5), the spaces of the pieces of the player to move. Without immunity, the paths may have
-                any order. With immunity, the first path must have the color of the player to move, and the second path
-                the color of the other player.
+            mine: integers (N, 5), the spaces of the pieces of the player to move. The paths have the order of
+                `rules.dead_pieces`. With immunity, the first path has the color of the player to move, who is seat 0 of
+                `rules`, and the second path has the color of the other player.
             theirs: integers (N, 5), the spaces of the other player's pieces on the same paths.
             powers: the powers that the two players hold, one of `sections`. By default, no player has used a power.
                 With own powers, the default also means that the player to move has the color of seat 0 in `rules`.
@@ -164,9 +168,9 @@ class Table:
             raise ValueError(f"powers must be one of {self.sections}, got {powers!r}")
         own = check_integers("mine", mine, (*np.shape(mine)[:1], PATHS))
         pieces = np.stack([own, check_integers("theirs", theirs, own.shape)])
-        top = len(self.board.code) - 1
+        top, dead = self.board.code.shape[1] - 1, storage.dead_by_column(self.rules)
         wrong = (pieces < 0) | (pieces > top)
-        wrong |= self.board.code[tuple(np.where(wrong, 0, pieces))] == NONE
+        wrong |= self.board.code[(self.kinds, *np.where(wrong, 0, pieces))] == NONE
         if wrong.any():
             side, game, path = np.argwhere(wrong)[0].tolist()
             raise ValueError(
@@ -175,7 +179,7 @@ class Table:
             )
         state = np.zeros(pieces.shape[1], STATE)
         state["pieces"][:, :2] = pieces.transpose(1, 0, 2)
-        state["color"] = np.arange(PATHS)
+        state["color"], state["dead"] = np.arange(PATHS), dead
         out, blocks = np.empty((len(state), 2), np.float32), np.empty((len(state), 1), np.int64)
         sections = np.full(len(state), self.sections.index(powers or last))
         look_up(self._sections, sections, state, out, blocks)
@@ -190,6 +194,12 @@ class Table:
             raise ValueError(
                 f"the table {self.file} is for {storage.in_words(known)}, the game has {storage.in_words(wanted)}"
             )
+
+    @property
+    def kinds(self) -> NDArray[np.int8]:
+        """The kind of each column of the arguments of `value`, int8 (5,)."""
+        roles = [MINE, THEIRS, *[NEUTRAL] * OWN] if self.rules.immunity else [NEUTRAL] * PATHS
+        return self.board.kind_of[roles, storage.dead_by_column(self.rules)]
 
     @property
     def _sections(self) -> Lookup:
@@ -232,8 +242,8 @@ class Table:
             seats = "0 or 1" if n == 2 else "0, 1 or 2"
             raise ValueError(
                 f"game {wrong}: player must be {seats}, and pieces on different spaces from 0 to "
-                f"{len(self.board.code) - 1}, with the colors of the rules; got {player}, {pieces[:n]} and "
-                f"colors {colors[:n]}"
+                f"{self.board.code.shape[1] - 1}, with the dead pieces and colors of the rules; got {player}, "
+                f"{pieces[:n]}, dead pieces {layout_of(state[wrong]['dead'], self.spaces)} and colors {colors[:n]}"
             )
         self._check(blocks)
         return out * self.unit
@@ -258,16 +268,26 @@ def look_up(table: Lookup, sections: NDArray[np.int64], states: Records, out: An
     this state and all later states, and their entries of `blocks` are -1.
     """
     board = table.board
-    code_of, spaces, n = board.code.ravel(), board.code.shape[0], board.code.ndim
+    code_of, spaces, n = board.code.ravel(), board.code.shape[1], board.code.ndim - 1
     codes = np.empty(PATHS, np.uint64)
     blocks[:] = -1
     for i in range(states.shape[0]):
         s = states[i]
         if s.player < 0 or s.player >= n or sections[i] < 0:
             return
+        mine, theirs = -1, -1
+        if board.immunity:
+            mine, theirs = s.color[s.player], s.color[1 - s.player]
+            if mine == theirs or min(mine, theirs) < 0 or max(mine, theirs) >= PATHS:
+                return
         for path in range(PATHS):
-            at = 0
+            role = MINE if path == mine else THEIRS if path == theirs else NEUTRAL
+            if s.dead[path] >= board.kind_of.shape[1]:
+                return
+            at = np.int64(board.kind_of[role, s.dead[path]])
             seat: Int = np.int64(s.player)
+            if at < 0:
+                return
             for _ in range(n):
                 space = s.pieces[seat, path]
                 if space < 0 or space >= spaces:
@@ -277,13 +297,10 @@ def look_up(table: Lookup, sections: NDArray[np.int64], states: Records, out: An
             if code_of[at] == NONE:
                 return
             codes[path] = code_of[at]
-        if board.immunity:  # the mover's own path has kind 1, the other own path has kind 2
-            mine, theirs = s.color[s.player], s.color[1 - s.player]
-            if mine == theirs or min(mine, theirs) < 0 or max(mine, theirs) >= PATHS:
-                return
-            codes[mine] += np.uint64(board.per_kind)
-            codes[theirs] += np.uint64(2 * board.per_kind)
         total = sort_codes(board, codes)
+        for place in range(PATHS):  # the dead pieces may be those of another layout
+            if codes[place] < board.span[place, 0] or codes[place] > board.span[place, 1]:
+                return
         index = index_of(board, table.base, total, codes)
         block = table.first_block[total] + ((index - table.base[total]) >> storage.BLOCK_BITS)
         if n == 2:
@@ -378,6 +395,8 @@ def cache_file(rules: Rules | int) -> Path:
     facts = storage.facts_of(rules)
     variant = [] if rules.powers == "none" else [rules.powers, *facts.get("colors", [])]
     variant += ["immunity"] if rules.immunity else []
+    if rules.dead_pieces:
+        variant.append(facts["dead_pieces"].translate(str.maketrans("#./", "x_-")))
     name = "perfect" if rules.players == 2 else f"guarantees-{rules.players}p"
     return user_cache_path("wotd-env") / f"{'-'.join([name, str(rules.spaces), *variant])}.wotd"
 
@@ -393,29 +412,33 @@ def size_of(rules: Rules) -> int:
     return int(storage.board_for(rules).positions) * sum(map(len, storage.sections_of(rules)))
 
 
+def memory_for(rules: Rules) -> int:
+    """Return the memory in bytes that the values need while a table is made."""
+    board, groups = storage.board_for(rules), storage.sections_of(rules)
+    longest = int(board.sizes.max()) * REACH
+    return (longest if len(groups) == 1 else board.positions * max(map(len, groups))) * storage.VALUE.itemsize
+
+
 def describe_needs(rules: Rules) -> str:
     """Return a text with the size of a table, and the time and memory needed to make the table."""
-    board, groups = storage.board_for(rules), storage.sections_of(rules)
-    positions, itemsize = size_of(rules), storage.VALUE.itemsize
+    positions = size_of(rules)
     minutes = max(positions * MICROSECONDS[rules.players] / 6e7, 0.1)
-    longest = int(board.sizes.max()) * REACH
-    memory = longest if len(groups) == 1 else board.positions * max(map(len, groups))
-    needs = (positions * itemsize / 1e9, memory * itemsize / 1e9, minutes)
+    needs = (positions * storage.VALUE.itemsize / 1e9, memory_for(rules) / 1e9, minutes)
     disk, ram, time = (f"{need:,.0f}" if need >= 10 else f"{need:.2g}" for need in needs)
     return f"{positions:,} positions, {disk} GB of disk, {ram} GB of memory, about {time} minutes of one core"
 
 
 def check_solvable(rules: Rules, players: int = 2) -> None:
     """Raise ValueError unless these rules have `players` players, 2 or 3, and can be solved."""
-    what = "games of two players without dead pieces are solved"
+    what = "games of two players are solved"
     needed: dict[str, Any] = {"players": 2}
     if players == 3:
         what = "the basic game of three players has guarantees"
-        needed = {"players": 3, "powers": "none", "immunity": False}
-    for field, solved in {**needed, "dead_pieces": 0}.items():
+        needed = {"players": 3, "powers": "none", "immunity": False, "dead_pieces": 0}
+    for field, solved in needed.items():
         if (given := getattr(rules, field)) != solved:
             raise ValueError(f"only {what}: {field} must be {solved!r}, got {given!r}")
-    storage.sections_of(rules)  # raises ValueError for own powers with random colors
+    storage.facts_of(rules)  # raises ValueError for other unsolved games
 
 
 def check_table(table: object) -> Table:

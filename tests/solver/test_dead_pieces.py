@@ -1,0 +1,227 @@
+"""Tables of games with layouts of dead pieces (R15), compared with the rules engine."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from functools import partial
+from unittest import mock
+
+import numpy as np
+import pytest
+from typer.testing import CliRunner
+
+from tests import reference
+from tests.helpers.exact import before_roll, one_turn
+from tests.helpers.iterated import iterate
+from wotd_env import Game, Phase, Rules, analysis, make_policy, solver, symmetry
+from wotd_env.analysis import Advisor
+from wotd_env.cli import app
+from wotd_env.core.layouts import dead_of, standard_layouts
+from wotd_env.planning.planner import plan
+from wotd_env.solver import backward
+from wotd_env.solver.families import fill_lanes, new_block
+from wotd_env.solver.positions import board_of, index_of
+from wotd_env.solver.table import describe_needs
+
+LAYOUT = "#/#/./#/#"
+RULES = Rules(spaces=1, dead_pieces=LAYOUT)
+
+
+def own(**fields) -> Rules:
+    """Return rules with immunity and different dead pieces on the own paths."""
+    return Rules(spaces=1, dead_pieces="#/#/#/./#", immunity=True, colors=("earth", "fire"), **fields)
+
+
+@pytest.fixture(scope="module")
+def table():
+    return solver.solve(RULES, solver.cache_file(RULES))
+
+
+def before_turns(rules: Rules, seed: int, count: int, late: bool = False) -> np.ndarray:
+    """Return positions before a turn of either player in unfinished games, STATE (N,)."""
+    rng, top = np.random.default_rng(seed), rules.spaces + 5
+    pieces = rng.integers(rules.spaces if late else 0, top + 1, (200 * count, 2, 5))
+    dead = dead_of(str(rules.dead_pieces))
+    pieces *= dead >> pieces & 1 == 0  # a piece on the space of a dead piece starts off the board
+    state = before_roll(pieces[:, 0], pieces[:, 1])
+    state["dead"] = dead
+    apart = (pieces[:, 0] != pieces[:, 1]) | (pieces[:, 0] == 0)
+    running = ~np.any((pieces > rules.spaces).all(2), 1)
+    state = state[apart.all(1) & running][:count]
+    assert len(state) == count
+    state["color"] = Game(rules).new(1)["color"]
+    state["player"] = rng.integers(0, 2, count)
+    if rules.powers != "none":
+        state["used"] = rng.integers(0, 4, count)
+    return np.asarray(state)
+
+
+def value_after(game: Game, table: solver.Table, state: np.ndarray, seat: int) -> np.ndarray:
+    over = state["phase"] == Phase.OVER
+    return np.asarray(np.where(over, game.rewards(state)[:, seat], table.for_seats(game, state)[:, seat]))
+
+
+def check_one_turn(rules: Rules, table: solver.Table, count: int) -> None:
+    """Compare values with expectimax of one turn through the engine."""
+    game = Game(rules, skip_forced=False)
+    for late in (False, True):
+        state = before_turns(rules, 3, count, late)
+        values = table.for_seats(game, state)[np.arange(count), state["player"]]
+        if rules.powers == "none":
+            expected = np.array([one_turn(game, table, position, value_after) for position in state])
+        else:
+            expected = plan(game, state, table.for_seats)[1]
+        assert values == pytest.approx(expected, abs=1e-6)
+
+
+def test_values_equal_one_turn_of_the_engine(table):
+    check_one_turn(RULES, table, 40)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("rules", [own(), own(powers="own")], ids=["immunity", "powers"])
+def test_own_paths_with_different_dead_pieces(rules, tmp_path):
+    table = solver.solve(rules, tmp_path / "own.wotd")
+    check_one_turn(rules, table, 20)
+    assert list(table.starts) == (["fire", "earth"] if rules.powers == "own" else ["water", "fire"])
+    for seat, value in zip((1, 0) if rules.powers == "own" else (0, 1), table.starts.values(), strict=True):
+        state = Game(rules).new(1, starting_player=seat, roll=False)
+        expected = one_turn(Game(rules, skip_forced=False), table, state[0], value_after)
+        if rules.powers == "none":
+            assert table.for_seats(Game(rules), state)[0, seat] == pytest.approx(expected, abs=1e-6)
+        assert value in table.for_seats(Game(rules), state)[0].tolist()
+    assert solver.verify(table.file) < 5e-7
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("number", range(20))
+def test_values_equal_one_turn_of_the_engine_on_random_layouts(number, tmp_path):
+    rng = np.random.default_rng(number)
+    crowded = [layout for layout in standard_layouts(2) if layout.count("#") >= 6] + standard_layouts(1)
+    paths = rng.permutation(crowded[rng.integers(len(crowded))].split("/"))
+    variant = [{}, {"powers": "any"}, {"immunity": True}, {"powers": "own", "colors": ("metal", "earth")}]
+    rules = Rules(spaces=len(paths[0]), dead_pieces="/".join(paths), **variant[number % 4])
+    table = solver.solve(rules, tmp_path / "layout.wotd")
+    check_one_turn(rules, table, 25)
+    assert solver.verify(table.file) < 5e-7
+
+
+def test_late_values_equal_plain_value_iteration(table):
+    dead = tuple(frozenset({1} if path == "#" else ()) for path in LAYOUT.split("/"))
+    pieces = ((6, 3, 5, 0, 2), (4, 5, 1, 3, 0), *[(0,) * 5] * 3)
+    values = iterate(reference.Rules(spaces=1), reference.State(dead=dead, pieces=pieces), seat=0)
+    state = before_roll([each.pieces[0] for each in values], [each.pieces[1] for each in values])
+    state["player"], state["dead"] = [each.player for each in values], dead_of(LAYOUT)
+    assert len(state) > 100
+    assert table.for_seats(Game(RULES), state)[:, 0] == pytest.approx(list(values.values()), abs=1e-6)
+
+
+BOARDS = {
+    "basic": (0, False),
+    "immunity": (0, True),
+    "two kinds": (1, False, 2, (2, 2, 2, 0, 0)),
+    "five kinds": (2, False, 2, (6, 2, 4, 0, 0)),
+    "equal own paths": (1, True, 2, (2, 2, 0, 2, 2)),
+    "different own paths": (1, True, 2, (2, 2, 2, 2, 0)),
+}
+
+
+@pytest.mark.parametrize("total", [0, 3, 8])
+@pytest.mark.parametrize("of", BOARDS)
+def test_every_position_is_in_one_lane_with_its_mirror(of, total):
+    board, block = board_of(*BOARDS[of]), new_block()
+    base = np.zeros(len(board.sizes), np.int64)
+    found, family, last = [], 0, int(board.families[total])
+    while family < last:
+        family, lanes = fill_lanes(board, block, total, family, last)
+        for lane in range(lanes):
+            codes, mirror = block.codes[:, lane]
+            assert np.array_equal(mirror[block.partner[lane]], board.flip[codes])
+            for half in range(1 if block.twin[lane] else 2):
+                found.append(int(index_of(board, base, np.uint64(total), block.codes[half, lane])))
+    assert sorted(found) == list(range(board.sizes[total]))
+
+
+def test_ranks_of_the_largest_boards_fit_into_32_bits():
+    for immunity in (False, True):
+        assert board_of(3, immunity, 2, (0, 2, 4, 8, 6)).sizes.max() < 2**32
+    with pytest.raises(ValueError, match=r"the board has 477,690,785,281 positions, too many to number"):
+        board_of(10, False, 2, (0, 2, 4, 8, 16))
+
+
+def test_a_layout_without_dead_pieces_has_the_basic_table():
+    rules = Rules(spaces=1, dead_pieces="././././.")
+    assert rules == Rules(spaces=1)
+    assert solver.cache_file(rules) == solver.cache_file(1)
+
+
+def test_equivalent_layouts_have_the_same_table(table):
+    paths = np.array([3, 1, 0, 4, 2])
+    layout = "/".join(np.array(LAYOUT.split("/"))[np.argsort(paths)])
+    other = replace(RULES, dead_pieces=layout)
+    assert layout != LAYOUT
+    assert solver.cache_file(other) == table.file
+    state = before_turns(RULES, 5, 100)
+    permuted = symmetry.permute_states(RULES, state, paths)
+    assert np.array_equal(table.for_seats(Game(RULES), state), table.for_seats(Game(other), permuted))
+
+
+def test_positions_of_other_layouts_are_refused(table, folder):
+    state = before_turns(RULES, 6, 3)
+    state["dead"][1] = dead_of("././#/#/#")
+    with pytest.raises(
+        ValueError, match=r"game 1: .* with the dead pieces .* dead pieces \./\./#/#/# and colors"
+    ):
+        table.for_seats(Game(RULES), state)
+    basic = solver.solve(1, folder / "1.wotd")
+    with pytest.raises(
+        ValueError, match=r"table .* is for 1 plain spaces, the game has .* dead pieces #/#/#/#/\.$"
+    ):
+        basic.check_rules(RULES)
+    with pytest.raises(ValueError, match="game 0: "):
+        basic.for_seats(Game(spaces=1), state)
+    with pytest.raises(ValueError, match=r"mine\[0, 1\] must be an empty space from 0 to 6, got 1"):
+        table.value([[0, 1, 0, 0, 0]], [[0] * 5])
+
+
+def test_tables_are_found_by_their_rules(table):
+    assert table.file.name == "perfect-1-x-x-x-x-_.wotd"
+    assert table.rules == Rules(spaces=1, dead_pieces="#/#/#/#/.")
+    assert table.value([[0] * 5], [[0] * 5]) == table.start
+    game = Game(RULES)
+    assert Advisor(game).exact
+    state, oracle = game.reset(200, seed=3), make_policy("oracle")
+    actions = oracle.act(game, state, np.random.default_rng(0))
+    assert (analysis.regret(game, state, actions, table) <= 1e-6).all()
+    assert analysis.grade(oracle, table, 20).all.regret < 1e-6
+    missing = Game(replace(RULES, dead_pieces="./#/././."))
+    how = r"wotd solve --spaces 1 --dead-pieces '#/\./\./\./\.' --out"
+    with mock.patch("wotd_env.policies.oracle.AT_ONCE", 0), pytest.raises(FileNotFoundError, match=how):
+        oracle.act(missing, missing.reset(1), np.random.default_rng(0))
+
+
+def test_the_commands_know_layouts(table):
+    run = partial(CliRunner().invoke, app)
+    result = run(["solve", "--spaces", "1", "--dead-pieces", LAYOUT])
+    assert (result.exit_code, f"{table.start:.7f}" in result.output) == (0, True), result.output
+    for rules in (["--spaces", "1", "--dead-pieces", "#/#/#/./#"], ["--table", str(table.file)]):
+        result = run(["analyze", "greedy", *rules, "--games", "20"])
+        assert result.exit_code == 0, result.output
+    result = run(["solve", "--spaces", "1", "--dead-pieces", "2"])
+    assert (result.exit_code, "dead_pieces must be 0 or a layout" in result.output) == (2, True)
+    assert "1,994,168 positions" in describe_needs(RULES)
+
+
+def test_unsolved_games_are_refused():
+    with pytest.raises(ValueError, match="dead_pieces must be 0, got '#/"):
+        solver.as_rules(Rules(players=3, spaces=1, dead_pieces=LAYOUT))
+    with pytest.raises(ValueError, match="colors must be the same in every game"):
+        solver.as_rules(replace(own(), colors="random"))
+
+
+def test_a_table_too_large_for_memory_is_not_started(tmp_path):
+    needs = r"1,994,168 positions, .* GB of memory, .*; this machine has 0 GB"
+    small = mock.patch.object(backward, "physical_memory", return_value=1e6)
+    with small, pytest.raises(MemoryError, match=needs):
+        solver.solve(RULES, tmp_path / "large.wotd")
+    assert not (tmp_path / "large.wotd.part").exists()
