@@ -81,6 +81,8 @@ CASES: dict[str, dict[str, Any]] = {
     "boolean masks": {"spaces": 1, "mask_dtype": "bool"},
     "boolean masks in observations": {"spaces": 1, "mask_dtype": "bool", "mask_in": "obs"},
     "ended by the turn limit": {"spaces": 7, "max_turns": 5, "immunity": True},
+    "layouts": {"spaces": 2, "layouts": ["##/#./../../..", "../../../../.."]},
+    "random dead pieces": {"spaces": 2, "dead_pieces": 6, "opponents": Last()},
     "truncated by steps": {"spaces": 3, "max_episode_steps": 9},
     "Python policy, turn limit": {"opponents": Last(), "max_turns": 3, "start": 1, "seat": 0},
 }

@@ -17,7 +17,7 @@ from wotd_env.core.rules import Phase, rules_for
 from wotd_env.core.state import States
 from wotd_env.envs.common import Format, OneGame, as_integer, take_action
 from wotd_env.envs.results import NOT_LOST, no_result, result_of
-from wotd_env.envs.starts import ALWAYS, Draws
+from wotd_env.envs.starts import ALWAYS, NO_LAYOUTS, Draws
 from wotd_env.rendering import FPS, RENDER_MODES, Viewer
 
 
@@ -119,7 +119,7 @@ class raw_env(OneGame, AECEnv[str, Any, int]):  # type: ignore[misc]  # PettingZ
         """
         # `seat` has an effect only after a loss by an illegal action; then it must be the loser's seat (R1).
         seat = self._loser or 0
-        draws = Draws(seat, ALWAYS)
+        draws = Draws(seat, ALWAYS, NO_LAYOUTS)
         self._state, *_ = self._next_game(seed, options, seat, self._loser is not None, draws)
         self._loser = None
         self.agents = self.possible_agents[:]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import gymnasium
@@ -17,7 +18,7 @@ from wotd_env.core.state import States
 from wotd_env.envs.common import Format, OneGame, as_integer, take_action, warn_of_illegal
 from wotd_env.envs.opponents import Given, Opponents
 from wotd_env.envs.results import NO_ACTION, NOT_LOST, no_result, result_of
-from wotd_env.envs.starts import Draws, fixed_seat
+from wotd_env.envs.starts import Draws, fixed_seat, read_layouts
 from wotd_env.rendering import FPS, RENDER_MODES, Viewer
 
 # an int, because comparisons with the enumeration member are slow
@@ -40,6 +41,9 @@ class WayOfTheDragonEnv(OneGame, gymnasium.Env[Any, Any]):
     zeros until the step that terminates the game; then they contain the points of every seat, its place from 1, and
     whether it has won.
 
+    With dead pieces (`layouts`, or the rule `dead_pieces`), `"layout"` is the field `dead` of the record, uint16 (5,).
+    Layouts that differ only in the order of their paths are equal after `np.sort(layout)`.
+
     A game may end before the learner's first decision. In this case `reset` returns the final position. The next step
     ignores its action and returns the reward.
 
@@ -53,6 +57,7 @@ class WayOfTheDragonEnv(OneGame, gymnasium.Env[Any, Any]):
         observation_dtype: `int8` or `float32`, as a NumPy dtype or its name.
         mask_dtype: `int8` (needed by `Discrete.sample`) or `bool`, as a NumPy dtype or its name.
         encoding: `"one_hot"`, `"compact"`, `"tokens"` or `"features"`, see docs/reference/observation.md.
+        layouts: layouts of dead pieces, such as `"#./../../../.."` (R15). Each game draws one of them.
         illegal: the effect of an illegal action. `"lose"`: the game ends with the reward of a loss,
             `info["illegal_action"]` is the action, and a warning explains the first illegal action.
             `"raise"`: `IllegalActionError` is raised, and the game does not change.
@@ -79,6 +84,7 @@ class WayOfTheDragonEnv(OneGame, gymnasium.Env[Any, Any]):
         observation_dtype: DTypeLike = "int8",
         mask_dtype: DTypeLike = "int8",
         encoding: str = "one_hot",
+        layouts: Sequence[str] | None = None,
         illegal: str = "lose",
         render_mode: str | None = None,
         **rules: Any,
@@ -92,6 +98,8 @@ class WayOfTheDragonEnv(OneGame, gymnasium.Env[Any, Any]):
         self.observation_space = self._format.space()
         self.action_space = Discrete(self.game.num_actions)
         self._fixed_seat = fixed_seat(self.game.rules, seat)
+        self._layouts = read_layouts(self.game.rules, layouts)
+        self._shows_layout = bool(len(self._layouts) or self.game.rules.dead_pieces)
         self._seat = self._choice = 0  # the learner's seat, and the choice of opponents in this game
         self._state: States | None = None
         self._ended = True
@@ -137,7 +145,7 @@ class WayOfTheDragonEnv(OneGame, gymnasium.Env[Any, Any]):
         Raises:
             ValueError: for an invalid seed or option; the running game continues.
         """
-        draws = Draws(self._fixed_seat, self._opponents.cumulative)
+        draws = Draws(self._fixed_seat, self._opponents.cumulative, self._layouts)
         state, self._seat, self._choice = self._next_game(seed, options, self._seat, self._lost, draws)
         super().reset(seed=None if seed is None else int(seed))  # Gymnasium rejects NumPy integers
         self._state, self._lost = state, False
@@ -196,6 +204,8 @@ class WayOfTheDragonEnv(OneGame, gymnasium.Env[Any, Any]):
         observation, mask = self._view(self._seat, self._lost)
         info: dict[str, Any] = self._format.info(mask)
         info["seat"], info["illegal_action"] = np.int8(self._seat), NO_ACTION
+        if self._shows_layout:
+            info["layout"] = self._started("look")["dead"][0].copy()
         if self._opponents.names is not None:
             info["opponent"] = self._opponents.names[self._choice]
         return self._format.show(observation, mask), info | no_result(self.game.rules.players)

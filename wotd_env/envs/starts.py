@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import secrets
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any, NamedTuple
 
 import gymnasium
@@ -16,11 +17,13 @@ from wotd_env.core.checks import check_states
 from wotd_env.core.compilation import kernel
 from wotd_env.core.config import LOSER, Config, Configs
 from wotd_env.core.game import Game
-from wotd_env.core.rules import Phase, Rules
+from wotd_env.core.layouts import dead_of
+from wotd_env.core.rules import PATHS, Phase, Rules
 from wotd_env.core.state import ROW, STATE, Record, Records, States, as_state
 from wotd_env.core.stream import mix
 
 ANY_SEAT = -1  # a value of the setting `seat`: draw the learner's seat for every game
+LAYOUT_SALT = np.uint64(0x6C61796F7574)  # separates the draw of the layout from the other draws
 CONTINUE = -3  # a value of `starter` in `restart`: continue the game in the record
 
 LEARNER = np.dtype(
@@ -43,14 +46,38 @@ def fixed_seat(rules: Rules, seat: int | str) -> int:
     return check_integer("seat", seat, 0, rules.players - 1, "or 'random'")
 
 
+def read_layouts(rules: Rules, layouts: Sequence[str] | None) -> NDArray[np.uint16]:
+    """Return the dead pieces of layouts, uint16 (L, 5).
+
+    Raises:
+        ValueError: for an impossible layout, an empty list, or rules with other dead pieces.
+    """
+    if layouts is None:
+        return NO_LAYOUTS
+    if isinstance(layouts, str) or not layouts:
+        raise ValueError(f"layouts must be a list of layouts such as '#./../../../..', got {layouts!r}")
+    if rules.dead_pieces:
+        raise ValueError(f"dead_pieces must be 0 if layouts are given, got {rules.dead_pieces!r}")
+    for number, layout in enumerate(layouts):
+        try:
+            replace(rules, dead_pieces=str(layout))
+        except ValueError as error:
+            raise ValueError(f"layouts[{number}]: {error}") from None
+    return np.array([dead_of(layout) for layout in layouts])
+
+
 class Draws(NamedTuple):
     """The choices that are drawn for every game."""
 
     seat: int  # the learner's seat, or ANY_SEAT
     opponents: NDArray[np.float64]  # (P,): cumulative probabilities of the opponents; the last entry is 1
+    layouts: NDArray[
+        np.uint16
+    ]  # (L, 5): the dead pieces of layouts, or (0, 5) if the rules place the dead pieces
 
 
 ALWAYS = np.ones(1)  # cumulative probabilities of a single choice
+NO_LAYOUTS = np.zeros((0, PATHS), np.uint16)
 
 
 class Seeds(NamedTuple):
@@ -166,7 +193,7 @@ def restart(s: Record, rules: Config, learner: Any, starter: Any, draws: Draws) 
     `starter` is a seat, DRAGONS, LOSER or CONTINUE. A learner that lost the last game by an illegal action counts as
     loser (R1).
     """
-    # Seat and opponents are drawn without advancing the game's random stream.
+    # Seat, opponents and layout are drawn without advancing the game's random stream.
     chosen = np.int64(draws.seat)
     if chosen == ANY_SEAT:
         chosen = np.int64(mix(~s.rng) % np.uint64(rules.players))
@@ -175,12 +202,15 @@ def restart(s: Record, rules: Config, learner: Any, starter: Any, draws: Draws) 
     while draws.opponents[opponent] <= share:  # the last one is 1
         opponent += 1
     learner.opponent = opponent
+    layout = mix(~s.rng ^ LAYOUT_SALT)
     if starter != CONTINUE:
         if starter == LOSER and learner.lost:
             starter = chosen
         elif starter == LOSER:
             engine.move_seats(s, rules, (chosen - learner.seat) % rules.players)
         engine.new_game(s, rules, starter)
+        if len(draws.layouts):
+            s.dead[:] = draws.layouts[np.int64(layout % np.uint64(len(draws.layouts)))]
     engine.run(s, rules, engine.dice_index(s), True)
     learner.seat = chosen
     learner.steps = 0

@@ -20,7 +20,16 @@ from wotd_env.envs.common import Format, warn_of_illegal
 from wotd_env.envs.learners import Settings, Step, advance, find_illegal
 from wotd_env.envs.opponents import Given, Opponents
 from wotd_env.envs.results import NO_ACTION, entries, frozen
-from wotd_env.envs.starts import LEARNER, Draws, Seeds, fixed_seat, next_games, read_options, read_seeds
+from wotd_env.envs.starts import (
+    LEARNER,
+    Draws,
+    Seeds,
+    fixed_seat,
+    next_games,
+    read_layouts,
+    read_options,
+    read_seeds,
+)  # fmt: skip
 from wotd_env.rendering import FPS, RENDER_MODES, Viewer
 
 
@@ -38,8 +47,8 @@ class WayOfTheDragonVectorEnv(VectorEnv[Any, ArrayLike, NDArray[Any]]):
     the single environment, with a row for each game. Every call returns new arrays, except for infos that have not
     changed: these are shared and read-only. Copies made with `copy.deepcopy` or `pickle` continue the running games.
 
-    The arguments `opponents`, `seat`, `mask_in`, `observation_dtype`, `mask_dtype`, `encoding` and `illegal` are those
-    of `WayOfTheDragonEnv`.
+    The arguments `opponents`, `seat`, `mask_in`, `observation_dtype`, `mask_dtype`, `encoding`, `layouts` and
+    `illegal` are those of `WayOfTheDragonEnv`.
 
     Args:
         num_envs: the number of games, N.
@@ -75,6 +84,7 @@ class WayOfTheDragonVectorEnv(VectorEnv[Any, ArrayLike, NDArray[Any]]):
         observation_dtype: DTypeLike = "int8",
         mask_dtype: DTypeLike = "int8",
         encoding: str = "one_hot",
+        layouts: Sequence[str] | None = None,
         illegal: str = "lose",
         autoreset_mode: str | AutoresetMode = AutoresetMode.NEXT_STEP,
         num_threads: int = 1,
@@ -101,6 +111,7 @@ class WayOfTheDragonVectorEnv(VectorEnv[Any, ArrayLike, NDArray[Any]]):
         limit = 0 if max_episode_steps is None else check_integer("max_episode_steps", max_episode_steps, 1)
         seat, same_step = fixed_seat(self.game.rules, seat), mode == AutoresetMode.SAME_STEP
         self._seat, self._limit, self._same_step = seat, limit, same_step
+        self._layouts = read_layouts(self.game.rules, layouts)
         self._set_opponents(self._opponents)
         self._started = False
         self._state = np.zeros(num_envs, STATE)
@@ -115,6 +126,8 @@ class WayOfTheDragonVectorEnv(VectorEnv[Any, ArrayLike, NDArray[Any]]):
             "illegal_action": frozen(np.full(num_envs, NO_ACTION)),
             **entries(frozen(self._no_result()), self.game.rules.players),
         }
+        if len(self._layouts) or self.game.rules.dead_pieces:
+            self._running["layout"] = self._state["dead"].copy()
         if self._opponents.names is not None:
             self._running["opponent"] = self._opponents.names[self._learners["opponent"]]
         self._mask_names = [f"_{name}" for name in [*self._format.info(self._mask), *self._running]]
@@ -139,7 +152,7 @@ class WayOfTheDragonVectorEnv(VectorEnv[Any, ArrayLike, NDArray[Any]]):
 
     def _set_opponents(self, opponents: Opponents) -> None:
         self._opponents = opponents
-        draws = Draws(self._seat, opponents.cumulative)
+        draws = Draws(self._seat, opponents.cumulative, self._layouts)
         self._settings = Settings(opponents.scripts, draws, self._limit, self._same_step)
 
     @property
@@ -309,6 +322,8 @@ class WayOfTheDragonVectorEnv(VectorEnv[Any, ArrayLike, NDArray[Any]]):
             self.render()
         if changed:
             self._running["seat"] = frozen(self.seat)
+            if "layout" in self._running:
+                self._running["layout"] = frozen(self._state["dead"].copy())
             if self._opponents.names is not None:
                 self._running["opponent"] = frozen(self._opponents.names[self._learners["opponent"]])
         info = self._format.info(step.mask) | self._running
@@ -342,6 +357,8 @@ class WayOfTheDragonVectorEnv(VectorEnv[Any, ArrayLike, NDArray[Any]]):
             "illegal_action": illegal_action,
             **entries(result, self.game.rules.players),
         }
+        if "layout" in self._running:
+            info["layout"] = self._running["layout"] * ended[:, None]
         if self._opponents.names is not None:
             info["opponent"] = np.where(ended, self._running["opponent"], None)
         return {
