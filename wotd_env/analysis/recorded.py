@@ -27,6 +27,7 @@ class Note(NamedTuple):
     action: int
     equity: float  #: equity of the state for the seat to act
     regret: float
+    margin: float  #: equity of the best action minus that of the second best one
     best: int
     words: str  #: the action in words, with the destinations of pieces
     best_words: str
@@ -84,6 +85,7 @@ def review(recorded: RecordedGame, advisor: Advisor | None = None) -> Review:
     equity, actions, best = advisor.analyze(np.concatenate([recorded.states[asked], before, after]))
     count, states, chosen = len(asked), decided[asked], recorded.actions[asked]
     regret = regret_of(Analysis(equity[:count], actions[:count], best[:count]), chosen)
+    best_two = np.sort(actions[:count], 1)[:, -2:]
     kind, notes = kinds(game, states), []
     for i, action in enumerate(chosen.tolist()):
         state, better = states[i : i + 1], int(best[i])
@@ -97,6 +99,7 @@ def review(recorded: RecordedGame, advisor: Advisor | None = None) -> Review:
                 action=action,
                 equity=float(equity[i]),
                 regret=float(regret[i]),
+                margin=float(best_two[i, 1] - best_two[i, 0]),
                 best=better,
                 words=game.describe_action(state, action),
                 best_words=game.describe_action(state, better),

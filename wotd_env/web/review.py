@@ -199,12 +199,13 @@ def _grades(game: Game, recorded: RecordedGame, names: Sequence[str], steps: lis
         luck = float(reviewed.luck[ply])
         step["luck"] = round(luck, 4) if luck else None
         if note is None:
-            step |= {"best": None, "regret": None, "class": ""}
+            step |= {"best": None, "regret": None, "margin": None, "class": ""}
         else:
             stood = chances(game, state, note.equity, stood)
             step |= {
                 "best": views.action_parts(game, state, note.best),
                 "regret": round(note.regret, 4),
+                "margin": round(note.margin, 4),
                 "class": classify(note.regret),
             }
         step["chances"] = [round(each, 4) for each in stood]

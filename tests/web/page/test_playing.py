@@ -40,6 +40,11 @@ def test_a_game_can_be_played_and_reviewed_by_touch(visit):
     while my_turn(page):
         decide(page, Locator.tap)
     expect(page.locator("#whose")).to_have_text(re.compile("wins with|share the victory"))
+    end = page.locator(".end")
+    totals = end.locator("td:last-child").all_inner_texts()
+    assert totals == [score.split()[0] for score in page.locator(".seat .score").all_inner_texts()]
+    for words in ("Decisive moment", "Best decision"):
+        expect(end).to_contain_text(words)
     page.get_by_role("link", name="Review the game").tap()
     expect(page.locator(".review")).to_be_visible()
     expect(page.locator(".grades").get_by_role("row")).to_have_count(3)

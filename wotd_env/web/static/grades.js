@@ -3,9 +3,9 @@
 import { cellOf } from "./choosing.js";
 import { glyph, h, makeTable, svg } from "./dom.js";
 import { shareDifference, winShare } from "./shares.js";
-import { decimal, judgesOf, percent, sourceOf, t } from "./words.js";
+import { decimal, ELEMENTS, judgesOf, percent, sourceOf, t } from "./words.js";
 
-/** @import {CellMark, GradedStep, Review} from "./types.js" */
+/** @import {CellMark, GradedStep, Review, View} from "./types.js" */
 
 const LEAST_LUCK = 0.02; // equity; less luck is not mentioned
 const WORST = 8; // errors in the list
@@ -65,6 +65,46 @@ export const worstOf = (steps) =>
     .filter(({ step }) => step.class)
     .sort((one, other) => (other.step.regret ?? 0) - (one.step.regret ?? 0))
     .slice(0, WORST);
+
+/** Return the decisive moment of a finished game, and the best and the worst decision of some seats, in words. @param {Review} review @param {number[]} seats */
+export function momentsOf({ steps, last_chances: end, result, rules: { players } }, seats) {
+  const chances = [...steps.map((step) => step.chances), end].map((now) => now[result?.winners[0] ?? 0]);
+  const turned = steps.map((step, i) => ({ step, value: chances[i + 1] - chances[i], i }));
+  const own = turned.filter(({ step }) => seats.includes(step.seat) && step.regret !== null);
+  /** @param {(step: GradedStep) => number|null} value */
+  const most = (value) =>
+    own
+      .map(({ step }) => ({ step, value: value(step) ?? 0 }))
+      .sort((one, other) => other.value - one.value)[0];
+  const decisive = turned.sort((one, other) => other.value - one.value)[0];
+  const best = most(({ regret, margin }) => ((regret ?? 1) > 0.0005 ? 0 : margin));
+  const worst = most(({ regret }) => regret);
+  const words = (/** @type {GradedStep} */ { turn, words }) =>
+    t("Turn {turn}: {words}", { turn: turn + 1, words });
+  const from = percent(chances[decisive?.i] ?? 0);
+  const to = percent(chances[decisive?.i + 1] ?? 0);
+  const lines = [];
+  if (decisive)
+    lines.push([t("Decisive moment"), words(decisive.step), t("from {from} to {to}", { from, to })]);
+  if (best?.value) {
+    const cost = costOf(best.value, players);
+    lines.push([t("Best decision"), words(best.step), t("the next best choice costs {cost}", { cost })]);
+  }
+  if (worst?.value) {
+    const values = { cost: costOf(worst.value, players), best: worst.step.best_words };
+    lines.push([t("Worst decision"), words(worst.step), t("This costs {cost}. Best: {best}.", values)]);
+  }
+  return lines.map(([head, ...rest]) => h("p", h("strong", head), " ", rest.join(" · ")));
+}
+
+/** Make the table of points by path. @param {View} view */
+export function scoreTable({ seats, pieces, scores, rules: { spaces } }) {
+  const rows = seats.map(({ name, seat }) => {
+    const points = pieces[seat].map((space) => String(Math.max(0, space - spaces)));
+    return [name, ...points, String(scores[seat])];
+  });
+  return makeTable([t("Player"), ...ELEMENTS, t("points")], rows);
+}
 
 /** @param {string} kind "error" or "blunder" */
 export function gradeMark(kind) {

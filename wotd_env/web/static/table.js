@@ -1,11 +1,12 @@
 /** A table: the running game. */
 
-import { agentsFor, follow, keys } from "./api.js";
+import { agentsFor, ask, follow, keys, pathOf } from "./api.js";
 import { linkTo } from "./browser.js";
 import { byId, copyButton, h, noticeCard, waitLine, workButton } from "./dom.js";
+import { momentsOf, scoreTable } from "./grades.js";
 import { ableAgent, Controls, controlsAgents } from "./menu.js";
 import { PlayPage, play } from "./play.js";
-import { capital, factsOf, LETTERS, reasonWords, t, worded } from "./words.js";
+import { capital, factsOf, LETTERS, reasonWords, t, worded, wordedReview } from "./words.js";
 
 /** @import {Keys, Page, Rules, View} from "./types.js" */
 
@@ -20,6 +21,8 @@ export function tablePage(main, signal, id) {
 class TablePage extends PlayPage {
   /** The timer of the clock. */
   clock = 0;
+  /** The finished game that is shown. */
+  ended = 0;
 
   /** @param {HTMLElement} main @param {AbortSignal} signal @param {string} id @param {Keys} own */
   constructor(main, signal, id, own) {
@@ -27,6 +30,8 @@ class TablePage extends PlayPage {
     this.own = own;
     this.controls = new Controls(id, own, this.error.show);
     this.controls.menu.append(this.decision.tapField());
+    this.end = h("section.card.end", { hidden: true });
+    this.side.prepend(this.end);
     this.side.append(this.controls.menu);
     this.play.addEventListener("click", ({ target }) => {
       if (!(/** @type {Element} */ (target).closest("button, a"))) this.rush();
@@ -77,12 +82,25 @@ class TablePage extends PlayPage {
     const late = view.left === 0 && view.mine.includes(view.player);
     this.showBanner(late ? t("The others are waiting for you.") : "");
     if (late) play("turn");
+    this.end.hidden = view.status !== "over";
+    if (view.status === "over" && this.ended !== view.game) this.showEnd();
     clearInterval(this.clock);
     if (view.left)
       this.clock = window.setInterval(() => {
         view.left = Math.max(1, (view.left ?? 0) - 1); // the server sends 0
         this.facts.textContent = factsOf(view);
       }, 1000);
+  }
+
+  /** Show the points by path, and the decisive moments as soon as the game is reviewed. */
+  async showEnd() {
+    const { table, game, mine } = this.view;
+    const score = [h("h2", t("The end")), scoreTable(this.view)];
+    this.ended = game;
+    this.end.replaceChildren(...score, waitLine(t("The game is being reviewed …")));
+    const path = `${pathOf(table)}/review?game=${game}`;
+    const review = await ask(path, { key: this.own.key }).then(wordedReview, () => null); // "Review" tells why
+    if (this.ended === game) this.end.replaceChildren(...score, ...(review ? momentsOf(review, mine) : []));
   }
 
   /** Whether this browser can skip the waits for agents. */

@@ -50,7 +50,7 @@
  *
  * @typedef {{seat: number, name: string, decisions: number, errors: number, blunders: number, regret: number,
  *   luck: number|null, luck_adjusted: number|null}} SeatGrade
- * @typedef {Step & {state: State, class: string, regret: number|null, best: ActionParts|null, best_words: string, luck: number|null,
+ * @typedef {Step & {state: State, class: string, regret: number|null, margin: number|null, best: ActionParts|null, best_words: string, luck: number|null,
  *   chances: number[]}} GradedStep
  * @typedef {{rules: Rules, players: string[], text: string, steps: GradedStep[],
  *   last: State, result: Result|null, source: string, exact: boolean, thresholds: number[], last_chances: number[],
