@@ -29,17 +29,11 @@ export class Controls {
     this.own = own;
     this.failed = failed;
     const gameText = async () => (await this.ask("text")).text;
-    const save = async () => {
-      const url = URL.createObjectURL(new Blob([await gameText()], { type: "text/plain" }));
-      h("a", { href: url, download: `wotd-${table}.txt` }).click();
-      URL.revokeObjectURL(url);
-    };
     const share = h(
       "div.share",
       h("h3", t("Share")),
       copyButton(t("Copy the position"), () => this.view?.position ?? ""),
       copyButton(t("Copy the game"), gameText),
-      workButton(t("Save the game"), save),
       own.watch && copyButton(t("Copy a link to watch"), linkTo(`watch/${table}/${own.watch}`, own.address)),
     );
     this.rest = h("div");
