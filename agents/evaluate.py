@@ -69,7 +69,7 @@ def draw_curve(rows: Sequence[Measurement], unit: str, players: int) -> bytes:
     axes.set_xlabel(f"{unit} of the learner (millions)")
     plot_curve(axes, rows, players)
     if rows:
-        axes.legend(loc="lower right")
+        figure.legend(loc="outside right upper")  # covers no points
     picture = io.BytesIO()
     figure.savefig(picture, dpi=150)
     return picture.getvalue()
