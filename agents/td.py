@@ -33,6 +33,7 @@ from agents.checkpoint import adam, tensors_of
 from agents.settings import Count, Positive, Share
 from wotd_env import Game, Phase, Rules, files
 from wotd_env.core.checks import check_states
+from wotd_env.core.rules import win_share
 from wotd_env.core.state import States
 from wotd_env.planning import learned
 from wotd_env.planning.learned import HIDDEN, Features, LearnedValue
@@ -197,9 +198,8 @@ def self_play(
         continues[t, :, 0] = ~(over | at_random[t])
     for t in range(turns - 2, -1, -1):
         target[t] += td_lambda * continues[t] * (target[t + 1] - after[t])
-    # Convert expected rewards (-1/(n-1) to 1) to chances to win (0 to 1).
     from_player = (player[:, :, None] + np.arange(n)) % n
-    chances = (np.take_along_axis(target, from_player, 2) * (n - 1) + 1) / n
+    chances = win_share(np.take_along_axis(target, from_player, 2), n)
     return Samples(th.from_numpy(active).flatten(0, 1), th.from_numpy(chances).flatten(0, 1))
 
 

@@ -25,7 +25,7 @@ from wotd_env.core import position as notation
 from wotd_env.core.actions import Action
 from wotd_env.core.checks import IllegalActionError
 from wotd_env.core.game import Game, final_rewards
-from wotd_env.core.observation import DEADLINE, ENCODINGS
+from wotd_env.core.observation import ENCODINGS, deadline
 from wotd_env.core.rules import DICE, ELEMENTS, MAX_PLAYERS, PATHS, Phase, Rules
 from wotd_env.core.state import STATE, States
 from wotd_env.core.words import describe_action, show_dice
@@ -261,7 +261,7 @@ class WayOfTheDragonState(pyspiel.State):  # type: ignore[misc]  # pyspiel is un
     def __str__(self) -> str:
         """Return the position in the notation. States that players cannot distinguish have the same text."""
         record = self.record.copy()
-        if self.game.rules.max_turns - record["turn"][0] >= DEADLINE:
+        if not deadline(record[0], self.game.config[0]):
             record["turn"] = 0  # observations hide the turn number until the turn limit (R16) is near
         line = self._position(record)
         return f"{line}\nbefore the first turn: {self._draws[0]}" if self._draws else line

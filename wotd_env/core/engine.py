@@ -50,7 +50,7 @@ from wotd_env.core.lanes import (
     DEAD_AT, DICE_AT, EACH, FIVE, HIGH, MOST, PIECES_AT, gather, set_five, trailing_zeros, word_at,
 )  # fmt: skip
 from wotd_env.core.rules import (
-    DICE, DRAGON, MAX_PLAYERS, NUMBERED, PATHS, POWER_MODES, REROLLS, Phase, Power,
+    DICE, DRAGON, MAX_PLAYERS, NUMBERED, PATHS, POWER_MODES, REROLLS, Phase, Power, reward_of as share_to_reward,
 )  # fmt: skip
 from wotd_env.core.state import Flag, Floats, Int, Record
 from wotd_env.core.stream import below
@@ -60,6 +60,7 @@ NO_POWERS, OWN_POWERS = POWER_MODES.index("none"), POWER_MODES.index("own")
 
 NOTHING_KEPT = np.uint64(NUM_KEEPS - 1)
 BIT = np.uint64(1)
+reward_of = inlined(share_to_reward)
 ALL_ACTIONS = np.uint64((1 << Action.FIRST_SWAP) - 1)
 ALL_SWAPS = ~np.uint64(0)
 ALL_POWERS = (1 << len(Power)) - 1
@@ -284,12 +285,6 @@ def standing(s: Record, rules: Config, seat: Int) -> Int:
 
 
 @kernel
-def loss(rules: Config) -> float:
-    """Return the reward of a seat that has lost."""
-    return -1 / (rules.players - 1)
-
-
-@kernel
 def rewards(s: Record, rules: Config, out: Floats) -> None:
     """Write the reward of every seat (R10, R16)."""
     n = rules.players
@@ -306,8 +301,7 @@ def rewards(s: Record, rules: Config, out: Floats) -> None:
             winners = 0
         winners += place == best
     for seat in range(n):
-        won = standing(s, rules, seat) == best
-        out[seat] = (n / winners - 1) / (n - 1) if won else loss(rules)
+        out[seat] = reward_of(standing(s, rules, seat) == best, n, winners)
 
 
 # -------------------------------------------------------------------------------------------------------------- changes

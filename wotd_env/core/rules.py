@@ -226,6 +226,11 @@ def win_share(reward: Numbers, players: int) -> Numbers:
     return (1 + reward * (players - 1)) / players
 
 
+def reward_of(share: Any, players: int, whole: Any = 1) -> Any:
+    """Convert a share of the win to a reward, the inverse of `win_share`. The share is `share / whole`."""
+    return (players * share / whole - 1) / (players - 1)
+
+
 def share_difference(difference: Numbers, players: int) -> Numbers:
     """Convert differences of rewards, such as regret and luck, to differences of shares of the win."""
     return difference * (players - 1) / players

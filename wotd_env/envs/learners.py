@@ -94,7 +94,7 @@ def advance(
             if learner.steps == 0:
                 break  # the game ended before the learner's first decision; the next step returns its result
             if learner.lost:
-                step.reward[i] = engine.loss(rules)
+                step.reward[i] = engine.reward_of(0, rules.players)
                 step.terminated[i] = True
             elif s.phase == Phase.OVER:
                 engine.rewards(s, rules, rewards)

@@ -24,7 +24,18 @@ from wotd_env.core.actions import PAIRS, Action, num_actions, pairs
 from wotd_env.core.config import config
 from wotd_env.core.layouts import dead_of
 from wotd_env.core.observation import DEADLINE
-from wotd_env.core.rules import DICE, DRAGON, MAX_PLAYERS, NUMBERED, PATHS, REROLLS, Phase, Power, Rules
+from wotd_env.core.rules import (
+    DICE,
+    DRAGON,
+    MAX_PLAYERS,
+    NUMBERED,
+    PATHS,
+    REROLLS,
+    Phase,
+    Power,
+    Rules,
+    reward_of,
+)
 
 NOTHING_KEPT = dice.NUM_KEEPS - 1
 ALL_PATHS = np.arange(PATHS, dtype=np.int32)
@@ -203,8 +214,8 @@ def rewards(rules: Rules, s: State) -> Array:
     points = jnp.maximum(s._pieces - rules.spaces, 0).sum(1)
     standing = points * (PATHS + 1) + (s._pieces > rules.spaces).sum(1)
     won = standing == standing.max()
-    shares = np.array([0.0] + [(n / winners - 1) / (n - 1) for winners in range(1, n + 1)], np.float32)
-    relative = jnp.where(won, jnp.asarray(shares)[won.sum()], np.float32(-1 / (n - 1)))
+    shares = np.array([0.0] + [reward_of(1, n, winners) for winners in range(1, n + 1)], np.float32)
+    relative = jnp.where(won, jnp.asarray(shares)[won.sum()], np.float32(reward_of(0, n)))
     return jnp.where(s._expired, 0.0, relative[(np.arange(n) - s.current_player) % n])
 
 

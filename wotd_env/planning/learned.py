@@ -292,4 +292,4 @@ def _write_value(s: Record, network: Network, x: Any, y: Any, j: Any, values: An
         total += values[seat]
         seat = next_seat(seat, n)
     for k in range(n):
-        values[k] = (n * values[k] / total - 1) / (n - 1)
+        values[k] = engine.reward_of(values[k], n, total)

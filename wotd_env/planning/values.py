@@ -119,4 +119,4 @@ def write_value(s: Record, rules: Config, out: Any) -> None:
         out[seat] = np.exp(weight * out[seat])
         total += out[seat]
     for seat in range(n):
-        out[seat] = (n * out[seat] / total - 1) / (n - 1)
+        out[seat] = engine.reward_of(out[seat], n, total)

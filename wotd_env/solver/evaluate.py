@@ -21,7 +21,7 @@ from wotd_env.core.actions import Action
 from wotd_env.core.compilation import kernel
 from wotd_env.core.dice import FACES, HOLD_KEEP, KEEPS, NUM_KEEPS, NUM_ROLLS, THROW_ROLL
 from wotd_env.core.game import Game
-from wotd_env.core.rules import DICE, PATHS, Phase
+from wotd_env.core.rules import DICE, PATHS, Phase, win_share
 from wotd_env.core.state import States
 from wotd_env.planning.ends import Ends, best_end, ends_of, open_ends
 from wotd_env.planning.turn import LANES, MORE, NOTHING, STOPS, TIE, Rows, best, best_keep, expect, new_rows
@@ -51,7 +51,7 @@ class Evaluation(NamedTuple):
     @property
     def win_share(self) -> float:
         """The policy's win probability against perfect play, averaged over both seats."""
-        return (1 + (self.begins + self.follows) / 2) / 2
+        return win_share((self.begins + self.follows) / 2, 2)
 
     @property
     def exploitability(self) -> float:
@@ -128,9 +128,8 @@ class _Layer(NamedTuple):
     codes: NDArray[np.uint64]  # (N, 5)
     over: NDArray[np.bool_]  # (N,)
     result: NDArray[np.float64]  # (N,): results of ended games, nan for running games
-    after: NDArray[
-        np.int64
-    ]  # (N, 2, ENDS): index of the position after each end, by OTHER and AGAIN; -1 if impossible
+    # (N, 2, ENDS): index of the position after each end, by OTHER and AGAIN; -1 if impossible
+    after: NDArray[np.int64]
 
 
 def _reachable(board: Board, base: NDArray[np.int64], first: int, start: int) -> list[_Layer]:
