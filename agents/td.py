@@ -118,7 +118,7 @@ PRESETS = {
 # ------------------------------------------------------------------------------------------------------------- network
 
 
-class Network(nn.Module):
+class ValueNetwork(nn.Module):
     """The network of `wotd_env.planning.learned` in torch; it maps features to logits of the chances to win."""
 
     def __init__(self, rules: Rules, width: int) -> None:
@@ -143,9 +143,9 @@ class Network(nn.Module):
         hidden, output = self.hidden, self.output
         weights = self.rows.weight, hidden.weight.T, hidden.bias, output.weight, output.bias
         copies = (weight.detach().numpy().copy() for weight in weights)
-        return LearnedValue(self.rules, learned.Network(*copies))
+        return LearnedValue(self.rules, learned.Weights(*copies))
 
-    def load(self, weights: learned.Network) -> None:
+    def load(self, weights: learned.Weights) -> None:
         """Load the weights of a value function."""
         rows, hidden, hidden_bias, output, output_bias = map(th.from_numpy, weights)
         names = {"rows.weight": rows, "hidden.weight": hidden.T, "hidden.bias": hidden_bias}
@@ -230,7 +230,7 @@ def play_slices(
 
 
 def _play_slice(
-    rules: Rules, network: learned.Network, state: States, at_random: NDArray[np.bool_], td_lambda: float
+    rules: Rules, network: learned.Weights, state: States, at_random: NDArray[np.bool_], td_lambda: float
 ) -> tuple[States, list[NDArray[np.generic]]]:
     state = state.copy()  # Ray's arrays are read-only
     samples = self_play(Game(rules), state, LearnedValue(rules, network), at_random, td_lambda)
@@ -265,7 +265,7 @@ class Learner:
             connect(settings.ray)
         self.game = Game(settings.rules, num_threads=settings.threads)
         self.opponent = None if settings.against == "none" else settings.policy("against")
-        self.network = Network(settings.rules, settings.width)
+        self.network = ValueNetwork(settings.rules, settings.width)
         if settings.init != "none":
             policy = settings.policy("init", Td, "a policy with a learned value, such as td or td:FILE")
             weights = policy.learned(settings.rules).network
@@ -285,7 +285,7 @@ class Learner:
     @property
     def value(self) -> LearnedValue:
         """The learned value function, with the averaged weights."""
-        assert isinstance(self.averaged.module, Network)
+        assert isinstance(self.averaged.module, ValueNetwork)
         return self.averaged.module.value()
 
     def policy(self) -> Planner:

@@ -105,12 +105,12 @@ def _policies() -> None:
 
 
 def _learned() -> None:
-    from wotd_env.planning.learned import LearnedValue, Network, shapes
+    from wotd_env.planning.learned import LearnedValue, Weights, shapes
     from wotd_env.planning.playing import play_turns
 
     game = wotd_env.Game()
     weights = (np.zeros(shape, np.float32) for shape in shapes(game.rules, 32).values())
-    value = LearnedValue(game.rules, Network(*weights))
+    value = LearnedValue(game.rules, Weights(*weights))
     state = game.reset(4, roll=False)
     value.features.write(game, state)
     play_turns(game, state, value)

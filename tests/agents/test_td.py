@@ -19,7 +19,7 @@ from typer.testing import CliRunner
 
 from agents import command, evaluate, loop, td
 from agents.evaluate import MEASURING
-from agents.td import Network, self_play
+from agents.td import ValueNetwork, self_play
 from tests.helpers.games import positions
 from tests.helpers.learned import some_value
 from tests.helpers.training import TINY_TD, arguments, contents, resumed, same, settings_in, started, trained
@@ -83,7 +83,7 @@ def test_self_play_targets_follow_the_td_lambda_formula(rules: Rules):
 @pytest.mark.parametrize("rules", [Rules(), *VARIANTS], ids=str)
 def test_planner_values_equal_the_network_outputs(rules: Rules):
     th.manual_seed(3)
-    network = Network(rules, 64)
+    network = ValueNetwork(rules, 64)
     game, state = Game(rules), positions(rules)
     value = network.value()
     with th.no_grad():
@@ -138,13 +138,13 @@ def test_an_update_learns_from_the_samples_of_the_last_updates(replay: int, monk
     learner = td.Learner(dataclasses.replace(TINY_TD, replay=replay))
     per_update = learner.per_update
     seen: list[th.Tensor] = []
-    forward = Network.forward
+    forward = ValueNetwork.forward
 
-    def noted(self: Network, active: th.Tensor) -> th.Tensor:
+    def noted(self: ValueNetwork, active: th.Tensor) -> th.Tensor:
         seen.append(active)
         return forward(self, active)
 
-    monkeypatch.setattr(Network, "forward", noted)
+    monkeypatch.setattr(ValueNetwork, "forward", noted)
     columns = learner.samples.active.shape[2]
     for number in range(5):
         active = th.full((per_update, columns), number, dtype=th.int32)
@@ -214,7 +214,7 @@ def test_self_play_learns(tmp_path: Path):
     )
     assert loop.strengths(run, 2000, MEASURING)["greedy"].wins > 1150
     table = solver.solve(0, tmp_path / "0.wotd")
-    untrained = Planner(Network(run.settings.rules, 64).value())
+    untrained = Planner(ValueNetwork(run.settings.rules, 64).value())
     before, after = (
         analysis.grade(player, table, games=500).all.regret for player in (untrained, run.learner.policy())
     )

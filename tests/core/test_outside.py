@@ -84,8 +84,8 @@ FUNCTIONS: dict[str, Any] = {
     "RecordedGame.__str__": lambda recorded: str(recorded),
     "Advisor.analyze": lambda state: analysis.Advisor(GAME).analyze(state),
     "Replay": lambda states, actions: rendering.Replay(GAME, states, actions).html(),
-    "Viewer.render": lambda states: rendering.Viewer(GAME, "ansi").render(states),
-    "Viewer": lambda text: rendering.Viewer(GAME, text),
+    "Renderer.render": lambda states: rendering.Renderer(GAME, "ansi").render(states),
+    "Renderer": lambda text: rendering.Renderer(GAME, text),
     "show": lambda states, most: rendering.show(GAME, states, most=most)._repr_html_(),
     "record_game": lambda state, actions, players: notation.record_game(
         Rules(), actions, state=state, players=players

@@ -225,7 +225,7 @@ def test_unusable_files_are_rejected(tmp_path: Path, content: bytes, words: str)
 def test_oversized_files_are_rejected_before_decompression(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     file = tmp_path / "value.npz"
     with zipfile.ZipFile(file, "w", zipfile.ZIP_DEFLATED) as packed:
-        for name in learned.Network._fields:
+        for name in learned.Weights._fields:
             with packed.open(f"{name}.npy", "w") as stream:
                 for _ in range(60):
                     stream.write(bytes(1_000_000))

@@ -22,8 +22,8 @@ from wotd_env.envs.vector import WayOfTheDragonVectorEnv
 from wotd_env.rendering import (
     RENDER_MODES,
     RENDERERS,
+    Renderer,
     Replay,
-    Viewer,
     render_rgb,
     render_svg,
     show,
@@ -72,7 +72,7 @@ def test_environments_mark_the_last_move():
 def test_a_viewer_remembers_the_last_move_of_each_game():
     game = Game()
     state = board(Rules(), water="a......|.....", dice="fire " * 5).repeat(2)
-    viewer, before = Viewer(game, "svg"), state.copy()
+    viewer, before = Renderer(game, "svg"), state.copy()
     viewer.render(state)
     state["pieces"][1, 0, 0] = 5
     expected = (render_svg(game, state[:1]), render_svg(game, state[1:], before[1:]))
@@ -82,7 +82,7 @@ def test_a_viewer_remembers_the_last_move_of_each_game():
 
 def test_a_renderer_can_be_added_to_renderers(monkeypatch):
     monkeypatch.setitem(RENDERERS, "turn", lambda game, states, before: tuple(states["turn"]))
-    assert Viewer(Game(), "turn").render(Game().reset(2, seed=0)) == (0, 0)
+    assert Renderer(Game(), "turn").render(Game().reset(2, seed=0)) == (0, 0)
 
 
 def test_sb3_gets_images_of_all_games():

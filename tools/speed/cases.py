@@ -82,7 +82,7 @@ def vector_steps(batch: int, players: int, threads: int, masked: bool = True) ->
 def turns(batch: int, players: int, threads: int, learned: bool = False) -> Chunk:
     """Return a loop that plans turns in mid-game."""
     from wotd_env import Game, Rules
-    from wotd_env.planning.learned import LearnedValue, Network, shapes
+    from wotd_env.planning.learned import LearnedValue, Weights, shapes
     from wotd_env.planning.planner import Value, plan
     from wotd_env.planning.playing import play_turns
     from wotd_env.planning.values import hand_made
@@ -96,7 +96,7 @@ def turns(batch: int, players: int, threads: int, learned: bool = False) -> Chun
         rng = np.random.default_rng(SEED)
         sizes = shapes(game.rules, width=64).values()
         value = LearnedValue(
-            game.rules, Network(*(rng.normal(size=size).astype(np.float32) for size in sizes))
+            game.rules, Weights(*(rng.normal(size=size).astype(np.float32) for size in sizes))
         )
 
     def chunk() -> tuple[int, float]:

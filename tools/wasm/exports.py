@@ -22,7 +22,7 @@ from wotd_env.core.rules import DICE, MAX_PLAYERS, MAX_SPACES, Phase, Rules
 from wotd_env.core.state import STATE, Records
 from wotd_env.core.stream import below
 from wotd_env.planning import ends, learned, planner, plans, turn, values
-from wotd_env.planning.learned import HIDDEN, Features, Layers, Network
+from wotd_env.planning.learned import HIDDEN, Features, Layers, Weights
 from wotd_env.planning.plans import Afterstates, Outcomes, TurnPlan
 from wotd_env.planning.vectors import ABREAST
 
@@ -72,7 +72,7 @@ _SHAPES = learned.shapes(LARGEST, WIDTH)
 NETWORK = np.dtype(
     [
         ("features", np.int64, (len(Features._fields),)),
-        *((name, np.float32, _SHAPES[name]) for name in (*Network._fields[1:], "rows")),
+        *((name, np.float32, _SHAPES[name]) for name in (*Weights._fields[1:], "rows")),
     ]
 )
 """Memory for a network. The rows are last, because most networks have fewer rows than there is memory for."""
@@ -230,7 +230,7 @@ def plan(
     features = Features(
         given.features[0], given.features[1], given.features[2], given.features[3], given.features[4]
     )
-    arrays = Network(given.rows, given.hidden, given.hidden_bias, given.output, given.output_bias)
+    arrays = Weights(given.rows, given.hidden, given.hidden_bias, given.output, given.output_bias)
     values_of = features, arrays, by_network != 0
     action_values[:] = -np.inf
     plans.write_groups(states, config, work.rolls, work.tiger)

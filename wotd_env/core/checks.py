@@ -201,7 +201,7 @@ def approves(s: Record, rules: Config, roll: Roll, action: Int) -> Flag:
     # The action fits the phase, so one test of the union of all legal holds and moves suffices. A branch on the phase
     # would be mispredicted. Arithmetic with the phase is no alternative, because the compiler can turn it into such a
     # branch.
-    moves = engine.free_moves(engine.open_paths(s, rules, roll), roll)
+    moves = engine.power_free_moves(engine.open_paths(s, rules, roll), roll)
     return (LEGAL_HOLDS[roll] | moves) >> np.uint64(action) & BIT != 0
 
 

@@ -8,7 +8,7 @@ The rulings, with the functions that implement them (docs/reference/rulings.md h
 
     R1   who starts: most dragons in a roll-off, the loser of the last game, or a given seat    new_game, roll_off
     R2   five dice, then up to two re-rolls of any of them; keeping all stops the rolling       set_roll, hold
-    R3   one piece moves a space per die of its element; only the destination must be free      destination
+    R3   one piece moves a space per die of its element; only the destination must be empty     destination
     R4   no move goes beyond the end of a path                                                  destination
     R5   a player who can move must move, swap or use a power; otherwise passing is allowed     legal_moves
     R6   four or five dragons: swap two pieces on one path instead of moving                    legal_swaps, swap
@@ -156,11 +156,11 @@ def contains(actions: Bits, swaps: Bits, action: Int) -> Flag:
 @kernel
 def legal_moves(s: Record, rules: Config, roll: Roll) -> tuple[Bits, Bits]:
     """Return the legal actions and swaps of phase MOVE, as bits (R3, R5, R6, R7)."""
-    free = open_paths(s, rules, roll)
-    moves = free_moves(free, roll)
+    movable = open_paths(s, rules, roll)
+    moves = power_free_moves(movable, roll)
     powers = powers_of(s, rules, s.player)
     if powers:
-        moves |= np.uint64(power_moves(s, rules, roll, powers, free))
+        moves |= np.uint64(power_moves(s, rules, roll, powers, movable))
     swaps = np.uint64(0)
     if COUNTS[roll, DRAGON] >= DICE - 1:
         for path in range(PATHS):
@@ -178,12 +178,12 @@ def open_paths(s: Record, rules: Config, roll: Roll) -> Bits:
     counts = COUNT_WORDS[roll]
     pieces = word_at(s, PIECES_AT + PATHS * np.int64(s.player)) & FIVE
     goals = pieces + counts
-    free = (counts + EACH * MOST) & ~(pieces + EACH * (MOST - np.uint64(rules.spaces))) & HIGH
+    movable = (counts + EACH * MOST) & ~(pieces + EACH * (MOST - np.uint64(rules.spaces))) & HIGH
     for seat in range(MAX_PLAYERS):  # constant bound, so that LLVM unrolls the loop
         if seat == rules.players:
             break
-        free &= (goals ^ word_at(s, PIECES_AT + PATHS * seat) & FIVE) + EACH * MOST
-    paths = gather(free)
+        movable &= (goals ^ word_at(s, PIECES_AT + PATHS * seat) & FIVE) + EACH * MOST
+    paths = gather(movable)
     if has_dead_pieces(s):
         for path in range(PATHS):
             goal = goals >> np.uint64(8 * path) & np.uint64(15)
@@ -198,21 +198,21 @@ def has_dead_pieces(s: Record) -> Flag:
 
 
 @inlined
-def free_moves(free: Bits, roll: Roll) -> Bits:
+def power_free_moves(movable: Bits, roll: Roll) -> Bits:
     """Return the legal actions of phase MOVE that are neither swaps nor powers, as bits (R5, R7).
 
-    `free` is the result of `open_paths`.
+    `movable` is the result of `open_paths`.
     """
-    if roll == EQUILIBRIUM and free:
+    if roll == EQUILIBRIUM and movable:
         return np.uint64(1 << Action.EQUILIBRIUM)
-    return free << np.uint64(Action.MOVE_ON) | np.uint64(free == 0) << np.uint64(Action.PASS)
+    return movable << np.uint64(Action.MOVE_ON) | np.uint64(movable == 0) << np.uint64(Action.PASS)
 
 
 @kernel
-def power_moves(s: Record, rules: Config, roll: Roll, powers: Bits, free: Bits) -> Bits:
+def power_moves(s: Record, rules: Config, roll: Roll, powers: Bits, movable: Bits) -> Bits:
     """Return the legal actions of phase MOVE that use a power, as bits (R12, R13)."""
     moves = 0
-    if powers >> Power.FEAR & 1 and free:
+    if powers >> Power.FEAR & 1 and movable:
         moves |= 1 << Action.NO_MOVE_BY_FEAR
     if powers >> Power.ANXIETY & 1:
         jumps = 0

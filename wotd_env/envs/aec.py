@@ -18,7 +18,7 @@ from wotd_env.core.state import States
 from wotd_env.envs.common import Format, OneGame, as_integer, take_action
 from wotd_env.envs.results import NOT_LOST, no_result, result_of
 from wotd_env.envs.starts import ALWAYS, NO_LAYOUTS, Draws
-from wotd_env.rendering import FPS, RENDER_MODES, Viewer
+from wotd_env.rendering import FPS, RENDER_MODES, Renderer
 
 
 def env(**arguments: Any) -> _OrderEnforcing:  # type checkers would treat the untyped AECEnv as Any
@@ -87,7 +87,7 @@ class raw_env(OneGame, AECEnv[str, Any, int]):  # type: ignore[misc]  # PettingZ
         super().__init__()
         self.game = Game(rules_for(type(self), rules), encoding=encoding)
         self.render_mode = render_mode
-        self._viewer = Viewer(self.game, render_mode)
+        self._renderer = Renderer(self.game, render_mode)
         self.possible_agents = [f"player_{seat}" for seat in range(self.game.rules.players)]
         self._format = Format(self.game, mask_in, observation_dtype, mask_dtype)
         self.observation_spaces = {agent: self._format.space() for agent in self.possible_agents}

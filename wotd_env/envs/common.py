@@ -17,7 +17,7 @@ from wotd_env.core.game import Game
 from wotd_env.core.observation import parts
 from wotd_env.core.state import States
 from wotd_env.envs.starts import LEARNER, Draws, next_games, read_options, read_seeds
-from wotd_env.rendering import Viewer
+from wotd_env.rendering import Renderer
 
 
 class Format:
@@ -74,7 +74,7 @@ class OneGame:
     game: Game
     render_mode: str | None
     _state: States | None  # STATE (1,)
-    _viewer: Viewer
+    _renderer: Renderer
 
     @property
     def record(self) -> States:
@@ -113,7 +113,7 @@ class OneGame:
 
     def render(self) -> Any:
         """Return a picture of the position, or show it in mode `"human"`. Warn if there is no render mode."""
-        pictures = self._viewer.render(self._started("render"))
+        pictures = self._renderer.render(self._started("render"))
         return None if pictures is None else pictures[0]
 
     def _render_for_human(self) -> None:
@@ -122,7 +122,7 @@ class OneGame:
 
     def close(self) -> None:
         """Close the window if there is one."""
-        self._viewer.close()
+        self._renderer.close()
 
 
 def take_action(game: Game, state: States, action: Any) -> int:

@@ -31,7 +31,7 @@ class Settings(NamedTuple):
     same_step: bool  # True if the step that ends a game also starts the next game
 
 
-class Step(NamedTuple):
+class StepArrays(NamedTuple):
     """Arrays of a step. With `same_step`, ended games have their last observation and mask in the `final_` arrays."""
 
     acting: bool  # whether `advance` takes the learners' actions: only in its first call for a step
@@ -64,7 +64,7 @@ def find_illegal(states: Records, learners: Any, mask: Any, actions: Any, illega
 
 @kernel
 def advance(
-    states: Records, config: Configs, learners: Any, step: Step, settings: Settings, scratch: Records
+    states: Records, config: Configs, learners: Any, step: StepArrays, settings: Settings, scratch: Records
 ) -> Any:
     """Take the learners' actions if `step.acting` is true. Then play every waiting game.
 

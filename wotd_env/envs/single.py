@@ -19,7 +19,7 @@ from wotd_env.envs.common import Format, OneGame, as_integer, take_action, warn_
 from wotd_env.envs.opponents import Given, Opponents
 from wotd_env.envs.results import NO_ACTION, NOT_LOST, no_result, result_of
 from wotd_env.envs.starts import Draws, fixed_seat, read_layouts
-from wotd_env.rendering import FPS, RENDER_MODES, Viewer
+from wotd_env.rendering import FPS, RENDER_MODES, Renderer
 
 # an int, because comparisons with the enumeration member are slow
 _OVER = int(Phase.OVER)
@@ -93,7 +93,7 @@ class WayOfTheDragonEnv(OneGame, gymnasium.Env[Any, Any]):
         self._opponents = Opponents(Game(self.game.rules), opponents)
         self.illegal = check_choice("illegal", illegal, ("lose", "raise"))
         self.render_mode = render_mode
-        self._viewer = Viewer(self.game, render_mode)
+        self._renderer = Renderer(self.game, render_mode)
         self._format = Format(self.game, mask_in, observation_dtype, mask_dtype)
         self.observation_space = self._format.space()
         self.action_space = Discrete(self.game.num_actions)

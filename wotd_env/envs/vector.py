@@ -17,7 +17,7 @@ from wotd_env.core.game import Game
 from wotd_env.core.rules import rules_for
 from wotd_env.core.state import ROW, STATE, States, scratch, take
 from wotd_env.envs.common import Format, warn_of_illegal
-from wotd_env.envs.learners import Settings, Step, advance, find_illegal
+from wotd_env.envs.learners import Settings, StepArrays, advance, find_illegal
 from wotd_env.envs.opponents import Given, Opponents
 from wotd_env.envs.results import NO_ACTION, entries, frozen
 from wotd_env.envs.starts import (
@@ -30,7 +30,7 @@ from wotd_env.envs.starts import (
     read_options,
     read_seeds,
 )  # fmt: skip
-from wotd_env.rendering import FPS, RENDER_MODES, Viewer
+from wotd_env.rendering import FPS, RENDER_MODES, Renderer
 
 
 class WayOfTheDragonVectorEnv(VectorEnv[Any, ArrayLike, NDArray[Any]]):
@@ -97,7 +97,7 @@ class WayOfTheDragonVectorEnv(VectorEnv[Any, ArrayLike, NDArray[Any]]):
         self._opponents = Opponents(Game(self.game.rules, num_threads=num_threads), opponents)
         self.illegal = check_choice("illegal", illegal, ("lose", "raise"))
         self.render_mode = render_mode
-        self._viewer = Viewer(self.game, render_mode)
+        self._renderer = Renderer(self.game, render_mode)
         if not isinstance(autoreset_mode, AutoresetMode):
             check_choice("autoreset_mode", autoreset_mode, [mode.value for mode in AutoresetMode])
         self.autoreset_mode = mode = AutoresetMode(autoreset_mode)
@@ -241,11 +241,11 @@ class WayOfTheDragonVectorEnv(VectorEnv[Any, ArrayLike, NDArray[Any]]):
     def render(self) -> tuple[Any, ...] | None:
         """Return a picture of each game, or show games in mode `"human"`. Warn if there is no render mode."""
         self._check_started()
-        return self._viewer.render(self._state)
+        return self._renderer.render(self._state)
 
     def close_extras(self, **kwargs: Any) -> None:
         """Close the window if there is one."""
-        self._viewer.close()
+        self._renderer.close()
 
     def _check_started(self) -> None:
         if not self._started:
@@ -264,7 +264,7 @@ class WayOfTheDragonVectorEnv(VectorEnv[Any, ArrayLike, NDArray[Any]]):
             raise ResetNeeded("call reset() without a reset_mask first: some environments have no game yet")
         return np.flatnonzero(where)
 
-    def _answer_illegal(self, given: ArrayLike, step: Step) -> None:
+    def _answer_illegal(self, given: ArrayLike, step: StepArrays) -> None:
         """Warn of the first illegal action. With `illegal="raise"`, raise an error."""
         if self.illegal == "raise" or not self._warned:
             error = self.game.error_in(self._state, int(step.illegal.argmax()), given)
@@ -273,11 +273,11 @@ class WayOfTheDragonVectorEnv(VectorEnv[Any, ArrayLike, NDArray[Any]]):
             warn_of_illegal(error)
             self._warned = True
 
-    def _new_step(self, actions: NDArray[np.int64] | None = None) -> Step:
+    def _new_step(self, actions: NDArray[np.int64] | None = None) -> StepArrays:
         """Return new arrays for a step, or for a reset if `actions` is None."""
         n, size, num_actions = self.num_envs, self.game.observation_size, self.game.num_actions
         same_step = self._same_step
-        return Step(
+        return StepArrays(
             acting=actions is not None,
             actions=np.zeros(n, np.int64) if actions is None else actions,
             illegal=self._illegal,
@@ -294,7 +294,7 @@ class WayOfTheDragonVectorEnv(VectorEnv[Any, ArrayLike, NDArray[Any]]):
     def _no_result(self) -> NDArray[np.int8]:
         return np.zeros((self.num_envs, 3 * self.game.rules.players), np.int8)
 
-    def _play(self, step: Step) -> bool:
+    def _play(self, step: StepArrays) -> bool:
         """Play every game until its learner is to decide or the game has ended.
 
         Return whether any game has started or ended for its learner.
@@ -315,7 +315,7 @@ class WayOfTheDragonVectorEnv(VectorEnv[Any, ArrayLike, NDArray[Any]]):
                 raise
             step = step._replace(acting=False)
 
-    def _show(self, step: Step, changed: bool) -> tuple[Any, dict[str, Any]]:
+    def _show(self, step: StepArrays, changed: bool) -> tuple[Any, dict[str, Any]]:
         """Return the learners' observations and the infos. `changed` is the result of `_play`."""
         self._mask = step.mask.copy()
         if self.render_mode == "human":
@@ -336,7 +336,7 @@ class WayOfTheDragonVectorEnv(VectorEnv[Any, ArrayLike, NDArray[Any]]):
         result, self._result = self._result, self._no_result()
         return result
 
-    def _final_info(self, step: Step) -> dict[str, Any]:
+    def _final_info(self, step: StepArrays) -> dict[str, Any]:
         """Return the infos about the games that ended in this step."""
         ended = step.terminated | step.truncated
         games = np.flatnonzero(ended)

@@ -135,9 +135,9 @@ def moves_of(rules: Rules, s: State) -> Moves:
     counts = jnp.asarray(_COUNTS)[s._keep]
     elements, dragons = counts[:PATHS], counts[DRAGON]
     equilibrium = s._keep == dice.EQUILIBRIUM
-    free = destinations(rules, s, elements) > 0
-    movable = free.any()
-    actions = bits(Action.MOVE_ON, free & ~equilibrium)
+    can_move = destinations(rules, s, elements) > 0
+    movable = can_move.any()
+    actions = bits(Action.MOVE_ON, can_move & ~equilibrium)
     actions |= bits(Action.EQUILIBRIUM, equilibrium & movable) | bits(Action.PASS, ~movable)
     jumps = ones = jnp.zeros(PATHS, jnp.int32)
     if rules.powers != "none":

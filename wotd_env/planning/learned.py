@@ -86,7 +86,7 @@ class Features(NamedTuple):
         return out
 
 
-class Network(NamedTuple):
+class Weights(NamedTuple):
     """The weights of the network for R features and n players, all float32."""
 
     rows: NDArray[np.float32]  # (R, width), where width is a multiple of 32
@@ -111,7 +111,7 @@ def shapes(rules: Rules, width: int) -> dict[str, tuple[int, ...]]:
 class LearnedValue(CheckedValue):
     """A value function computed by a network. The constructor raises ValueError if the weights do not fit the rules."""
 
-    def __init__(self, rules: Rules, network: Network) -> None:
+    def __init__(self, rules: Rules, network: Weights) -> None:
         width = network.rows.shape[-1] if network.rows.ndim else 0
         if width % BLOCK or not width:
             raise ValueError(f"rows must have a multiple of {BLOCK} columns, got {network.rows.shape}")
@@ -120,7 +120,7 @@ class LearnedValue(CheckedValue):
                 got = f"{array.dtype} {array.shape}"
                 raise ValueError(f"{name} must be finite numbers, float32 {shape} for {rules}, got {got}")
         self.rules, self.features = rules, Features.of(rules)
-        self.network = Network(*map(np.ascontiguousarray, network))
+        self.network = Weights(*map(np.ascontiguousarray, network))
 
     def unchecked(self, game: Game, afterstates: States) -> NDArray[np.float32]:
         """Return the values without checking the records; raise ValueError if the game has other rules."""
@@ -171,9 +171,9 @@ def load(file: str | Path) -> LearnedValue:
             if str(content["format"]) != FORMAT:
                 raise ValueError(f"its format is not {FORMAT!r}")
             rules = Rules.from_dict(json.loads(str(content["rules"])))
-            weights = [content[name] for name in Network._fields]
+            weights = [content[name] for name in Weights._fields]
             halved = [w.astype(np.float32) if w.dtype == np.float16 else w for w in weights]
-            return LearnedValue(rules, Network(*halved))
+            return LearnedValue(rules, Weights(*halved))
     except Exception as error:  # a damaged file can raise almost any exception
         raise ValueError(f"{file} contains no valid learned value: {error}") from error
 
@@ -247,7 +247,7 @@ class Layers(NamedTuple):
 
 
 @kernel
-def write_values(states: Records, config: Configs, features: Features, network: Network, values: Any) -> None:
+def write_values(states: Records, config: Configs, features: Features, network: Weights, values: Any) -> None:
     """Write the values of every position of a batch to `values`, (N, n)."""
     active = np.empty(features.active, np.int64)
     x = np.zeros((ABREAST, network.rows.shape[1]), np.float32)
@@ -257,7 +257,7 @@ def write_values(states: Records, config: Configs, features: Features, network: 
 
 @kernel
 def write_values_in(
-    layers: Layers, states: Records, config: Configs, features: Features, network: Network, values: Any
+    layers: Layers, states: Records, config: Configs, features: Features, network: Weights, values: Any
 ) -> None:
     """Do the same as `write_values`, without allocating memory."""
     active, x, y = layers
@@ -273,7 +273,7 @@ def write_values_in(
 
 
 @inlined
-def _write_value(s: Record, network: Network, x: Any, y: Any, j: Any, values: Any) -> None:
+def _write_value(s: Record, network: Weights, x: Any, y: Any, j: Any, values: Any) -> None:
     """Write the values of a position to `values`, (n,)."""
     n = values.shape[0]
     width = network.rows.shape[1]

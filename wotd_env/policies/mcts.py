@@ -27,7 +27,7 @@ from wotd_env.core.rules import Phase, Rules
 from wotd_env.core.state import STATE, Record, Records, States, scratch
 from wotd_env.core.stream import mix
 from wotd_env.planning import learned
-from wotd_env.planning.learned import Features, Network
+from wotd_env.planning.learned import Features, Weights
 from wotd_env.planning.values import write_value
 from wotd_env.planning.vectors import BLOCK
 from wotd_env.policies import greedy
@@ -63,17 +63,17 @@ class Mcts:
         game.apply(functools.partial(self._search, *self._network(game.rules)), state, bits, out)
         return out
 
-    def _network(self, rules: Rules) -> tuple[Features, Network]:
+    def _network(self, rules: Rules) -> tuple[Features, Weights]:
         """Return the network. If `learned` is false, `rows` is empty, and the search uses the hand-made value."""
         if self.learned:
             value = BundledValue().for_rules(rules)
             return value.features, value.network
         shapes = {**learned.shapes(rules, BLOCK), "rows": (0, BLOCK)}
         weights = (np.empty(shape, np.float32) for shape in shapes.values())
-        return Features.of(rules), Network(*weights)
+        return Features.of(rules), Weights(*weights)
 
     def _search(
-        self, features: Features, network: Network, states: Records, config: Configs, bits: Any, out: Any
+        self, features: Features, network: Weights, states: Records, config: Configs, bits: Any, out: Any
     ) -> None:
         """Search from every state in `states`, which is one thread's part of the batch."""
         state = np.empty(1, STATE)
@@ -104,7 +104,7 @@ class _Tree(NamedTuple):
     words: NDArray[np.uint64]
     scratch: States  # STATE (2,), memory for `greedy`
     features: Features
-    network: Network
+    network: Weights
 
 
 @kernel

@@ -24,8 +24,8 @@ __all__ = [
     "RENDERERS",
     "RENDER_MODES",
     "Pictures",
+    "Renderer",
     "Replay",
-    "Viewer",
     "render_rgb",
     "render_svg",
     "render_text",
@@ -62,8 +62,8 @@ RENDER_MODES = [mode for mode in RENDERERS if all(map(find_spec, _NEEDED.get(mod
 """The values of the argument `render_mode` that work with the installed libraries."""
 
 
-class Viewer:
-    """Renderer for the games of an environment. The last move of each game is marked.
+class Renderer:
+    """The renderer of an environment. The last move of each game is marked.
 
     Args:
         game: the rules.
