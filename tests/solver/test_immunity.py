@@ -112,7 +112,8 @@ def test_impossible_colors_are_rejected(table, colors):
     state = before_turns(7, 2)
     state["color"][1] = colors
     with pytest.raises(
-        ValueError, match=f"game 1: .* with the dead pieces and colors of the rules; .*{colors[0]}, {colors[1]}"
+        ValueError,
+        match=f"game 1: .* with the dead pieces and colors of the rules; .*{colors[0]}, {colors[1]}",
     ):
         table.for_seats(GAME, state)
 

@@ -8,10 +8,11 @@ docs/results/benchmark.md describes the protocol and the columns of the tables.
 """
 
 from wotd_env.benchmark.drawing import ROSTER, draw, roll_out
+from wotd_env.benchmark.generalization import layouts
 from wotd_env.benchmark.measuring import REFERENCES, Result, compare, measure
 from wotd_env.benchmark.positions import SPLITS, STAGES, Positions, bundled, croissant, load, stages
 
 __all__ = [
     "REFERENCES", "ROSTER", "SPLITS", "STAGES", "Positions", "Result", "bundled", "compare", "croissant",
-    "draw", "load", "measure", "roll_out", "stages",
+    "draw", "layouts", "load", "measure", "roll_out", "stages",
 ]  # fmt: skip

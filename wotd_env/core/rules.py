@@ -33,7 +33,7 @@ POWER_MODES = ("none", "own", "any")
 EMPTY, DEAD = ".#"  # spaces of a layout of dead pieces, see `wotd_env.core.layouts`
 BLOCKADE = (
     DICE * DEAD
-)  # no piece could pass so many dead pieces, because dice move it by at most five spaces (R15)
+)  # no piece could pass these dead pieces, because dice move it by at most five spaces (R15)
 
 Numbers = TypeVar("Numbers", float, NDArray[np.floating[Any]])
 
