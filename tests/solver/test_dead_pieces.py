@@ -21,15 +21,15 @@ from wotd_env.planning.planner import plan
 from wotd_env.solver import backward
 from wotd_env.solver.families import fill_lanes, new_block
 from wotd_env.solver.positions import board_of, index_of
-from wotd_env.solver.table import describe_needs
+from wotd_env.solver.table import describe_needs, size_of
 
 LAYOUT = "#/#/./#/#"
 RULES = Rules(spaces=1, dead_pieces=LAYOUT)
 
 
-def own(**fields) -> Rules:
+def own() -> Rules:
     """Return rules with immunity and different dead pieces on the own paths."""
-    return Rules(spaces=1, dead_pieces="#/#/#/./#", immunity=True, colors=("earth", "fire"), **fields)
+    return Rules(spaces=1, dead_pieces="#/#/#/./#", immunity=True, colors=("earth", "fire"))
 
 
 @pytest.fixture(scope="module")
@@ -79,28 +79,28 @@ def test_values_equal_one_turn_of_the_engine(table):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("rules", [own(), own(powers="own")], ids=["immunity", "powers"])
-def test_own_paths_with_different_dead_pieces(rules, tmp_path):
+def test_own_paths_with_different_dead_pieces(tmp_path):
+    rules = own()
     table = solver.solve(rules, tmp_path / "own.wotd")
     check_one_turn(rules, table, 20)
-    assert list(table.starts) == (["fire", "earth"] if rules.powers == "own" else ["water", "fire"])
-    for seat, value in zip((1, 0) if rules.powers == "own" else (0, 1), table.starts.values(), strict=True):
+    assert list(table.starts) == ["water", "fire"]
+    for seat, value in zip(
+        (1, 0), table.starts.values(), strict=True
+    ):  # seat 1 has the path with a dead piece
         state = Game(rules).new(1, starting_player=seat, roll=False)
-        expected = one_turn(Game(rules, skip_forced=False), table, state[0], value_after)
-        if rules.powers == "none":
-            assert table.for_seats(Game(rules), state)[0, seat] == pytest.approx(expected, abs=1e-6)
-        assert value in table.for_seats(Game(rules), state)[0].tolist()
+        assert table.for_seats(Game(rules), state)[0, seat] == value
     assert solver.verify(table.file) < 5e-7
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("number", range(20))
 def test_values_equal_one_turn_of_the_engine_on_random_layouts(number, tmp_path):
-    rng = np.random.default_rng(number)
-    crowded = [layout for layout in standard_layouts(2) if layout.count("#") >= 6] + standard_layouts(1)
-    paths = rng.permutation(crowded[rng.integers(len(crowded))].split("/"))
+    rng, known = np.random.default_rng(number), standard_layouts(1) + standard_layouts(2)
     variant = [{}, {"powers": "any"}, {"immunity": True}, {"powers": "own", "colors": ("metal", "earth")}]
-    rules = Rules(spaces=len(paths[0]), dead_pieces="/".join(paths), **variant[number % 4])
+    rules = None
+    while rules is None or size_of(rules) > 25_000_000:
+        paths = rng.permutation(known[rng.integers(len(known))].split("/"))
+        rules = Rules(spaces=len(paths[0]), dead_pieces="/".join(paths), **variant[number % 4])
     table = solver.solve(rules, tmp_path / "layout.wotd")
     check_one_turn(rules, table, 25)
     assert solver.verify(table.file) < 5e-7
