@@ -43,7 +43,7 @@ def test_the_luck_of_a_bad_value_is_removed_without_bias():
     rules, rng = Rules(spaces=0), np.random.default_rng(0)
     shapes = learned.shapes(rules, 32)
     weights = {name: rng.normal(0, 0.1, shape).astype(np.float32) for name, shape in shapes.items()}
-    value = learned.LearnedValue(rules, learned.Network(**weights))
+    value = learned.LearnedValue(rules, learned.Weights(**weights))
     game = Game(rules)
     state = game.reset(1, seed=4)
     action = game.legal_actions(state)[0].argmax()
