@@ -50,13 +50,13 @@ class Settings(settings.Settings):
     preset: Literal["quick"] = "quick"
     """Defaults of the other settings: quick takes 5 minutes on one core."""
 
-    total_timesteps: Count = 2_949_120
+    total_timesteps: Count = 1_966_080
     """Decisions of the learner, rounded up to a whole number of rollouts between two milestones."""
 
-    num_envs: Count = 512
+    num_envs: Count = 256
     """Games played side by side."""
 
-    n_steps: Count = 32
+    n_steps: Count = 64
     """Decisions of the learner per game and rollout."""
 
     past: Share = 0.25
@@ -74,7 +74,7 @@ class Settings(settings.Settings):
     batch_size: int = 1024
     """Decisions in a gradient step."""
 
-    n_epochs: Count = 2
+    n_epochs: Count = 3
     """Passes over the decisions of a rollout."""
 
     gae_lambda: Share = 0.9
