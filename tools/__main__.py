@@ -24,6 +24,7 @@ WRITERS = (
     ("python tests/core/playthroughs.py --regenerate", "tests/core/playthroughs", "rules"),
     ("make solution", "docs/results/perfect-play.md", "rules, solver"),
     ("python -m tools.powers", "docs/results/powers.md", "rules, solver"),
+    ("python -m tools.layouts", "docs/results/layouts.md", "rules, solver"),
     ("python -m tools.guarantees", "docs/results/guarantees.md", "rules, solver"),
     ("make ladder", "docs/results/ladder.md, and the ratings of `wotd policies`", "rules, policies"),
     (

@@ -2,14 +2,15 @@
 
     python -m tools.process_reward          # renews docs/results/process-reward.md, in about an hour on two cores
 
-The learner is examples/ppo.py. A run that is in docs/results/process-reward.json is not repeated; Ctrl-C loses only the
-runs in progress.
+The learner is examples/ppo.py. A run that is in docs/results/process-reward.json is not repeated. Ctrl-C loses only
+the runs in progress, and renews the page by the finished ones.
 """
 
 import json
 import math
 import multiprocessing
 from collections import defaultdict
+from contextlib import suppress
 from dataclasses import replace
 from functools import cache
 from typing import NamedTuple
@@ -80,25 +81,26 @@ def curve(run: Run) -> tuple[Run, list[list[float]]]:
     return run, rows
 
 
-def curves() -> dict[Run, NDArray[np.float64]]:
-    """Return the rows of all runs. Train the missing ones, two at a time, and save each at its end."""
-    known = json.loads(RESULTS.read_text()) if RESULTS.exists() else {}
-    runs = {
-        str(run): run
-        for seed in SEEDS
-        for spaces in SPACES
-        for run in (Run(name, spaces, seed) for name in REWARDS)
-    }
-    missing = [run for name, run in runs.items() if name not in known]
+def finished() -> dict[str, list[list[float]]]:
+    """Return the rows of all finished runs by name."""
+    return json.loads(RESULTS.read_text()) if RESULTS.exists() else {}
+
+
+def all_runs() -> list[Run]:
+    """Return all runs, the first seed of each reward and board first."""
+    return [Run(name, spaces, seed) for seed in SEEDS for spaces in SPACES for name in REWARDS]
+
+
+def run_missing() -> None:
+    """Train the missing runs, two at a time, and save each at its end."""
+    known = finished()
+    missing = [run for run in all_runs() if str(run) not in known]
     with multiprocessing.get_context("spawn").Pool(2) as pool:
         for done, (run, rows) in enumerate(pool.imap_unordered(curve, missing), 1):
             known[str(run)] = [[round(number, 3) for number in row] for row in rows]
-            content = ",\n".join(
-                f"{json.dumps(name)}: {json.dumps(known[name])}" for name in runs if name in known
-            )
-            files.write(RESULTS, f"{{\n{content}\n}}\n".encode())
+            lines = (f"{json.dumps(name)}: {json.dumps(rows)}" for name, rows in known.items())
+            files.write(RESULTS, ("{\n" + ",\n".join(lines) + "\n}\n").encode())
             print(f"{done} of {len(missing)}: {run}, regret {rows[-1][2]:.1f} thousandths", flush=True)
-    return {run: np.array(known[name]) for name, run in runs.items()}
 
 
 def by_reward(curves: dict[Run, NDArray[np.float64]], spaces: int) -> dict[str, NDArray[np.float64]]:
@@ -170,7 +172,10 @@ def draw(curves: dict[Run, NDArray[np.float64]]) -> None:
 
 def main() -> None:
     """Train the missing runs, and renew the page and its chart."""
-    found = curves()
+    with suppress(KeyboardInterrupt):
+        run_missing()
+    known = finished()
+    found = {run: np.array(known[str(run)]) for run in all_runs() if str(run) in known}
     draw(found)
     PAGE.write_text(pages.renew(PAGE.read_text(), {"process_reward": tables(found)}))
 

@@ -97,6 +97,7 @@ EXPECTED: dict[str, tuple[str, Any]] = {
 ENTERED = {
     *(f"planning.{name}" for name in ("turn.FEWER", "values.WEIGHT", "values.POWER", "values.CLOSING")),
     "envs.starts.ALWAYS",
+    "envs.starts.NO_LAYOUTS",
 }
 
 

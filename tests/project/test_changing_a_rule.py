@@ -25,8 +25,9 @@ TESTS = (
 NAMED = {
     "has the rules": """
         wotd_env/core/actions.py wotd_env/core/batch.py wotd_env/core/checks.py wotd_env/core/config.py
-        wotd_env/core/engine.py wotd_env/core/game.py wotd_env/core/observation.py wotd_env/core/rules.py
-        wotd_env/core/starting.py wotd_env/core/state.py wotd_env/jax/env.py wotd_env/jax/rules.py
+        wotd_env/core/engine.py wotd_env/core/game.py wotd_env/core/layouts.py wotd_env/core/observation.py
+        wotd_env/core/rules.py wotd_env/core/starting.py wotd_env/core/state.py wotd_env/jax/env.py
+        wotd_env/jax/rules.py
     """,
     "computes what an end of a turn does to the codes of a path, for speed": """
         wotd_env/solver/families.py wotd_env/solver/guarantees.py wotd_env/solver/positions.py

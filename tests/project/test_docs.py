@@ -45,7 +45,7 @@ def blocks(page: Path, *languages: str) -> list[str]:
 def commands() -> list[str]:
     """Return the shell commands of all pages, without their comments."""
     lines = [line for page in PAGES for block in blocks(page, "sh", "bash") for line in block.splitlines()]
-    return sorted({command for line in lines if (command := line.split("#")[0].strip())})
+    return sorted({command for line in lines if (command := re.split(r"(?:^|\s)# ", line)[0].strip())})
 
 
 def pages_with_code() -> list[Any]:
