@@ -56,7 +56,8 @@ def visit(browser: Browser, site: str) -> Iterator[Callable[..., Page]]:
 
     def open_page(width: int = 390, height: int = 844, **options: Any) -> Page:
         context = browser.new_context(viewport={"width": width, "height": height}, **options)
-        context.add_init_script("localStorage['wotd-tap'] ??= '\"keep\"'")  # the answer to the first question
+        # the answer to the first question; about:blank has no storage
+        context.add_init_script("if (location.protocol !== 'about:') localStorage['wotd-tap'] ??= '\"keep\"'")
         contexts.append(context)
         context.set_default_timeout(PATIENCE)
         page = context.new_page()

@@ -262,9 +262,13 @@ export class Decision {
     this.dock.classList.toggle("mine", this.open);
     this.diceBox.hidden = this.view.status !== "playing";
     const focused = this.actions.querySelector(":focus")?.getAttribute("data-name");
-    const parts = h("div", ...this.dockParts());
-    if (parts.innerHTML === this.actions.innerHTML) return; // a press of a replaced button would be lost
-    this.actions.replaceChildren(...parts.childNodes);
+    const shown = [...this.actions.childNodes];
+    const parts = [...h("div", ...this.dockParts()).childNodes];
+    parts.forEach((part, at) => {
+      if (at >= shown.length) this.actions.append(part);
+      else if (!part.isEqualNode(shown[at])) shown[at].replaceWith(part); // a press of a replaced button would be lost
+    });
+    for (const part of shown.slice(parts.length)) part.remove();
     if (focused)
       /** @type {HTMLElement|null} */ (this.actions.querySelector(`[data-name="${focused}"]`))?.focus();
   }
