@@ -109,7 +109,7 @@ def by_reward(curves: dict[Run, NDArray[np.float64]], spaces: int) -> dict[str, 
     for run, rows in curves.items():
         if run.spaces == spaces:
             found[run.reward].append(rows)
-    return {name: np.array(rows) for name, rows in found.items()}
+    return {name: np.array(found[name]) for name in REWARDS if name in found}
 
 
 def tables(curves: dict[Run, NDArray[np.float64]]) -> str:
@@ -117,6 +117,7 @@ def tables(curves: dict[Run, NDArray[np.float64]]) -> str:
     head = (
         "reward",
         "plain spaces",
+        "seeds",
         "regret after 10 %",
         "regret at the end",
         "win share at the end",
@@ -130,22 +131,26 @@ def tables(curves: dict[Run, NDArray[np.float64]]) -> str:
                 (
                     name,
                     str(spaces),
+                    str(len(found)),
                     _mean(first[:, 2], 1),
                     _mean(last[:, 2], 1),
                     _mean(last[:, 3], 1),
                     _mean(last[:, 1], 0),
                 )
             )
-    return markdown(head, rows, right=(2, 3, 4, 5))
+    return markdown(head, rows, right=range(1, 7))
 
 
 def error_of(sample: NDArray[np.float64]) -> float:
-    """Return half the width of the 95 % interval of the mean over the seeds (Student's t)."""
+    """Return half the width of the 95 % interval of the mean over the seeds (Student's t), or 0 for one seed."""
+    if len(sample) == 1:
+        return 0.0
     return mean_of(sample, -math.inf, math.inf).estimate().error
 
 
 def _mean(sample: NDArray[np.float64], digits: int) -> str:
-    return f"{sample.mean():.{digits}f} ± {error_of(sample):.{digits}f}"
+    error = f" ± {error_of(sample):.{digits}f}" if len(sample) > 1 else ""
+    return f"{sample.mean():.{digits}f}{error}"
 
 
 def draw(curves: dict[Run, NDArray[np.float64]]) -> None:
@@ -159,7 +164,9 @@ def draw(curves: dict[Run, NDArray[np.float64]]) -> None:
             mean = found.mean(0)
             error = np.array([error_of(points) for points in found[:, :, 2].T])
             for axis, column, unit in ((row[0], 0, 1e6), (row[1], 1, 60)):
-                (line,) = axis.plot(mean[:, column] / unit, mean[:, 2], marker=".", label=name)
+                (line,) = axis.plot(
+                    mean[:, column] / unit, mean[:, 2], marker=".", label=name.replace("`", "")
+                )
                 low, high = np.maximum(mean[:, 2] - error, 0.1), mean[:, 2] + error
                 axis.fill_between(mean[:, column] / unit, low, high, color=line.get_color(), alpha=0.2)
                 axis.set(yscale="log", title=f"{spaces} plain spaces")

@@ -34,5 +34,5 @@ def test_the_table_has_means_over_the_seeds():
         for seed in range(3)
     }
     _, _, first, *others = study.tables(runs).splitlines()
-    assert first == "| result of the game | 2 | 31.0 ± 2.5 | 21.0 ± 2.5 | 26.0 ± 2.5 | 600 ± 0 |"
+    assert first == "| result of the game | 2 | 3 | 31.0 ± 2.5 | 21.0 ± 2.5 | 26.0 ± 2.5 | 600 ± 0 |"
     assert len(others) + 1 == len(study.REWARDS) * len(study.SPACES)
