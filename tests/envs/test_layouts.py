@@ -82,3 +82,13 @@ def test_invalid_layouts_are_refused(arguments, words):
 def test_games_without_dead_pieces_show_no_layout():
     assert "layout" not in WayOfTheDragonVectorEnv(2).reset(seed=0)[1]
     assert Rules(spaces=2, dead_pieces=LAYOUTS[1]) == Rules(spaces=2)
+
+
+@pytest.mark.parametrize("make", [WayOfTheDragonEnv, lambda **options: WayOfTheDragonVectorEnv(2, **options)])
+def test_opponents_must_play_every_layout(make):
+    assert make(spaces=2, opponents="td")
+    with pytest.raises(ValueError, match="no trained model of td"):
+        make(spaces=2, layouts=LAYOUTS, opponents="td")
+    env = make(spaces=2, layouts=LAYOUTS, opponents="planner")
+    with pytest.raises(ValueError, match="no trained model of td"):
+        env.opponents = "td"

@@ -221,3 +221,11 @@ def test_other_environments_are_refused(table: Table):
         RegretReward(gymnasium.make("CartPole-v1"), table)
     with pytest.raises(TypeError, match="env must be a vector environment of Way of the Dragon"):
         vector.RegretReward(gymnasium.make_vec("CartPole-v1"), table)
+
+
+def test_games_that_draw_their_layouts_are_refused(table: Table):
+    drawn: dict[str, Any] = {"spaces": 1, "layouts": ["#/./././.", "././././."]}
+    with pytest.raises(ValueError, match="layouts cannot be judged together"):
+        RegretReward(WayOfTheDragonEnv(**drawn), table)
+    with pytest.raises(ValueError, match="layouts cannot be judged together"):
+        vector.RegretReward(WayOfTheDragonVectorEnv(2, **drawn), table)

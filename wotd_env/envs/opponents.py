@@ -13,6 +13,7 @@ Relative seats are counted from the learner's seat in turn order: 1 is the seat 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -23,11 +24,12 @@ from wotd_env.core.checks import IllegalActionError
 from wotd_env.core.compilation import inlined, kernel
 from wotd_env.core.config import Config, Configs
 from wotd_env.core.game import Game
+from wotd_env.core.layouts import layout_of
 from wotd_env.core.rules import Phase
 from wotd_env.core.state import ROW, STATE, Record, Records, States, scratch
 from wotd_env.core.stream import mix
 from wotd_env.envs.results import frozen
-from wotd_env.envs.starts import LEARNER
+from wotd_env.envs.starts import LEARNER, NO_LAYOUTS
 from wotd_env.policies import Script, greedy, make_policy, random, script_of
 from wotd_env.policy import Policy, ask, check_plays
 
@@ -105,6 +107,7 @@ class Opponents:
         game: the rules.
         opponents: one policy for all opponents, as an object or a name; or a list or tuple with one policy for each
             opponent, in turn order after the learner; or a `Pool`. Without a pool, P is 1.
+        layouts: the dead pieces of layouts that the games draw, uint16 (L, 5); the policies must play all of them.
 
     Attributes:
         given: the argument `opponents`.
@@ -115,9 +118,9 @@ class Opponents:
         outside: whether at least one policy is not a script.
     """
 
-    def __init__(self, game: Game, opponents: Given) -> None:
+    def __init__(self, game: Game, opponents: Given, layouts: NDArray[np.uint16] = NO_LAYOUTS) -> None:
         others = game.rules.players - 1
-        self.game, self.given = game, opponents
+        self.game, self.given, self.layouts = game, opponents, layouts
         choices: list[Sequence[Policy]]  # for each choice, the policies of the relative seats 1 to n - 1
         self.names: NDArray[Any] | None = None
         weights = np.ones(1)
@@ -133,8 +136,11 @@ class Opponents:
         self.cumulative = weights.cumsum()
         self.cumulative /= self.cumulative[-1]
         self._set(choices)
+        drawn = {layout_of(dead, game.rules.spaces) for dead in layouts}
+        played = [replace(game.rules, dead_pieces=layout) for layout in sorted(drawn)] or [game.rules]
         for policy in self._players:
-            check_plays(policy, game.rules)
+            for rules in played:
+                check_plays(policy, rules)
 
     def _set(self, choices: list[Sequence[Policy]]) -> None:
         self._choices = choices
@@ -155,7 +161,7 @@ class Opponents:
                 f"opponents {must} be a Pool, as when the environment was made, because its infos keep their keys; "
                 f"got {opponents!r}"
             )
-        return Opponents(self.game, opponents)
+        return Opponents(self.game, opponents, self.layouts)
 
     def keep(self, last: Opponents, chosen: NDArray[np.integer]) -> NDArray[np.int64]:
         """Add the choices of running games to these opponents, but never draw them for new games.

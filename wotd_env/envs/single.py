@@ -67,6 +67,7 @@ class WayOfTheDragonEnv(OneGame, gymnasium.Env[Any, Any]):
 
     Attributes:
         game: the `Game` that is played; `game.observation_layout` names the parts of an observation.
+        layouts: the dead pieces of the layouts that games draw, uint16 (L, 5); L is 0 without the argument.
 
     Raises:
         TypeError: for an unknown argument.
@@ -90,7 +91,8 @@ class WayOfTheDragonEnv(OneGame, gymnasium.Env[Any, Any]):
         **rules: Any,
     ) -> None:
         self.game = Game(rules_for(type(self), rules), encoding=encoding)
-        self._opponents = Opponents(Game(self.game.rules), opponents)
+        self.layouts = read_layouts(self.game.rules, layouts)
+        self._opponents = Opponents(Game(self.game.rules), opponents, self.layouts)
         self.illegal = check_choice("illegal", illegal, ("lose", "raise"))
         self.render_mode = render_mode
         self._renderer = Renderer(self.game, render_mode)
@@ -98,8 +100,7 @@ class WayOfTheDragonEnv(OneGame, gymnasium.Env[Any, Any]):
         self.observation_space = self._format.space()
         self.action_space = Discrete(self.game.num_actions)
         self._fixed_seat = fixed_seat(self.game.rules, seat)
-        self._layouts = read_layouts(self.game.rules, layouts)
-        self._shows_layout = bool(len(self._layouts) or self.game.rules.dead_pieces)
+        self._shows_layout = bool(len(self.layouts) or self.game.rules.dead_pieces)
         self._seat = self._choice = 0  # the learner's seat, and the choice of opponents in this game
         self._state: States | None = None
         self._ended = True
@@ -145,7 +146,7 @@ class WayOfTheDragonEnv(OneGame, gymnasium.Env[Any, Any]):
         Raises:
             ValueError: for an invalid seed or option; the running game continues.
         """
-        draws = Draws(self._fixed_seat, self._opponents.cumulative, self._layouts)
+        draws = Draws(self._fixed_seat, self._opponents.cumulative, self.layouts)
         state, self._seat, self._choice = self._next_game(seed, options, self._seat, self._lost, draws)
         super().reset(seed=None if seed is None else int(seed))  # Gymnasium rejects NumPy integers
         self._state, self._lost = state, False

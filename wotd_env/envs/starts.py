@@ -71,9 +71,7 @@ class Draws(NamedTuple):
 
     seat: int  # the learner's seat, or ANY_SEAT
     opponents: NDArray[np.float64]  # (P,): cumulative probabilities of the opponents; the last entry is 1
-    layouts: NDArray[
-        np.uint16
-    ]  # (L, 5): the dead pieces of layouts, or (0, 5) if the rules place the dead pieces
+    layouts: NDArray[np.uint16]  # (L, 5): the dead pieces of layouts; L is 0 if the rules place them
 
 
 ALWAYS = np.ones(1)  # cumulative probabilities of a single choice

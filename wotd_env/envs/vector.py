@@ -63,6 +63,7 @@ class WayOfTheDragonVectorEnv(VectorEnv[Any, ArrayLike, NDArray[Any]]):
     Attributes:
         autoreset_mode: the `AutoresetMode`, also in `metadata`.
         game: the `Game` that is played; `game.observation_layout` names the parts of an observation.
+        layouts: the dead pieces of the layouts that games draw, uint16 (L, 5); L is 0 without the argument.
         seat: the learner's seat in every game, int8 (N,).
         record: a copy of the games, STATE (N,).
 
@@ -94,7 +95,8 @@ class WayOfTheDragonVectorEnv(VectorEnv[Any, ArrayLike, NDArray[Any]]):
     ) -> None:
         super().__init__()
         self.game = Game(rules_for(type(self), rules), num_threads=num_threads, encoding=encoding)
-        self._opponents = Opponents(Game(self.game.rules, num_threads=num_threads), opponents)
+        self.layouts = read_layouts(self.game.rules, layouts)
+        self._opponents = Opponents(Game(self.game.rules, num_threads=num_threads), opponents, self.layouts)
         self.illegal = check_choice("illegal", illegal, ("lose", "raise"))
         self.render_mode = render_mode
         self._renderer = Renderer(self.game, render_mode)
@@ -111,7 +113,6 @@ class WayOfTheDragonVectorEnv(VectorEnv[Any, ArrayLike, NDArray[Any]]):
         limit = 0 if max_episode_steps is None else check_integer("max_episode_steps", max_episode_steps, 1)
         seat, same_step = fixed_seat(self.game.rules, seat), mode == AutoresetMode.SAME_STEP
         self._seat, self._limit, self._same_step = seat, limit, same_step
-        self._layouts = read_layouts(self.game.rules, layouts)
         self._set_opponents(self._opponents)
         self._started = False
         self._state = np.zeros(num_envs, STATE)
@@ -126,7 +127,7 @@ class WayOfTheDragonVectorEnv(VectorEnv[Any, ArrayLike, NDArray[Any]]):
             "illegal_action": frozen(np.full(num_envs, NO_ACTION)),
             **entries(frozen(self._no_result()), self.game.rules.players),
         }
-        if len(self._layouts) or self.game.rules.dead_pieces:
+        if len(self.layouts) or self.game.rules.dead_pieces:
             self._running["layout"] = self._state["dead"].copy()
         if self._opponents.names is not None:
             self._running["opponent"] = self._opponents.names[self._learners["opponent"]]
@@ -152,7 +153,7 @@ class WayOfTheDragonVectorEnv(VectorEnv[Any, ArrayLike, NDArray[Any]]):
 
     def _set_opponents(self, opponents: Opponents) -> None:
         self._opponents = opponents
-        draws = Draws(self._seat, opponents.cumulative, self._layouts)
+        draws = Draws(self._seat, opponents.cumulative, self.layouts)
         self._settings = Settings(opponents.scripts, draws, self._limit, self._same_step)
 
     @property

@@ -14,7 +14,7 @@ from gymnasium.utils import RecordConstructorArgs
 
 from wotd_env.envs.common import as_integer
 from wotd_env.envs.single import WayOfTheDragonEnv
-from wotd_env.wrappers.judge import Judge, Source, Verdict, scoring
+from wotd_env.wrappers.judge import Judge, Source, Verdict, check_one_layout, scoring
 
 __all__ = ["Judge", "RegretReward", "Verdict"]
 
@@ -63,6 +63,7 @@ class RegretReward(gymnasium.Wrapper[Any, Any, Any, Any], RecordConstructorArgs)
         base = env.unwrapped
         if not isinstance(base, WayOfTheDragonEnv):
             raise TypeError(f"env must be an environment of Way of the Dragon, got {env!r}")
+        check_one_layout(base.layouts)
         self._base, self._scoring = base, scoring(scale, clip)
         self._judge = Judge(base.game, source, noise, noise_seed)
 

@@ -83,6 +83,15 @@ class Judge:
         return Verdict(equity.astype(np.float64), regret.astype(np.float64))
 
 
+def check_one_layout(layouts: NDArray[np.uint16]) -> None:
+    """Raise ValueError if the games of an environment draw their layouts, because a judge knows one layout."""
+    if len(layouts):
+        raise ValueError(
+            "layouts cannot be judged together, because each has its own table: make an environment with "
+            "dead_pieces='LAYOUT' for each"
+        )
+
+
 def checked(name: str, number: float) -> float:
     """Return a number. Raise ValueError unless it is finite and not negative."""
     if isinstance(number, bool) or not isinstance(number, int | float) or not 0 <= number < np.inf:
