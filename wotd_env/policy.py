@@ -74,13 +74,13 @@ def check_made_for(name: str, own: Rules, rules: Rules) -> None:
     The starting player, the turn limit, and colors without an effect may differ. An object made for random colors fits
     all colors. An object made for some dead pieces fits all dead pieces, or none, because it can see them.
     """
-    essence, other = _essence(own), _essence(rules)
-    if essence.dead_pieces:
-        essence, other = replace(essence, dead_pieces=0), replace(other, dead_pieces=0)
-    if essence.colors == "random":
+    made_for, other = _essence(own), _essence(rules)
+    if made_for.dead_pieces:
+        made_for, other = replace(made_for, dead_pieces=0), replace(other, dead_pieces=0)
+    if made_for.colors == "random":
         other = replace(other, colors="random")
-    if essence != other:
-        differing = [field for field, value in vars(essence).items() if value != getattr(other, field)]
+    if made_for != other:
+        differing = [field for field, value in vars(made_for).items() if value != getattr(other, field)]
         made, got = (
             ", ".join(f"{field}={getattr(of, field)!r}" for field in differing) for of in (own, rules)
         )

@@ -33,7 +33,7 @@ INTERNAL = {
 
 
 def foreign(file: Path) -> tuple[set[str], set[str], set[str]]:
-    """Return the private names that a file uses of libraries, those that it uses of anything, and all its own names."""
+    """Return the private names that a file uses of libraries, all private names that it uses, and those it defines."""
     tree = ast.parse(file.read_text())
     libraries: set[str] = set()
     used: set[str] = set()

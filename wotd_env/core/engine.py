@@ -360,7 +360,7 @@ def move_seats(s: Record, rules: Config, by: Int) -> None:
 
 @kernel
 def place_dead_pieces(s: Record, rules: Config) -> None:
-    """Put the dead pieces on the layout's or on random distinct plain spaces, never five in a row on a path (R15)."""
+    """Place the dead pieces: those of a layout, or on random distinct plain spaces, never five in a row (R15)."""
     while True:
         for path in range(PATHS):
             s.dead[path] = rules.dead[path]

@@ -31,9 +31,8 @@ MAX_SPACES = 10
 POWER_MODES = ("none", "own", "any")
 
 EMPTY, DEAD = ".#"  # spaces of a layout of dead pieces, see `wotd_env.core.layouts`
-BLOCKADE = (
-    DICE * DEAD
-)  # no piece could pass these dead pieces, because dice move it by at most five spaces (R15)
+# No piece could pass these dead pieces, because dice move it by at most five spaces (R15).
+BLOCKADE = DICE * DEAD
 
 Numbers = TypeVar("Numbers", float, NDArray[np.floating[Any]])
 

@@ -132,7 +132,7 @@ class Invitation(Message):
 
 
 class HandOver(Message):
-    """A request to give a seat to an agent, or back to its person if `agent` is None."""
+    """A request to let an agent play for a seat or, if `agent` is None, to return the seat to its person."""
 
     seat: _Whole
     agent: _Word | None
