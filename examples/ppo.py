@@ -13,7 +13,7 @@ import shlex
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 import torch as th
@@ -27,6 +27,7 @@ from wotd_env.policies.function import FunctionPolicy
 from wotd_env.wrappers import Judge
 
 Array = NDArray[Any]
+Reward = Literal["result", "table", "td", "planner"]
 
 
 @dataclass(frozen=True)
@@ -39,7 +40,7 @@ class Settings:
     players: int = 2
     spaces: int = 7
     """Plain spaces of each path."""
-    reward: str = "result"
+    reward: Reward = "result"
     """"result" of the game, or the judge whose regrets are the rewards: table (exact), td or planner (estimates)."""
     noise: float = 0.0
     """Standard deviation of an error in the judge's equities."""

@@ -18,7 +18,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from examples.ppo import Network, Settings, train
+from examples.ppo import Network, Reward, Settings, train
 from tools import pages
 from wotd_env import Game, files
 from wotd_env.analysis import grade
@@ -30,7 +30,7 @@ from wotd_env.solver import Table
 PAGE = pages.ROOT / "docs" / "results" / "process-reward.md"
 CHART, RESULTS = PAGE.with_suffix(".svg"), PAGE.with_suffix(".json")
 
-REWARDS = {
+REWARDS: dict[str, tuple[Reward, float]] = {
     # name: (judge, noise of its equities)
     "result of the game": ("result", 0.0),
     "exact regret": ("table", 0.0),
