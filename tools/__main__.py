@@ -11,6 +11,7 @@ from entries import tables as of_entries
 from tools import figures, pages, tables
 from wotd_env import Game, Rules, make_policy
 from wotd_env.rendering.cases import CASES, draw_case
+from wotd_env.rendering.scene import HEIGHT, WIDTH
 from wotd_env.reporting import markdown
 
 RULES_FOLDER = pages.ROOT / "docs" / "reference" / "rules"
@@ -65,8 +66,19 @@ def contents() -> dict[str, str]:
 
 
 def cases() -> dict[Path, str]:
-    """Return the pictures of docs/reference/rules.md: file -> SVG text."""
-    return {RULES_FOLDER / f"{name}.svg": draw_case(name) + "\n" for name in CASES}
+    """Return the pictures of docs/reference/rules.md and the picture of a whole turn: file -> SVG text."""
+    pictures = {RULES_FOLDER / f"{name}.svg": draw_case(name) + "\n" for name in CASES}
+    return pictures | {RULES_FOLDER / "turn.svg": turn()}
+
+
+def turn() -> str:
+    """Return the picture of a turn as SVG: a hold and, to the right of it, the move that follows."""
+    hold, move = (
+        draw_case(name).replace("<svg ", f'<svg x="{column * WIDTH}" ', 1)
+        for column, name in enumerate(("hold", "enter"))
+    )
+    head = f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {2 * WIDTH} {HEIGHT}" role="img">'
+    return f"{head}<title>A turn: a hold, then a move</title>{hold}{move}</svg>\n"
 
 
 def main() -> None:

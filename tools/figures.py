@@ -8,8 +8,8 @@ figures, at `<!-- table: figures -->`. The names of figures are:
 | --- | --- |
 | `rate CASE` | speed of a case in tools/speed/cases.py: decisions, or planned turns, per second |
 | `times CASE CASE` | speed of the first case divided by the speed of the second |
-| `share CASE CASE` | the same ratio in per cent, counting only time inside the environments |
-| `wins POLICY POLICY` | win share of the first policy against the second, a reference, on the full board, per cent |
+| `share CASE CASE` | the same ratio in percent |
+| `wins POLICY POLICY` | win share of the first policy against the second, a reference, on the full board, in percent |
 | `perfect POLICY` | number of games out of 100 that a policy wins against perfect play |
 | `positions` | positions of the largest solved board |
 """
@@ -44,8 +44,8 @@ def times(fast: str, slow: str) -> str:
 
 
 def share(ours: str, theirs: str) -> str:
-    """Return the speed of case `ours` in per cent of case `theirs`, counting only time inside the environments."""
-    return f"{100 * _cases()[ours]['inside'] / _cases()[theirs]['inside']:.0f} %"
+    """Return the speed of case `ours` in percent of the speed of case `theirs`."""
+    return f"{100 * _cases()[ours]['median'] / _cases()[theirs]['median']:.0f} %"
 
 
 def wins(policy: str, opponent: str) -> str:
@@ -69,14 +69,13 @@ def _table(page: str, place: str) -> list[dict[str, str]]:
 def figures() -> str:
     """Return the claims of README.md and docs/index.md with their figures; the links are relative to README.md."""
     claims = (
-        f"**Solved.** The optimal value of all {positions()} positions of the two-player game is known, so "
-        "every decision of an agent has an exact regret ([perfect play](docs/results/perfect-play.md), "
-        "[benchmark](docs/results/benchmark.md)).",
-        f"**Fast.** {rate('game-8192')} decisions per second on one thread, with dice, masks, observations and "
-        f"rewards; {rate('vector-4096')} decisions through Gymnasium against `greedy` "
+        f"**Solved.** The optimal values of all {positions()} positions of the two-player game without powers are "
+        "known, so every decision has an exact regret ([perfect play](docs/results/perfect-play.md)).",
+        f"**Fast.** {rate('game-8192-checked')} decisions per second on one thread, with random actions, checks, masks, "
+        f"observations and rewards; {rate('vector-4096')} decisions through Gymnasium against `greedy` "
         "([speed](docs/results/speed.md)).",
         "**Strong baselines.** After five minutes of self-play, the bundled agent `td` wins "
-        f"{perfect('td')} of 100 games against perfect play, and "
+        f"{perfect('td')} of 100 games against [perfect play](docs/results/perfect-play.md#strength-of-policies), and "
         f"{wins('td', 'greedy').split()[0]} against `greedy` ([benchmark](docs/results/benchmark.md)).",
         "**Works with** Gymnasium, PettingZoo, Stable-Baselines3, RLlib, TorchRL, OpenSpiel, JAX and Ray "
         "([guides](docs/how-to/libraries.md), [tested releases](docs/reference/clients.md)).",

@@ -47,7 +47,6 @@ RATIOS = {
     "game without checks against CartPole vector": ("game-8192", CARTPOLE),
     "checked game of five players with own powers against CartPole vector": ("game-8192-5p-own-checked", CARTPOLE),
     "game against pgx tic_tac_toe, 8192 games": ("game-8192", "pgx-tictactoe-8192"),
-    "game against the limit of writing": ("game-8192", "bytes-8192"),
     "five players against two": ("game-8192-5p", "game-8192"),
     "two threads against one, 16384 games": ("game-16384-2t", "game-16384"),
     "two threads against one, 65536 games": ("game-65536-2t", "game-65536"),
@@ -89,7 +88,7 @@ def main() -> int:
             console.print(f"skipped: {case.name} needs {case.needs} (extra bench)")
     rows = measure(cases, arguments.seconds, arguments.repeats)
     ratios = {
-        words: rows[ours]["inside"] / rows[theirs]["inside"]
+        words: rows[ours]["median"] / rows[theirs]["median"]
         for words, (ours, theirs) in RATIOS.items()
         if ours in rows and theirs in rows
     }
@@ -110,8 +109,8 @@ def measure(cases: list[Case], seconds: float, repeats: int) -> dict[str, dict[s
     """Measure each case `repeats` times. Only one case runs at a time.
 
     Returns:
-        Name of the case -> its row of the results. `median`, `least` and `most` are decisions per second. `inside` is
-        also a median of decisions per second, but counts only the time inside the environment.
+        Name of the case -> its row of the results. `median`, `least` and `most` are steps per second. `inside` is also
+        a median of steps per second, but counts only the time inside the environment.
     """
     samples: dict[str, list[tuple[float, float]]] = {case.name: [] for case in cases}
     with ExitStack() as stack:
@@ -156,19 +155,19 @@ def record(rows: dict[str, dict[str, Any]], ratios: dict[str, float], arguments:
         f"{about['date']}, {about['machine']}; {', '.join(f'{k} {v}' for k, v in about['versions'].items())}. "
         f"Median (minimum to maximum) of {arguments.repeats} measurements of {arguments.seconds:g} s.",
         markdown((*COLUMNS, "content of a step"), speeds, right=range(1, 6)),
-        numbers("ratio of speeds, counting only time inside the environments | value", ratios, 2),
+        numbers("ratio of the speeds in the first table | value", ratios, 2),
         numbers("time of a decision by part, two players, 8192 games | ns", profile(rows), 1),
     )
     PAGE.write_text(pages.renew(PAGE.read_text(), {"speed": "\n\n".join(text)}))
     plot(rows)
 
 
-COLUMNS = ("case", "games", "players", "threads", "decisions/s", "environment alone")
+COLUMNS = ("case", "games", "players", "threads", "steps/s", "steps/s in the environment")
 
 
 def cells(name: str, row: dict[str, Any]) -> tuple[str, ...]:
     """Return the table cells of a case in the order of `COLUMNS`."""
-    sizes = (f"{row[column]:,}" for column in ("batch", "players", "threads"))
+    sizes = (f"{row[column]:,}" if row[column] else "" for column in ("batch", "players", "threads"))
     rates = f"{row['median']:,.0f} ({row['least']:,.0f} to {row['most']:,.0f})", f"{row['inside']:,.0f}"
     return name, *sizes, *rates
 
@@ -214,8 +213,9 @@ def plot(rows: dict[str, dict[str, Any]]) -> None:
     """Plot the decisions per second against the number of games and against the number of players."""
     figure = Figure((11, 4.2), layout="constrained")
     left, right = figure.subplots(1, 2, width_ratios=(2, 1))
-    for key, words in (("inside", "environment alone"), ("median", "with random actions")):
-        left.plot(BATCHES, [rows[f"game-{batch}"][key] for batch in BATCHES], "o-", label=words)
+    left.plot(
+        BATCHES, [rows[f"game-{batch}"]["median"] for batch in BATCHES], "o-", label="wotd-env, unchecked"
+    )
     paper = {"facecolor": "white", "alpha": 0.85, "edgecolor": "none", "pad": 0.5}
     for name, words in (
         ("cartpole-vec-8192", "Gymnasium CartPole vector"),
@@ -226,7 +226,7 @@ def plot(rows: dict[str, dict[str, Any]]) -> None:
         ("tictactoe", "PettingZoo tictactoe"),
     ):
         if name in rows:
-            point = rows[name]["batch"], rows[name]["inside"]
+            point = rows[name]["batch"], rows[name]["median"]
             left.plot(*point, "s", color="grey")
             left.annotate(words, point, (6, -4), textcoords="offset points", fontsize=8, bbox=paper)
     left.set(xscale="log", yscale="log", title="One core, two players")
@@ -234,8 +234,8 @@ def plot(rows: dict[str, dict[str, Any]]) -> None:
     left.grid(alpha=0.3)
     left.legend(loc="lower right")
     players = {"2": "game-8192", "3": "game-8192-3p", "4": "game-8192-4p", "5": "game-8192-5p"}
-    right.bar(list(players), [rows[name]["inside"] / 1e6 for name in players.values()])
-    right.set(xlabel="players", ylabel="million decisions per second", title="8,192 games, environment alone")
+    right.bar(list(players), [rows[name]["median"] / 1e6 for name in players.values()])
+    right.set(xlabel="players", ylabel="million decisions per second", title="8,192 games, one core")
     files.save_figure(figure, PLOT)
 
 

@@ -1,7 +1,8 @@
 """The measured cases, and the functions that return their loops.
 
 A loop of games chooses each action uniformly at random. At every decision, it reads the observation and, if the
-environment has one, the action mask. A step is one decision in one game. A reset is not a step.
+environment has one, the action mask. A step is one decision in one game, or what the row names: a planned turn or a
+picture. A reset is not a step.
 """
 
 import functools
@@ -267,7 +268,7 @@ class Case(NamedTuple):
     what: str  # description of a step
     loop: Callable[..., Chunk]
     batch: int = 1
-    players: int = 2
+    players: int = 2  # 0: a game without players
     threads: int = 1
     needs: str = "wotd_env"
 
@@ -311,7 +312,7 @@ CASES = [
     Case("game-16384", FUSED, speed.game, 16384),
     *(Case(f"game-{n}-2t", f"{FUSED}; two threads", speed.game, n, threads=2) for n in (16384, 65536)),
     Case("bytes-8192", "limit: write as many bytes as game-8192", same_bytes, 8192),
-    Case("game-one", "Game.step_autoreset for one speed.game, actions validated", speed.one_game),
+    Case("game-one", "Game.step_autoreset for one game, actions validated", speed.one_game),
     Case("vector-4096", VECTOR, speed.vector, 4096),
     Case("vector-4096-random", "vector environment against random", partial(speed.vector, opponents="random"), 4096),
     Case("vector-1024-masked", f"{VECTOR}, SAME_STEP, masked random actions", vector_steps, 1024),
@@ -326,7 +327,7 @@ CASES = [
     of_openspiel("openspiel-5p", IN_OPENSPIEL, partial(open_spiel, game="way_of_the_dragon(players=5)"), players=5),
     Case("pictures-640", PICTURE, pictures, needs="resvg_py"),
     Case("pictures-640-5p", PICTURE, pictures, players=5, needs="resvg_py"),
-    *(Case(f"cartpole-vec-{n}", CARTPOLE, cartpole, n) for n in (8192, 65536)),
+    *(Case(f"cartpole-vec-{n}", CARTPOLE, cartpole, n, players=0) for n in (8192, 65536)),
     Case("tictactoe", "PettingZoo tictactoe, env()", partial(tictactoe, wrapped=True), needs="pygame"),
     Case("tictactoe-raw", "PettingZoo tictactoe, raw_env", tictactoe, needs="pygame"),
     of_openspiel("maedn", f"OpenSpiel maedn {FROM_PYTHON}", partial(open_spiel, game="maedn(players=4)"), players=4),
@@ -338,7 +339,7 @@ CASES = [
     of_pgx("jax-backgammon-64", f"pgx backgammon: {SCAN}", partial(scan, game="backgammon"), 64),
     of_pgx("jax-tictactoe-8192", f"pgx tic_tac_toe: {SCAN}", partial(scan, game="tic_tac_toe"), 8192),
     Case("envpool-cartpole-1024", "EnvPool CartPole, synchronous (no mask)", partial(cartpole, envpool=True), 1024,
-         needs="envpool"),
+         players=0, needs="envpool"),
 ]  # fmt: skip
 
 
