@@ -71,8 +71,8 @@ def figures() -> str:
     claims = (
         f"**Solved.** The optimal values of all {positions()} positions of the two-player game without powers are "
         "known, so every decision has an exact regret ([perfect play](docs/results/perfect-play.md)).",
-        f"**Fast.** {rate('game-8192-checked')} decisions per second on one thread, with random actions, checks, masks, "
-        f"observations and rewards; {rate('vector-4096')} decisions through Gymnasium against `greedy` "
+        f"**Fast.** {rate('game-8192-checked')} decisions per second on one thread, with random actions, checks, "
+        f"masks, observations and rewards; {rate('vector-4096')} decisions through Gymnasium against `greedy` "
         "([speed](docs/results/speed.md)).",
         "**Strong baselines.** After five minutes of self-play, the bundled agent `td` wins "
         f"{perfect('td')} of 100 games against [perfect play](docs/results/perfect-play.md#strength-of-policies), and "
