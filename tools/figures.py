@@ -53,7 +53,7 @@ def wins(policy: str, opponent: str) -> str:
     rows = _table("benchmark.md", "<!-- table: results -->")
     board = str(Rules().spaces)
     (row,) = (row for row in rows if (row["plain spaces"], row["agent"]) == (board, policy))
-    share, error = row[opponent].split("% ±")
+    share, error = row[opponent].split(" % ±")
     return f"{float(share):.1f} % ± {float(error):.1f}"
 
 
@@ -93,7 +93,7 @@ def perfect(policy: str) -> str:
     place = _solved()["plain spaces"], policy
     grades = _table("perfect-play.md", "<!-- table: policies -->")
     (row,) = (row for row in grades if (row["plain spaces"], row["policy"]) == place)
-    return f"{float(row['win share by regret'].split('%')[0]):.1f}"
+    return f"{float(row['win share by regret, %'].split()[0]):.1f}"
 
 
 def positions() -> str:

@@ -47,7 +47,9 @@ class Findings:
         rows = []
         for name, value in starts:
             low, high = win_share(value, 3), win_share(value - total, 3)
-            rows.append(f"{name} | {value:+.4f} | {value - total:+.4f} | {low:.1%} to {high:.1%}")
+            rows.append(
+                f"{name} | {value:+.4f} | {value - total:+.4f} | {100 * low:.1f} % to {100 * high:.1f} %"
+            )
         head = "seat | guarantee | largest reward in an equilibrium | win share, from guarantee to largest reward"
         return markdown(head, rows, right=(1, 2, 3))
 
@@ -73,16 +75,16 @@ class Findings:
         cells = []
         for columns in (slice(None), *range(4)):
             of, n = lost[:, columns].reshape(GAMES, -1).sum(1), count[:, columns].reshape(GAMES, -1).sum(1)
-            cells.append(f"{of.sum() / n.sum():.4f} ± {margin_of_ratio(of, n):.4f}")
+            cells.append(f"{1000 * of.sum() / n.sum():.1f} ± {1000 * margin_of_ratio(of, n):.1f}")
         in_game = lost.sum(1) / 3
-        return [*cells, f"{in_game.mean():.3f} ± {margin_of_error(in_game):.3f}"]
+        return [*cells, f"{1000 * in_game.mean():.0f} ± {1000 * margin_of_error(in_game):.0f}"]
 
     def wins(self) -> str:
         """Return a table of the win share of `cautious` against two copies of each policy."""
         rows = []
         for name in GRADED:
             shares = self.play(make_policy(name))
-            rows.append(f"two `{name}` | {shares.mean():.1%} ± {margin_of_error(shares):.1%}")
+            rows.append(f"two `{name}` | {100 * shares.mean():.1f} % ± {100 * margin_of_error(shares):.1f} %")
         return markdown("opponents | share of wins of the cautious player", rows, right=(1,))
 
     def play(self, opponent: Policy) -> NDArray[np.floating]:

@@ -92,7 +92,7 @@ def summary(played: dict[str, Results]) -> str:
     shares = {}
     for title, results in played.items():
         overall = (row for row in results.rows if row.matchup is None and row.seat is None)
-        shares[title] = {row.policy: f"{row.share.value:.2%}" for row in overall}
+        shares[title] = {row.policy: f"{100 * row.share.value:.2f} %" for row in overall}
     names = dict.fromkeys(name for row in shares.values() for name in row)
     rows = [[title, *(row.get(name, "") for name in names)] for title, row in shares.items()]
     head = ["win share", *(f"`{name}`" for name in names)]
@@ -106,7 +106,7 @@ def section(results: Results, title: str, picture: str) -> str:
     parts = [
         f"## {title}",
         f"{sum(map(len, results.games.values())):,} games of {matchups}; "
-        f"a win share of {1 / n:.1%} means equal strength.",
+        f"a win share of {100 / n:.1f} % means equal strength.",
     ]
     for i, shown in enumerate(show.as_text(results, digits=2)):
         rows = [[f"`{name}`", *cells] for name, *cells in shown.rows]

@@ -101,7 +101,7 @@ class Findings:
             used = np.array(times[color])
             early, middle, late = np.nanpercentile(used, [25, 50, 75])
             shares = early, middle, late, np.isnan(used).mean()
-            rows.append([name, *(f"{share:.0%}" for share in shares)])
+            rows.append([name, *(f"{100 * share:.0f} %" for share in shares)])
         head = ["power", *(f"{share} % of the uses before" for share in (25, 50, 75)), "never used"]
         return markdown(head, rows, right=range(1, 5))
 
@@ -113,9 +113,9 @@ class Findings:
             found = analysis.grade(name, table, GAMES, opponent=f"oracle:{table.file}").all
             rows.append(
                 f"`{name}` | {found.share_against_perfect:.2f} ± {found.share_against_perfect_error:.2f} "
-                f"| {found.regret:.4f} ± {found.regret_error:.4f}"
+                f"| {1000 * found.regret:.1f} ± {1000 * found.regret_error:.1f}"
             )
-        head = "policy | win share against perfect play, % | regret per decision"
+        head = "policy | win share against perfect play, % | regret of a decision, thousandths"
         return markdown(head, rows, right=(1, 2))
 
 

@@ -19,7 +19,7 @@ from wotd_env.core.actions import Action
 from wotd_env.core.dice import COUNTS, HOLD_KEEP, UNROLLED_DICE, keep_index
 from wotd_env.core.rules import DICE, DRAGON, MAX_SPACES, PATHS, share_difference, win_share
 from wotd_env.policy import play_policies
-from wotd_env.reporting import markdown
+from wotd_env.reporting import Estimate, markdown, thousandths
 from wotd_env.solver.families import Chunk, new_block
 from wotd_env.solver.iteration import Work, group_of, solve_families
 from wotd_env.solver.positions import board_of
@@ -36,7 +36,7 @@ EVALUATED = ((0, "first"), (0, "greedy"), (1, "greedy"))
 
 def share(part: Any, whole: Any) -> str:
     """Return `part / whole` in percent, or "-" if `whole` is 0."""
-    return f"{part / whole:.1%}" if whole else "-"
+    return f"{100 * part / whole:.1f} %" if whole else "-"
 
 
 class PerfectGames(NamedTuple):
@@ -98,7 +98,7 @@ class Findings:
             rows.append(
                 f"{spaces} | {positions:,} | {positions * 4 / 1e6:,.0f} MB | {cpu:,.0f} s "
                 f"| {cpu / positions * 1e6:.2f} µs | {residual:.1e} | {table.start:+.7f} "
-                f"| {win_share(table.start, 2):.2%} | {turns:.1f}"
+                f"| {100 * win_share(table.start, 2):.2f} % | {turns:.1f}"
             )
         head = "plain spaces | positions | table | processor time | time per position | residual"
         starts = "value of the starting position | win share of the starting player | turns per game"
@@ -207,16 +207,17 @@ class Findings:
                 every = graded.all
                 rows.append(
                     f"{table.spaces} | `{name}` "
-                    f"| {every.share_against_perfect:.2f}% ±{every.share_against_perfect_error:.2f}% "
-                    f"| {win_share(graded.result, 2):.1%} ±{share_difference(graded.result_error, 2):.1%} "
-                    f"| {every.regret:.4f} ±{every.regret_error:.4f} | {every.errors:.1%} | {every.blunders:.1%} | "
-                    + " | ".join(f"{grade.per_game:.3f}" for grade in graded.kinds[:-1])
+                    f"| {every.share_against_perfect:.2f} ±{every.share_against_perfect_error:.2f} "
+                    f"| {100 * win_share(graded.result, 2):.1f} ±{100 * share_difference(graded.result_error, 2):.1f} "
+                    f"| {thousandths(Estimate.around(every.regret, every.regret_error), 3)} "
+                    f"| {100 * every.errors:.1f} | {100 * every.blunders:.1f} | "
+                    + " | ".join(f"{1000 * grade.per_game:.1f}" for grade in graded.kinds[:-1])
                 )
         shown = ("greedy", "planner", *LEARNED)  # the regrets of other policies are too large for the plot
         analysis.picture({name: drawn[name] for name in shown if name in drawn}, REGRET_PLOT)
-        head = "plain spaces | policy | win share by regret | counted win share | regret per decision"
-        kinds = "".join(f" | regret per game, {kind}" for kind in analysis.kinds_of(Rules()))
-        grades = markdown(f"{head} | errors | blunders{kinds}", rows)
+        head = "plain spaces | policy | win share by regret, % | counted win share, % | regret of a decision"
+        kinds = "".join(f" | regret of a game, {kind}" for kind in analysis.kinds_of(Rules()))
+        grades = markdown(f"{head} | errors, % | blunders, %{kinds}", rows)
         return f"Graded on {date.today()}.\n\n{grades}"
 
     def exact(self) -> str:
@@ -226,7 +227,7 @@ class Findings:
             print(f"evaluate {name} on {spaces} plain spaces")
             found = solver.evaluate(make_policy(name), self.tables[spaces])
             rows.append(
-                f"{spaces} | `{name}` | {found.begins:+.5f} | {found.follows:+.5f} | {found.win_share:.3%} "
+                f"{spaces} | `{name}` | {found.begins:+.5f} | {found.follows:+.5f} | {100 * found.win_share:.3f} % "
                 f"| {found.itself:+.5f} | {found.exploitability:.5f}"
             )
         head = "plain spaces | policy | reward, moving first | reward, moving second | win share"

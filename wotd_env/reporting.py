@@ -29,7 +29,7 @@ class Estimate(NamedTuple):
 
 def percent(share: Estimate | None, digits: int = 1) -> str:
     """Format a share and its error in percent; return an empty text if `share` is None."""
-    return "" if share is None else f"{share.value:.{digits}%} ±{100 * share.error:.{digits}f}"
+    return "" if share is None else f"{100 * share.value:.{digits}f} % ±{100 * share.error:.{digits}f}"
 
 
 def signed(estimate: Estimate, digits: int, unit: float = 1) -> str:

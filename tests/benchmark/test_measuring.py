@@ -156,7 +156,7 @@ def test_comparison_of_shares_adds_their_errors(measured):
     one = dataclasses.replace(one, against_perfect=Estimate(0.4, 0.37, 0.43))
     other = dataclasses.replace(other, against_perfect=Estimate(0.1, 0.06, 0.14))
     rows = {name: cells for name, *cells in benchmark.compare(one, other).rows}
-    assert rows["win share, perfect play"] == ["40.0% ±3.0", "10.0% ±4.0", "+30.0 ±5.0 %"]
+    assert rows["win share, perfect play"] == ["40.0 % ±3.0", "10.0 % ±4.0", "+30.0 ±5.0 %"]
 
 
 def test_only_results_for_equal_positions_compare(measured):

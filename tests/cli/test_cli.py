@@ -89,7 +89,7 @@ def test_arena_prints_and_writes_what_run_returns():
     assert Path("a.png").read_bytes().startswith(b"\x89PNG")
     assert Path("arena.sqlite").exists()
     share = next(row for row in results.rows if row.policy == "greedy").share
-    assert f"{share.value:.1%} ±{100 * share.error:.1f}" in result.stdout
+    assert f"{100 * share.value:.1f} % ±{100 * share.error:.1f}" in result.stdout
 
 
 def test_arena_accepts_every_rule():

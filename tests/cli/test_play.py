@@ -186,10 +186,10 @@ def test_advice_ranks_the_choices():
     ranked = np.argsort(-equity)[: len(asked.choices)]
     whole = equities(asked, advisor).splitlines()
     assert whole[1].endswith(
-        f"  0.000  ww               {asked.game.describe_action(asked.state, ranked[0])}"
+        f"   0.0  ww               {asked.game.describe_action(asked.state, ranked[0])}"
     )
-    assert f"  {equity[ranked[0]] - equity[ranked[1]]:.3f}  " in whole[2]
-    assert whole[-1] == f"by {advisor.source}"
+    assert f" {1000 * (equity[ranked[0]] - equity[ranked[1]]):6.1f}  " in whole[2]
+    assert whole[-1] == f"regret in thousandths of equity; by {advisor.source}"
     assert len(whole) == len(asked.choices) + 2
     values = [float(line.split()[0]) for line in whole[1:-1]]
     assert values == sorted(values, reverse=True)
@@ -355,7 +355,7 @@ def test_help_and_hints_make_no_decision():
     assert len(notation.read_game("game.txt").actions) == 0
     for text in (
         "Choose a move by its number",
-        "equity  to win regret",
+        "equity  to win   regret  choice",
         "keep 2 ",
         "[1 ",
         "nothing to undo",

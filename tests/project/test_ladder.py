@@ -28,9 +28,9 @@ def test_the_ladder_page_contains_pictures_and_ratings(tmp_path, monkeypatch):
     shipped = json.loads((tmp_path / "ladder.json").read_text())["ratings"]
     assert shipped == {name: rating._asdict() for name, rating in results.ratings.items()}
     share = next(row.share for row in results.rows if row.policy == "first")
-    assert f"| {share.value:.2%} ±{100 * share.error:.2f} |" in page
+    assert f"| {100 * share.value:.2f} % ±{100 * share.error:.2f} |" in page
     (summary,) = re.findall(r"^\| 2 players, basic game \| .*$", page, flags=re.MULTILINE)
-    assert f"| {share.value:.2%} |" in summary
+    assert f"| {100 * share.value:.2f} % |" in summary
 
 
 @pytest.mark.parametrize(

@@ -136,7 +136,9 @@ def check(ratios: dict[str, float], console: Console) -> int:
     slower = [words for words, ratio in ratios.items() if words in last and ratio < SLOWER * last[words]]
     for words in slower:
         console.print(f"[red]slower[/]: {words}: {ratios[words]:.2f}, recorded {last[words]:.2f}")
-    console.print(f"{len(ratios)} ratios compared, {len(slower)} below {SLOWER:.0%} of the recorded ones")
+    console.print(
+        f"{len(ratios)} ratios compared, {len(slower)} below {100 * SLOWER:.0f} % of the recorded ones"
+    )
     return int(bool(slower))
 
 

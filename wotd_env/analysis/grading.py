@@ -245,11 +245,23 @@ def picture(grades: dict[str, Grades], file: str | Path) -> None:
     names = [grade.kind for of in list(grades.values())[:1] for grade in of.kinds[:-1]]
     for i, (name, of) in enumerate(grades.items()):
         at, each = np.arange(len(names)) + (i - (len(grades) - 1) / 2) * width, of.kinds[:-1]
-        left.bar(at, [g.per_game for g in each], width, yerr=[g.per_game_error for g in each], label=name)
-        right.plot((np.arange(TENTHS) + 0.5) / TENTHS * 100, of.stages, marker="o", label=name)
+        left.bar(
+            at,
+            [1000 * g.per_game for g in each],
+            width,
+            yerr=[1000 * g.per_game_error for g in each],
+            label=name,
+        )
+        right.plot(
+            (np.arange(TENTHS) + 0.5) / TENTHS * 100, 1000 * np.array(of.stages), marker="o", label=name
+        )
     left.set_xticks(np.arange(len(names)), names)
-    left.set(ylabel="regret per game", title="by kind of decision")
-    right.set(xlabel="progress of the game in %", ylabel="regret per decision", title="by stage of the game")
+    left.set(ylabel="regret of a game, thousandths of equity", title="by kind of decision")
+    right.set(
+        xlabel="progress of the game in %",
+        ylabel="regret of a decision, thousandths of equity",
+        title="by stage of the game",
+    )
     right.set_ylim(bottom=0)
     left.legend()
     save_figure(figure, file)

@@ -35,7 +35,11 @@ class Note(NamedTuple):
     def __str__(self) -> str:
         where = f"turn {self.turn + 1}, seat {SEATS[self.seat]}, {self.dice}, equity {self.equity:+.3f}"
         mark = classify(self.regret)
-        graded = f"\n  {mark}: regret {self.regret:.3f}, best: {self.best_words}" if mark else ""
+        graded = (
+            f"\n  {mark}: regret {1000 * self.regret:.0f} thousandths, best: {self.best_words}"
+            if mark
+            else ""
+        )
         return f"{where}: {self.words}{graded}"
 
 

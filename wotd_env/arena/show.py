@@ -62,7 +62,7 @@ def tables(results: Results) -> list[Table]:
     """Return the results as tables for `rich` (see `as_text`)."""
     first, *others = (as_table(shown) for shown in as_text(results))
     neutral = 1 / results.tournament.rules.players
-    first.caption = f"± is a 95 % interval; a win share of {neutral:.1%} means equal strength"
+    first.caption = f"± is a 95 % interval; a win share of {100 * neutral:.1f} % means equal strength"
     if results.earlier:
         earlier = sum(results.earlier.values())
         first.caption += f"\n{earlier:,} games are from earlier runs ({span(results.earlier)})"
@@ -108,7 +108,7 @@ def draw(results: Results, file: str | Path, title: str = "") -> None:
         ahead = results.ahead[names[i], names[j]]
         cells[i, j] = ahead.value
         color = "black" if 0.2 < ahead.value < 0.8 else "white"
-        label = f"{ahead.value:.1%}\n±{100 * ahead.error:.1f}"
+        label = f"{100 * ahead.value:.1f} %\n±{100 * ahead.error:.1f}"
         right.text(j, i, label, ha="center", va="center", color=color, fontsize=8)
     right.imshow(cells, cmap="RdBu", vmin=0, vmax=1, aspect="auto")
     right.set(title="row finishes ahead of column", xticks=range(k), xticklabels=names, ylim=(k - 0.5, -0.5))

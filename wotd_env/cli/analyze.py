@@ -112,8 +112,8 @@ def command(
                 f"{grade.decisions:,}",
                 thousandths(Estimate.around(grade.regret, grade.regret_error)),
                 thousandths(Estimate.around(grade.per_game, grade.per_game_error), 1),
-                f"{grade.errors:.1%}",
-                f"{grade.blunders:.1%}",
+                f"{100 * grade.errors:.1f} %",
+                f"{100 * grade.blunders:.1f} %",
             ]
             for grade in graded.kinds
         ]

@@ -239,14 +239,16 @@ def equities(decision: Decision, advisor: Advisor, most: int | None = None) -> s
     equity = advisor.analyze(decision.state).actions[0].tolist()
     ranked = sorted(decision.choices, key=lambda choice: -equity[choice.action])
     players, best = decision.game.rules.players, equity[ranked[0].action]
-    lines = ["equity  to win regret  choice"]
+    lines = ["equity  to win   regret  choice"]
     for action, short, words in ranked[:most]:
         chance = win_share(equity[action], players)
         regret = best - equity[action]
-        lines.append(f"{equity[action]:+.3f}  {chance:6.1%}  {regret:.3f}  {short:<16} {words}")
+        lines.append(
+            f"{equity[action]:+.3f}  {100 * chance:5.1f} % {1000 * regret:6.1f}  {short:<16} {words}"
+        )
     if most is not None and len(ranked) > most:
         lines.append(f"and {len(ranked) - most} more: equity all")
-    return "\n".join([*lines, f"by {advisor.source}"])
+    return "\n".join([*lines, f"regret in thousandths of equity; by {advisor.source}"])
 
 
 class Match:
@@ -386,11 +388,15 @@ class Match:
         table = Table(Column("", no_wrap=True), *numbers, box=None)
         for name, played in zip(self._names, result.seats, strict=True):
             counts = map(str, (played.decisions, played.errors, played.blunders))
-            regret, luck, reward = f"{played.regret:.3f}", f"{played.luck:+.3f}", f"{played.result:+.2f}"
+            regret, luck, reward = (
+                f"{1000 * played.regret:.0f}",
+                f"{played.luck:+.3f}",
+                f"{played.result:+.2f}",
+            )
             table.add_row(name, *counts, regret, luck, reward, f"{played.result - played.luck:+.3f}")
         Console(markup=False).print(table)
         say(
-            f"Regret is lost equity. Equity is the expected result, from -1 (loss) to 1 (win). "
+            f"Regret is lost equity, in thousandths. Equity is the expected result, from -1 (loss) to 1 (win). "
             f"{define_errors(len(self._names))}\nSource of the equities: {result.source}."
         )
         for seat, name in enumerate(self._names):
