@@ -131,7 +131,7 @@ def new_memory(size: int, game: Game) -> Array:
 
 def train(settings: Settings) -> Network:
     """Train a network, print its progress ten times, and return it."""
-    th.set_num_threads(1)  # with one thread, equal seeds give equal weights
+    th.set_num_threads(1)  # with one thread, the same seed gives the same weights
     th.manual_seed(settings.seed)
     rng, started, num_envs = np.random.default_rng(settings.seed), time.process_time(), settings.num_envs
     envs = make_games("random", num_envs)

@@ -232,7 +232,7 @@ def report(network: Network, update: int, seconds: float, settings: Settings) ->
 
 def train(settings: Settings, measure: Callable[[Network, int, float, Settings], None] = report) -> Network:
     """Train a network and return it. Call `measure` ten times."""
-    th.set_num_threads(1)  # with one thread, equal seeds give equal weights
+    th.set_num_threads(1)  # with one thread, the same seed gives the same weights
     th.manual_seed(settings.seed)
     game = Game(players=settings.players, spaces=settings.spaces)
     judge = (

@@ -40,7 +40,7 @@ class Settings:
 
 
 def train(settings: Settings) -> MaskablePPO:
-    """Train a model, print its win rates, and return it."""
+    """Train a model, print its win shares, and return it."""
     opponent, started = Learner(ENCODING), time.process_time()
     games = SB3VecEnv(settings.num_envs, opponents=opponent, encoding=ENCODING)
     model = opponent.model = MaskablePPO(

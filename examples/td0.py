@@ -81,7 +81,7 @@ class Value:
 
 def train(settings: Settings) -> Value:
     """Train a network by self-play, print its strength ten times, and return it as a value function."""
-    th.set_num_threads(1)  # with one thread, equal seeds give equal weights
+    th.set_num_threads(1)  # with one thread, the same seed gives the same weights
     th.manual_seed(settings.seed)
     value, everyone, started = Value(), np.arange(settings.num_envs), time.process_time()
     optimizer = th.optim.Adam(value.network.parameters())

@@ -1,6 +1,6 @@
 """Solve a game of three players and write docs/results/guarantees.md (`python -m tools.guarantees`).
 
-The guarantee of a seat is the expected reward that the seat can force against two cooperating opponents. Solving takes
+The guarantee of a seat is the expected reward that the seat can secure against two cooperating opponents. Solving takes
 half an hour on one core, and needs 5 GB of disk. A board that is already in the cache is not solved again.
 """
 

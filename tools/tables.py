@@ -191,7 +191,7 @@ def parts(encoding: str) -> str:
 
 
 def _form(rules: Rules, encoding: str, name: str) -> str:
-    """Return the format of a part as text, e.g. "[seat, path, space], one-hot: " or "0..2: "."""
+    """Return the format of a part, e.g. "[seat, path, space], one-hot: " or "0..2: "."""
     part = observation.parts(rules, encoding)[name]
     axes = [axis for axis in part.axes if axis != "number"]
     words = [f"[{', '.join(axes)}]"] if axes else []

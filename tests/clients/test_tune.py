@@ -63,7 +63,7 @@ def same_network(one: Path, other: Path) -> bool:
 
 
 def strength(folder: Path) -> float:
-    """Return the win rate of a training run against `planner`."""
+    """Return the win share of a training run against `planner`."""
     counts = json.loads((folder / "result.json").read_text())["planner"]
     return float(counts["wins"] / counts["games"])
 

@@ -1,4 +1,4 @@
-"""Equal seeds give equal bytes, for any content of uninitialized memory and any number of threads."""
+"""The same seed gives the same bytes, for any content of uninitialized memory and any number of threads."""
 
 from __future__ import annotations
 

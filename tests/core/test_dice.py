@@ -1,4 +1,4 @@
-"""Dice, random streams and copies: rolls are fair, and equal seeds give equal games in any batch."""
+"""Dice, random streams and copies: rolls are fair, and the same seed gives the same game in any batch."""
 
 from __future__ import annotations
 

@@ -32,8 +32,14 @@ NEEDS = {
 DESIGN = ROOT / "docs" / "explanation" / "design.md"
 WASM = ROOT / "docs" / "how-to" / "wasm.md"
 
+CODE = r"^```python\n(.*?)^```\n(?:\n```text\n(.*?)^```\n)?"
+"""A block of Python code, and the block with its output, if one follows."""
+
+RANDOM = {"first-game.md", "openspiel.md", "pettingzoo.md", "rewards.md"}
+"""Pages whose code draws actions without a seed, so that their output varies."""
+
 MOST_LINES = 120
-"""Lines of a page that are written by hand; generated parts, lists of pages and differences do not count."""
+"""Lines of a page that are written by hand; generated parts, outputs, lists of pages and differences do not count."""
 
 
 def blocks(page: Path, *languages: str) -> list[str]:
@@ -59,14 +65,30 @@ def pages_with_code() -> list[Any]:
 
 
 @pytest.mark.parametrize("page", pages_with_code())
-def test_the_python_code_of_a_page_runs(page, tmp_path, monkeypatch):
+def test_the_python_code_of_a_page_runs_and_prints_what_the_page_shows(page, tmp_path, monkeypatch, capsys):
     if page.name in NEEDS:
         module, oldest = NEEDS[page.name]
         pytest.importorskip(module, minversion=oldest, exc_type=ImportError)
     monkeypatch.chdir(tmp_path)
     names: dict[str, object] = {"__name__": "page"}
-    for code in blocks(page, "python"):
+    for code, shown in re.findall(CODE, page.read_text(), flags=re.DOTALL | re.MULTILINE):
+        capsys.readouterr()
         exec(compile(code, page.name, "exec"), names)
+        if shown and page.name not in RANDOM:
+            assert is_shown(capsys.readouterr().out, shown)
+
+
+def is_shown(output: str, shown: str) -> bool:
+    """Return whether a page shows an output; `...` stands for any text."""
+    pattern = ".*".join(map(re.escape, shown.strip().split("...")))
+    lines = "\n".join(line.rstrip() for line in output.strip().splitlines())
+    return re.fullmatch(pattern, lines, flags=re.DOTALL) is not None
+
+
+def test_changed_outputs_are_noticed():
+    assert is_shown("a b \nc\n", "a b\nc\n")
+    assert is_shown("a b\nc\n", "a ...\n")
+    assert not is_shown("a b\nd\n", "a b\nc\n")
 
 
 @pytest.mark.parametrize("page", [page for page in PAGES if blocks(page, "js")], ids=lambda page: page.name)
@@ -82,7 +104,7 @@ def test_the_javascript_of_a_page_runs(page, tmp_path):
 
 
 def test_pages_are_short():
-    generated = r"<!-- table.*?<!-- end -->|```({toctree}|{eval-rst}|diff).*?```"
+    generated = r"<!-- table.*?<!-- end -->|```({toctree}|{eval-rst}|diff|text).*?```"
     long = {"report.md", "environment.md"}  # a paper, and the whole reference of the environment on one page
     pages = [page for page in PAGES if page.parent != ROOT and page.name not in long]
     assert len(pages) > 40

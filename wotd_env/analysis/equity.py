@@ -23,8 +23,8 @@ from wotd_env.solver.table import check_solvable, check_table, describe_missing
 KINDS = ("first hold", "second hold", "move", "swap", "extra turn", "tiger hold")
 """A `"swap"` is a decision with a legal swap. A `"tiger hold"` follows the second re-roll: only the power of the tiger
 allows a third re-roll."""
-ERROR = 0.01  #: smallest regret of an error (0.5 percentage points of win rate with two players)
-BLUNDER = 0.05  #: smallest regret of a blunder (2.5 percentage points of win rate with two players)
+ERROR = 0.01  #: smallest regret of an error (0.5 percentage points of win share with two players)
+BLUNDER = 0.05  #: smallest regret of a blunder (2.5 percentage points of win share with two players)
 
 
 class Analysis(NamedTuple):
@@ -41,7 +41,7 @@ def analyze(game: Game, state: States, table: Table) -> Analysis:
     """Return the exact equities of positions in a solved game. `state`, STATE (N,), may be in any phase.
 
     With three players, the result contains guarantees instead of equities. The *guarantee* of a seat is the highest
-    expected reward that the seat can force even if the other two seats cooperate against it.
+    expected reward that the seat can secure even if the other two seats cooperate against it.
 
     A solution ignores the turn limit, so its equities are inexact if `max_turns` may end the game soon.
 

@@ -119,7 +119,7 @@ _DRAGON = (
 
 
 def again(ink: str, width: float = 5) -> str:
-    """Return the sign for another roll or turn: a circular arrow."""
+    """Return the symbol for another roll or turn: a circular arrow."""
     return _lines("M37.5 17A15.5 15.5 0 1 0 39 28", width, ink) + _shape("M41.5 6.5V21H27Z", ink)
 
 
@@ -136,12 +136,12 @@ _POWERS = (
 
 
 def power(number: int, ink: str, ground: str) -> str:
-    """Return the sign of a power. `number` is the number of the power's color, or 5 for `powers="any"`."""
+    """Return the symbol of a power. `number` is the number of the power's color, or 5 for `powers="any"`."""
     return _POWERS[number].format(ink=ink, ground=ground)
 
 
 def face(number: int, ink: str, ground: str) -> str:
-    """Return the sign of an element (0 to 4) or of the dragon (5) in the color `ink` on the color `ground`."""
+    """Return the symbol of an element (0 to 4) or of the dragon (5) in the color `ink` on the color `ground`."""
     return (*_ELEMENTS, _DRAGON)[number].format(ink=ink, ground=ground)
 
 

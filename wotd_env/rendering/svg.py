@@ -31,7 +31,7 @@ def render_svg(
     roll_off: NDArray[np.int8] | None = None,
     names: Sequence[str] | None = None,
 ) -> str:
-    """Return a position as the text of an SVG picture. Equal arguments give equal texts.
+    """Return a position as an SVG picture. The same arguments give the same string.
 
     Args:
         game: the rules.

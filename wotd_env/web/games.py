@@ -28,7 +28,7 @@ def advisor_of(rules: Rules) -> Advisor:
 
 @functools.lru_cache(maxsize=8)
 def guarantor_of(rules: Rules) -> Advisor | None:
-    """Return an advisor whose equities are guarantees: a seat can force them against a coalition of the other seats.
+    """Return an advisor whose equities are guarantees: a seat can secure them against a coalition of the other seats.
 
     Return None unless the game has three players and this machine has the solved table of `rules`.
     """
@@ -39,7 +39,7 @@ def guarantor_of(rules: Rules) -> Advisor | None:
 
 
 def guarantees(game: Game, states: States) -> list[float | None]:
-    """Return the equity that the seat to act can force in each position, STATE (N,); None if it is unknown."""
+    """Return the equity that the seat to act can guarantee in each position, STATE (N,); None if it is unknown."""
     guarantor = guarantor_of(game.rules)
     try:
         return guarantor.analyze(states).equity.tolist() if guarantor else [None] * len(states)

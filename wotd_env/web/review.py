@@ -75,7 +75,7 @@ class Advised(NamedTuple):
     actions: NDArray[np.float32]  # (A,): the equity of every action, -inf for illegal actions
     source: str  # kind of the source, see `Advisor.kind`
     exact: bool
-    guarantee: float | None  # equity that the seat can force against a coalition of all others, if known
+    guarantee: float | None  # equity that the seat can secure against a coalition of all others, if known
 
 
 def advise(game: Game, states: States) -> list[Advised]:
@@ -87,7 +87,7 @@ def advise(game: Game, states: States) -> list[Advised]:
 
 
 def source(players: int, advised: Advised) -> Json:
-    """Return JSON with the win probability that the seat to act can force, and the source of the equities."""
+    """Return JSON with the win probability that the seat to act can guarantee, and the source of the equities."""
     forced = None if advised.guarantee is None else round(win_share(advised.guarantee, players), 4)
     return {"source": advised.source, "exact": advised.exact, "guarantee": forced}
 
