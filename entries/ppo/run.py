@@ -1,7 +1,4 @@
-"""The benchmark entry of the learner `ppo` of `train.py`.
-
-The results in this folder are of the former learner, see `entry.toml`. Measured again, they are of PPO.
-"""
+"""The benchmark entry of the learner `ppo` of `train.py`."""
 
 from entries.learners import Learner
 
