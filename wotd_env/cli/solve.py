@@ -28,8 +28,8 @@ def command(
 
     The command prints the value of the first position for the starting player: 1 is a certain win, -1 a certain loss.
     With --powers own, it prints a value for each color of the starting player. With three players, it prints the
-    expected reward that each seat can guarantee. Solved parts of the table are saved; after an interruption, run the same
-    command again to continue. The command waits while another process writes the same table.
+    expected reward that each seat can guarantee. Solved parts of the table are saved; after an interruption, run the
+    same command again to continue. The command waits while another process writes the same table.
     """
     from wotd_env import solver
     from wotd_env.solver.table import describe_needs

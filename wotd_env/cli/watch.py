@@ -17,7 +17,7 @@ from wotd_env.core.state import States
 if TYPE_CHECKING:
     from wotd_env.core.game import Game
 
-Step = tuple[States, int | None]
+Frame = tuple[States, int | None]
 """A position, STATE (1,), and the action chosen in the position, or None in the last position."""
 
 
@@ -53,9 +53,9 @@ def command(
     game = Game(game_rules, skip_forced=False)
     state = game.reset(1, seed=seed) if given is None else given
     game.roll(state)
-    steps: list[Step] = []
+    steps: list[Frame] = []
 
-    def played() -> Iterator[Step]:
+    def played() -> Iterator[Frame]:
         rng, seating = np.random.default_rng(seed), np.arange(seats)[None]
         for chosen in play_policies(game, state, seating, players, rng):
             steps.append((state.copy(), int(chosen[0])))
@@ -64,7 +64,7 @@ def command(
         yield steps[-1]
 
     known = seed if given is None else None
-    shown: Iterable[Step] = played()
+    shown: Iterable[Frame] = played()
     if record:
         try:
             shown = list(shown)
@@ -78,7 +78,7 @@ def command(
 
 
 def show_game(
-    game: Game, names: Sequence[str], seed: int | None, steps: Iterable[Step], delay: float
+    game: Game, names: Sequence[str], seed: int | None, steps: Iterable[Frame], delay: float
 ) -> None:
     """Print the roll-off if the seed is known. Then print the game in words, and pause after each turn.
 

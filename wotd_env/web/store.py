@@ -34,7 +34,7 @@ CREATE TABLE steps (id TEXT, game INTEGER, ply INTEGER, action INTEGER NOT NULL,
 _GAME = "WHERE id = ? AND game = ?"
 
 
-class Step(NamedTuple):
+class Decided(NamedTuple):
     """A decision and the position after it."""
 
     action: int
@@ -47,7 +47,7 @@ class Played(NamedTuple):
 
     state: States  # (1,)
     roll_off: Any  # dice of the roll-off (R1), [round][seat][die]; None without a roll-off
-    steps: list[Step]
+    steps: list[Decided]
 
     @property
     def states(self) -> list[States]:
@@ -108,7 +108,7 @@ class Store:
             self._db.execute("INSERT INTO games VALUES (?, ?, ?, ?, ?)", (*row, _digest(*row)))
             self._touch(table)
 
-    def put_step(self, table: str, game: int, ply: int, step: Step) -> None:
+    def put_step(self, table: str, game: int, ply: int, step: Decided) -> None:
         """Write a decision of a game."""
         row = table, game, ply, step.action, _bytes(step.state), step.note
         with self._db:
@@ -154,7 +154,7 @@ class Store:
         rows = self._steps(table, game)
         if digest != _digest_of_game(first, rows):
             raise ValueError(f"the digest of game {game} does not match")
-        steps = [Step(action, _state(state), note) for *_, action, state, note in rows]
+        steps = [Decided(action, _state(state), note) for *_, action, state, note in rows]
         return Played(_state(first[2]), json.loads(first[3]), steps)
 
     def _steps(self, table: str, game: int) -> list[tuple[Any, ...]]:

@@ -29,7 +29,7 @@ from wotd_env.web.agents import Agents
 from wotd_env.web.limits import Limits
 from wotd_env.web.refused import Refused
 from wotd_env.web.requests import Join, NewTable, check_pace, invalid
-from wotd_env.web.store import Played, Step, Store
+from wotd_env.web.store import Decided, Played, Store
 from wotd_env.web.table import Seat, Table, Viewer
 
 _DAY = 86400
@@ -268,7 +268,7 @@ class Tables:
         except IllegalActionError:
             raise invalid("action", f"action {action} is not legal here; see choices") from None
         after["rng"] = 0
-        step = Step(action, after, note)
+        step = Decided(action, after, note)
         with _written():
             self._store.put_step(table.id, table.number, table.ply, step)
         table.played.steps.append(step)

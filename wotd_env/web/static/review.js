@@ -26,10 +26,10 @@ export function gamePage(main, signal) {
 /** @param {HTMLElement} main @param {AbortSignal} signal @param {() => Promise<Review>} load @param {string} back */
 function show(main, signal, load, back) {
   const card = { title: t("Review"), waits: t("The game is being reviewed …"), back };
-  loadPage(main, signal, card, load, (review) => new Viewer(main, signal, wordedReview(review), back));
+  loadPage(main, signal, card, load, (review) => new ReviewCard(main, signal, wordedReview(review), back));
 }
 
-class Viewer {
+class ReviewCard {
   /** @param {HTMLElement} main @param {AbortSignal} signal @param {Review} review @param {string} back */
   constructor(main, signal, review, back) {
     this.review = review;
