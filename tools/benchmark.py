@@ -4,6 +4,7 @@ The tables of results have a row for every pair of a bundled board and a policy 
 two players contain only regrets; docs/results/ladder.md has the win shares.
 """
 
+import argparse
 from datetime import date
 
 import numpy as np
@@ -88,6 +89,7 @@ def _named(number: int, rules: wotd_env.Rules) -> str:
 
 def main() -> None:
     """Measure all rows and write them into the page."""
+    argparse.ArgumentParser(description=__doc__).parse_args()
     results = []
     for rules, name in wanted(False):
         with progress_bar(f"games of {name} on {rules.spaces} spaces") as progress:

@@ -98,4 +98,5 @@ class Findings:
 
 
 if __name__ == "__main__":
-    pages.write(PAGE, Findings())
+    names = pages.parser_of(PAGE, __doc__).parse_args().names
+    pages.write(PAGE, Findings(), names)

@@ -5,7 +5,6 @@ half an hour, and the ten layouts of three plain spaces an hour. Layouts that ar
 solved again.
 """
 
-import sys
 from collections.abc import Iterable
 
 import numpy as np
@@ -76,4 +75,5 @@ def turns(rules: Rules) -> float:
 
 
 if __name__ == "__main__":
-    pages.write(PAGE, Findings(), sys.argv[1:])
+    names = pages.parser_of(PAGE, __doc__).parse_args().names
+    pages.write(PAGE, Findings(), names)

@@ -3,12 +3,28 @@
 A generated part is the text from `<!-- table: NAME -->` to `<!-- end -->`.
 """
 
+import argparse
 import re
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 
 ROOT = Path(__file__).parents[1]
 PAGES = sorted(page for places in ("*.md", "docs/*.md", "docs/*/*.md") for page in ROOT.glob(places))
+
+
+def parser_of(page: Path, description: str | None) -> argparse.ArgumentParser:
+    """Return a parser of the command that writes a page; its argument `names` selects generated parts."""
+    parser = argparse.ArgumentParser(description=description)
+    known = re.findall(r"<!-- table: (\w+) -->", page.read_text())
+
+    def part(name: str) -> str:
+        if name not in known:
+            raise argparse.ArgumentTypeError(f"must be one of {', '.join(known)}, got {name!r}")
+        return name
+
+    words = f"parts to write: {', '.join(known)}; by default all"
+    parser.add_argument("names", nargs="*", type=part, metavar="NAME", help=words)
+    return parser
 
 
 def write(page: Path, findings: object, names: Iterable[str] = ()) -> None:

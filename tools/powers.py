@@ -142,4 +142,5 @@ def times_of_use(table: solver.Table, games: int) -> NDArray[np.float64]:
 
 
 if __name__ == "__main__":
-    pages.write(PAGE, Findings())
+    names = pages.parser_of(PAGE, __doc__).parse_args().names
+    pages.write(PAGE, Findings(), names)

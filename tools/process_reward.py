@@ -6,6 +6,7 @@ The learner is examples/ppo.py. A run that is in docs/results/process-reward.jso
 the runs in progress, and renews the page by the finished ones.
 """
 
+import argparse
 import json
 import math
 import multiprocessing
@@ -179,6 +180,7 @@ def draw(curves: dict[Run, NDArray[np.float64]]) -> None:
 
 def main() -> None:
     """Train the missing runs, and renew the page and its chart."""
+    argparse.ArgumentParser(description=__doc__).parse_args()
     with suppress(KeyboardInterrupt):
         run_missing()
     known = finished()

@@ -7,6 +7,7 @@ The positions come from games between two of the server's opponents, `easy` and 
 if the policy `greedy` finds the best action, 2 if only the policy `planner` finds this action, and 3 otherwise.
 """
 
+import argparse
 import json
 from collections.abc import Iterator
 from pathlib import Path
@@ -36,6 +37,7 @@ EACH = 20  # largest number of puzzles for each pair of kind and level
 
 def main() -> None:
     """Write the puzzles."""
+    argparse.ArgumentParser(description=__doc__).parse_args()
     rng = np.random.default_rng(SEED)
     games = [Game(rules, skip_forced=False) for rules in BOARDS]
     found = [puzzle for game in games for puzzle in puzzles(game, GAMES, rng)]

@@ -3,10 +3,8 @@
 Boards with up to 2 plain spaces are solved if they have no table file. Larger boards without a table file are left out.
 """
 
-import argparse
 import functools
 import platform
-import re
 from datetime import date
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -253,14 +251,9 @@ class Findings:
 
 def main() -> None:
     """Measure tables of the page and write them."""
-    parser = argparse.ArgumentParser(description=main.__doc__)
-    known = re.findall(r"<!-- table: (\w+) -->", PAGE.read_text())
-    names = f"tables to measure: {', '.join(known)}; by default all"
-    parser.add_argument("names", nargs="*", metavar="NAME", help=names)
+    parser = pages.parser_of(PAGE, main.__doc__)
     parser.add_argument("--tables", type=Path, help="folder with tables S.wotd; by default the cache folder")
     options = parser.parse_args()
-    if unknown := sorted(set(options.names) - set(known)):
-        parser.error(f"unknown tables {', '.join(unknown)}; the page has {', '.join(known)}")
     pages.write(PAGE, Findings(options.tables, GAMES), options.names)
 
 
