@@ -82,12 +82,14 @@ def _games() -> None:
 
 def _environments() -> None:
     from wotd_env.core.game import final_rewards
+    from wotd_env.envs.results import result_of
     from wotd_env.envs.single import WayOfTheDragonEnv
     from wotd_env.envs.vector import WayOfTheDragonVectorEnv
 
     env = WayOfTheDragonEnv()
     env.reset(seed=0)
     final_rewards(env.game, env.game.reset(1))
+    result_of(env.game, env.game.reset(1))
     env.step(env.action_masks().argmax())
     WayOfTheDragonEnv(encoding="compact").reset(seed=0)
     raw = wotd_env.way_of_the_dragon_v0.raw_env()

@@ -112,7 +112,9 @@ def test_the_command_repeats_published_positions(tmp_path):
     drawn = benchmark.draw(Td().learned(published.rules), tmp_path / "again.parquet", size=1)
     keys = [list(zip(each.game, each.kind, each.stage, strict=True)) for each in (published, drawn)]
     again = published.take(np.array([keys[0].index(key) for key in keys[1]]))
-    assert np.array_equal(again.state, drawn.state)
+    state = drawn.state.copy()
+    state["players"] = 0  # the published records were written before this field
+    assert np.array_equal(again.state, state)
     # The published rollouts were played without a tolerance for ties, so the games of some actions differ.
     known = np.isfinite(again.equity)
     assert np.array_equal(known, np.isfinite(drawn.equity))
