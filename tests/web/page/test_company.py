@@ -17,6 +17,7 @@ from tests.helpers.page import a_step, at, line, my_turn, open_rules, rested, se
 pytestmark = pytest.mark.slow
 
 KEEP = line(".......|.....", "wf(meo) 1 A keep 2 wwfmd")
+LAST = "......A|...../" + "/".join(["...B...|A...."] * 4) + " wf(meo) 1 A keep 2 wwwww"
 
 
 def answer_dialogs(page: Page, *answers: bool) -> list[str]:
@@ -57,6 +58,9 @@ def test_handing_over_a_seat_asks_and_can_be_taken_back(visit):
     questions = answer_dialogs(page, False, True)
     set_up(page, position=KEEP)
     page.locator("summary", has_text="resign").click()
+    page.get_by_label("Speed of agents").select_option(
+        "very slow"
+    )  # the game lasts longer than any wait for the page
     expect(page.get_by_label("agent for Ann")).to_have_value("strong")
     hand_over = page.get_by_role("button", name="Hand over")
     hand_over.click()
@@ -68,6 +72,17 @@ def test_handing_over_a_seat_asks_and_can_be_taken_back(visit):
     assert len(questions) == 2
     assert all("strong" in question and "Ann" in question for question in questions)
     assert my_turn(page)
+
+
+def test_a_seat_can_be_taken_back_after_the_end(visit):
+    page = visit()
+    answer_dialogs(page, True)
+    set_up(page, position=LAST)
+    page.locator("summary", has_text="resign").click()
+    page.get_by_role("button", name="Hand over").click()
+    page.wait_for_selector(".result")
+    page.locator(".dock").get_by_role("button", name="Take the seat back").click()
+    expect(page.locator(".seat .name").first).to_have_text("Ann")
 
 
 def test_who_returns_to_a_replaced_seat_watches_and_takes_it_back(visit):

@@ -136,6 +136,7 @@ class TablePage extends PlayPage {
       h("p.result", result?.words),
       h("a.button.primary", { href: `#/review/${table}/${game}` }, t("Review the game")),
       (mine.length > 0 || host) && h("button", next, t("Rematch")),
+      back,
     ];
   }
 
