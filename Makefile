@@ -30,8 +30,8 @@ test-clients: .venv/.clients .venv/.rllib .venv/.agilerl ## run the tests with o
 	PYTHONPATH=.venv/rllib $(BIN)/python -m pytest -m "slow or not slow" tests/clients/test_rllib.py tests/examples/test_rllib.py --table $(ARGS)
 	PYTHONPATH=.venv/agilerl $(BIN)/python -m pytest -m "slow or not slow" tests/clients/test_agilerl.py --table $(ARGS)
 
-test-small-clients: .venv/.small-clients ## run the tests with TorchRL, skrl and SuperSuit, which install in a minute
-	PYTHONPATH=.venv/small-clients $(BIN)/python -m pytest -n auto tests/clients/test_torchrl.py tests/clients/test_skrl.py tests/clients/test_supersuit.py $(ARGS)
+test-small-clients: .venv/.small-clients ## run the tests with TorchRL, skrl, SuperSuit and MoviePy, which install in a minute
+	PYTHONPATH=.venv/small-clients $(BIN)/python -m pytest -n auto tests/clients/test_torchrl.py tests/clients/test_skrl.py tests/clients/test_supersuit.py tests/clients/test_gymnasium.py::test_record_video_writes_a_file $(ARGS)
 
 # These libraries pin each other out, so each has a folder of its own.
 test-doors: .venv/.inspect .venv/.openenv .venv/.verifiers ## run the tests with libraries for language models
@@ -131,5 +131,6 @@ node_modules/.installed: package.json package-lock.json
 
 .venv/.small-clients: constraints/clients.txt .venv/.dev
 	$(BIN)/python -m pip install --no-deps --upgrade --target .venv/small-clients --constraint $< \
-		torchrl tensordict pyvers skrl tqdm supersuit tinyscaler
+		torchrl tensordict pyvers skrl tqdm supersuit tinyscaler \
+		moviepy decorator imageio imageio-ffmpeg proglog python-dotenv
 	touch $@

@@ -46,6 +46,9 @@ SMOKE = {
     "make_server(Rules(spaces=0), opponents='greedy')",
     "render": "from wotd_env import Game\nfrom wotd_env.rendering import render_rgb\n"
     "game = Game()\nassert render_rgb(game, game.reset(1, seed=0)).ndim == 3\nimport av, pygame",
+    "video": "import gymnasium\nenv = gymnasium.make('wotd_env:wotd_env/WayOfTheDragon-v0', render_mode='rgb_array')\n"
+    "env = gymnasium.wrappers.RecordVideo(env, 'videos')\nenv.reset(seed=0)\nenv.close()\n"
+    "open('videos/rl-video-episode-0.mp4').close()",
     "jax": "import jax\nfrom wotd_env.jax import WayOfTheDragon\nWayOfTheDragon().init(jax.random.key(0))",
     "openspiel": "import pyspiel, wotd_env.adapters.openspiel\n"
     "pyspiel.load_game('way_of_the_dragon').new_initial_state()",
@@ -101,8 +104,8 @@ def try_extra(wheel: Path, extra: str, folder: Path, python: str) -> None:
     run(python, "-m", "venv", folder)
     interpreter = folder / ("Scripts/python.exe" if sys.platform == "win32" else "bin/python")
     package = str(wheel) if extra == "bare" else f"{wheel}[{extra}]"
-    # RLlib requires older releases of some packages than constraints.txt allows.
-    pins = [] if extra == "rllib" else ["--constraint", str(ROOT / "constraints.txt")]
+    # RLlib and MoviePy require older releases of some packages than constraints.txt allows.
+    pins = [] if extra in ("rllib", "video") else ["--constraint", str(ROOT / "constraints.txt")]
     run(interpreter, "-m", "pip", "install", "--quiet", *pins, package)
     run(interpreter, "-m", "pip", "check")
     # -I keeps Python from importing the files of the checkout.

@@ -179,13 +179,21 @@ def test_human_rendering_opens_a_window(monkeypatch):
     env.close()
 
 
-@needs("resvg_py", "moviepy")
+@needs("resvg_py", "moviepy", "av")
 def test_record_video_writes_a_file(tmp_path):
-    folder = tmp_path / "videos"
-    env = wrappers.RecordVideo(gymnasium.make(ID, render_mode="rgb_array", max_turns=3), str(folder))
-    game_of(env)
+    import av
+
+    env: Any = gymnasium.make(ID, render_mode="rgb_array")
+    env = wrappers.RecordVideo(env, str(tmp_path / "videos"), video_length=3)
+    _, info = env.reset(seed=0)
+    for _ in range(3):
+        *_, info = env.step(int(info["action_mask"].argmax()))
     env.close()
-    assert len(list(folder.glob("*.mp4"))) == 1
+    (file,) = (tmp_path / "videos").glob("*.mp4")
+    with av.open(str(file)) as video:
+        shapes = [frame.to_ndarray(format="rgb24").shape for frame in video.decode(video=0)]
+        assert video.streams.video[0].average_rate == env.metadata["render_fps"]
+    assert shapes == [(480, 640, 3)] * (3 + 1)
 
 
 # ------------------------------------------------------------------------------ wrappers of vector environments

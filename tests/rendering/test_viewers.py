@@ -5,8 +5,6 @@ from __future__ import annotations
 import copy
 import pickle
 import sys
-import types
-from typing import Any
 from xml.etree import ElementTree
 
 import gymnasium
@@ -103,34 +101,6 @@ def test_gymnasium_shows_pixels_in_a_window(hidden_window):
     env.step(int(info["action_mask"].argmax()))
     assert screen().shape == (480, 640, 3)
     env.close()
-
-
-def test_gymnasium_records_videos(tmp_path, monkeypatch):
-    # Gymnasium writes videos with MoviePy, which needs an old Pillow. This module replaces it.
-    written: list[Any] = []
-
-    class Clip:
-        def __init__(self, frames: list[np.ndarray], fps: int) -> None:
-            written.append((frames, fps))
-
-        def write_videofile(self, path: str, logger: object) -> None:
-            written.append(path)
-
-    module = types.ModuleType("moviepy.video.io.ImageSequenceClip")
-    module.ImageSequenceClip = Clip  # type: ignore[attr-defined]
-    for name in ("moviepy", "moviepy.video", "moviepy.video.io", module.__name__):
-        monkeypatch.setitem(sys.modules, name, module)
-    env = gymnasium.make(ID, render_mode="rgb_array")
-    env = gymnasium.wrappers.RecordVideo(env, str(tmp_path / "videos"), video_length=3)
-    _, info = env.reset(seed=0)
-    for _ in range(3):
-        *_, info = env.step(int(info["action_mask"].argmax()))
-    env.close()
-    (frames, fps), path = written
-    assert [frame.shape for frame in frames] == [(480, 640, 3)] * len(frames)
-    assert len(frames) == 3 + 1
-    assert fps == env.metadata["render_fps"]
-    assert path.endswith(".mp4")
 
 
 # ------------------------------------------------------------------------------------------------ the window
