@@ -18,7 +18,6 @@ from wotd_env import files
 
 CHECKPOINT = "checkpoint.safetensors"
 FORMAT = "wotd-env training checkpoint 5"
-OLD, READER = "checkpoint.pt", "of November 2026"  # the file of format 4, and the last checkouts that read it
 CURE = "Restore a copy of it, or start again in another folder"
 
 
@@ -51,11 +50,6 @@ def load(path: Path) -> tuple[dict[str, th.Tensor], dict[str, Any]]:
     try:
         content = path.read_bytes()
     except FileNotFoundError as error:
-        if path.with_name(OLD).exists():
-            raise CheckpointError(
-                f"{path.with_name(OLD)} is a checkpoint in format 4: resume the run with a checkout {READER}, "
-                "or start again in another folder"
-            ) from error
         raise CheckpointError(
             f"there is no checkpoint {path}: check the path, or start the run in an empty folder"
         ) from error
@@ -100,6 +94,15 @@ def adam(parameters: list[th.Tensor], learning_rate: float) -> th.optim.Adam:
     optimizer = th.optim.Adam(parameters, lr=learning_rate, fused=True)
     fill(optimizer)
     return optimizer
+
+
+def step(optimizer: th.optim.Optimizer, loss: th.Tensor) -> th.Tensor:
+    """Take a gradient step; return the norm of the gradient."""
+    optimizer.zero_grad()
+    loss.backward()  # type: ignore[no-untyped-call]
+    optimizer.step()
+    weights = (weights for group in optimizer.param_groups for weights in group["params"])
+    return th.nn.utils.get_total_norm([each.grad for each in weights if each.grad is not None])
 
 
 def fill(optimizer: th.optim.Optimizer) -> None:

@@ -139,7 +139,7 @@ def train(run: Run, console: Console) -> dict[str, Evaluation]:
         with bar, stopping(run, console.print):
             loop.train(run, show)
     finally:
-        picture = evaluate.draw_curve(run.curve, unit, run.settings.rules.players)
+        picture = evaluate.draw_curves(evaluate.curves_of(run.curve), unit, run.settings.rules.players)
         files.write(run.folder / "curve.png", picture)
     opponents = ", ".join(loop.references(run))
     console.print(

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from wotd_env import Game, Rules
-from wotd_env.analysis import grade
+from wotd_env.analysis import Grade, grade
 from wotd_env.evaluation import Evaluation
 from wotd_env.intervals import proportion_confint
 from wotd_env.policies.oracle import Oracle
@@ -25,6 +25,7 @@ FINAL = MEASURING + (1 << 32)
 It differs from `MEASURING`, because users may choose settings by the results at milestones.
 """
 
+ORACLE = Oracle()
 GRADED = 2000  # number of games against perfect play after a training run
 
 
@@ -38,6 +39,10 @@ class Measurement(NamedTuple):
     wins: int
     ties: int
     losses: int
+
+
+Curves = dict[str, list[list[Measurement]]]
+"""Learning curves by their labels: the measurements of one or several runs, at the same milestones."""
 
 
 def replay(game: Game, policy: Policy, seed: int = FINAL) -> Replay:
@@ -60,33 +65,56 @@ def curve(rows: Iterable[Measurement], unit: str) -> str:
     return out.getvalue()
 
 
-def draw_curve(rows: Sequence[Measurement], unit: str, players: int) -> bytes:
-    """Return a PNG picture of the learning curve: the shares of games won, with 95 % intervals."""
+def curves_of(rows: Iterable[Measurement]) -> Curves:
+    """Return the learning curves of a run. Their labels are the opponents."""
+    curves: Curves = {}
+    for row in rows:
+        curves.setdefault(row.opponent, [[]])[0].append(row)
+    return curves
+
+
+def draw_curves(curves: Curves, unit: str, players: int) -> bytes:
+    """Return a PNG picture of learning curves, by the progress of the learner and by the time of training."""
     from matplotlib.figure import Figure  # this import is slow
 
-    figure = Figure((8, 4.5), layout="constrained")
-    axes = figure.add_subplot(title="Strength in training", ylabel="games won against")
-    axes.set_xlabel(f"{unit} of the learner (millions)")
-    plot_curve(axes, rows, players)
-    if rows:
-        figure.legend(loc="outside right upper")  # covers no points
+    figure = Figure((10, 4.5), layout="constrained")
+    left, right = figure.subplots(1, 2, sharey=True)
+    left.set(xlabel=f"{unit} of the learner (millions)", ylabel="games won against")
+    right.set_xlabel("minutes of training")
+    plot_curves(left, curves, players)
+    plot_curves(right, curves, players, "seconds", 60)
+    if curves:
+        figure.legend(
+            *right.get_legend_handles_labels(), loc="outside upper center", ncols=3
+        )  # covers no points
     picture = io.BytesIO()
     figure.savefig(picture, dpi=150)
     return picture.getvalue()
 
 
-def plot_curve(axes: Any, rows: Sequence[Measurement], players: int) -> None:
-    """Plot the learning curve in matplotlib axes."""
-    for opponent in dict.fromkeys(row.opponent for row in rows):
-        points = [row for row in rows if row.opponent == opponent]
-        done = [row.done / 1e6 for row in points]
-        low, high = zip(*(proportion_confint(row.wins, row.games) for row in points), strict=True)
-        (line,) = axes.plot(done, [row.wins / row.games for row in points], label=opponent)
-        axes.fill_between(done, low, high, color=line.get_color(), alpha=0.25, linewidth=0)
+def plot_curves(axes: Any, curves: Curves, players: int, column: str = "done", unit: float = 1e6) -> None:
+    """Plot learning curves in matplotlib axes: the mean shares of games won, with 95 % intervals."""
+    for label, runs in curves.items():
+        milestones = list(zip(*runs, strict=False))  # an interrupted run has fewer
+        x = [np.mean([getattr(row, column) for row in rows]) / unit for rows in milestones]
+        shares, low, high = zip(*map(mean_share, milestones), strict=True)
+        (line,) = axes.plot(x, shares, label=label)
+        axes.fill_between(x, low, high, color=line.get_color(), alpha=0.25, linewidth=0)
     axes.axhline(1 / players, color="grey", linewidth=0.8, linestyle=":")
     axes.yaxis.set_major_formatter(lambda share, _: f"{share:.0%}")
     axes.set_ylim(0, 1.03)  # a curve at 100 % stays visible
     axes.grid(alpha=0.3)
+
+
+def mean_share(rows: Sequence[Measurement]) -> tuple[float, float, float]:
+    """Return the mean share of games won at a milestone, and its 95 % interval over the runs, or over one run's games."""
+    shares = np.array([row.wins / row.games for row in rows])
+    if len(rows) == 1:
+        return float(shares[0]), *proportion_confint(rows[0].wins, rows[0].games)
+    from wotd_env.arena.results import mean_of  # needs the extra arena
+
+    mean = mean_of(shares, -np.inf, np.inf).estimate()
+    return mean.value, max(mean.low, 0.0), min(mean.high, 1.0)
 
 
 def in_percent(count: int, total: int) -> str:
@@ -108,8 +136,7 @@ def strength(policy: str, rules: Rules, results: dict[str, Evaluation]) -> str:
     if not has_equities(rules):
         return by_games
     try:
-        table = Oracle().table(Game(rules))
-        grades = grade(policy, table, GRADED, seed=FINAL, opponent="oracle").all
+        grades = graded(policy, rules, GRADED, FINAL)
     except (ImportError, OSError, ValueError) as error:  # must not make a finished run fail
         return f"{by_games} No comparison with perfect play: {' '.join(str(error).split())}"
     return (
@@ -117,6 +144,14 @@ def strength(policy: str, rules: Rules, results: dict[str, Evaluation]) -> str:
         f"({grades.share_against_perfect:.2f} % ± {grades.share_against_perfect_error:.2f}, 95 % interval of "
         f"{GRADED:,} graded games; regret {1000 * grades.regret:.2f} thousandths of equity per decision)."
     )
+
+
+def graded(policy: str | Policy, rules: Rules, games: int, seed: int = MEASURING) -> Grade:
+    """Grade all decisions of a policy in games against perfect play.
+
+    Raises ImportError, OSError or ValueError if the table of the board cannot be used, see `Oracle`.
+    """
+    return grade(policy, ORACLE.table(Game(rules)), games, seed=seed, opponent=ORACLE).all
 
 
 def has_equities(rules: Rules) -> bool:

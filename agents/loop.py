@@ -12,7 +12,7 @@ import signal
 import threading
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass, field
 from importlib.metadata import version
 from pathlib import Path
@@ -266,7 +266,12 @@ def _measure(run: Run, board: SummaryWriter) -> None:
     """Add a milestone to the learning curve, and save the run."""
     for name, result in strengths(run, run.settings.milestone_games, MEASURING).items():
         run.curve.append(Measurement(run.done, run.seconds, name, *result[:4]))
-        _log(board, run, {f"strength/wins_against_{name}": result.wins / result.games})
+        share = result.wins / result.games
+        _log(board, run, {f"strength/wins_against_{name}": share})
+        board.add_scalar(f"strength_by_seconds/wins_against_{name}", share, int(run.seconds))
+    with suppress(ImportError, OSError, ValueError):  # there is no table of these rules
+        grades = evaluate.graded(run.learner.policy(), run.settings.rules, run.settings.milestone_games)
+        _log(board, run, {"strength/regret": grades.regret})
     save(run)
 
 

@@ -32,7 +32,7 @@ import numpy as np
 import torch as th
 
 from agents import settings, td
-from agents.checkpoint import adam, tensors_of
+from agents.checkpoint import adam, step, tensors_of
 from agents.export import NetworkPolicy, to_onnx
 from agents.network import Network
 from agents.settings import Count, NotNegative, Positive, Share
@@ -99,6 +99,7 @@ class Rollout(NamedTuple):
     mask: th.Tensor  # int8 (N, A): the legal actions
     log_old: th.Tensor  # float32 (N, A): log old(a | s)
     advantage: th.Tensor  # float32 (N, A): A(s, a) in equity; 0 for illegal actions
+    over: th.Tensor  # bool (N,): whether the game ended
 
 
 def play(
@@ -115,9 +116,11 @@ def play(
             log_old = log_probabilities(network, observation, mask)
         returns = th.from_numpy(plan(game, state, value)[0])  # -inf for illegal actions
         expected = (log_old.exp() * returns.nan_to_num(neginf=0)).sum(1, keepdim=True)
-        played.append(Rollout(observation, mask, log_old, (returns - expected).nan_to_num(neginf=0)))
         # The argmax of the log probabilities plus Gumbel noise is a draw from the policy.
-        game.step_autoreset(state, (log_old.numpy() + rng.gumbel(size=returns.shape)).argmax(1))
+        actions = (log_old.numpy() + rng.gumbel(size=returns.shape)).argmax(1)
+        game.step_autoreset(state, actions, done=(over := np.empty(len(state), np.bool_)))
+        advantage = (returns - expected).nan_to_num(neginf=0)
+        played.append(Rollout(observation, mask, log_old, advantage, th.from_numpy(over)))
     return Rollout(*map(th.cat, zip(*played, strict=True)))
 
 
@@ -130,7 +133,7 @@ def learn(
     for _ in range(settings.update_epochs):
         order = th.from_numpy(rng.permutation(len(rollout.mask)))
         for chosen in order.split(settings.minibatch_size):  # type: ignore[no-untyped-call]
-            observation, mask, log_old, advantage = (part[chosen] for part in rollout)
+            observation, mask, log_old, advantage, _ = (part[chosen] for part in rollout)
             log_pi = log_probabilities(network, observation, mask)
             # infinity times 0 would be NaN
             log_ratio = (log_pi - log_old).masked_fill(mask == 0, 0).clamp(max=20)
@@ -139,16 +142,18 @@ def learn(
             gain = (old * th.min(ratio * advantage, clipped * advantage)).sum(1).mean()
             entropy = -(log_pi.exp() * log_pi).sum(1).mean()
             loss = -gain - ent_coef * entropy
-            optimizer.zero_grad()
-            loss.backward()  # type: ignore[no-untyped-call]
-            optimizer.step()
+            norm = step(optimizer, loss)
             with th.no_grad():
                 kl = -(old * log_ratio).sum(1).mean()
                 share = (old * (clipped != ratio)).sum(1).mean()
-                logged.append(th.stack([loss, entropy, kl, share]))
-    means = th.stack(logged).mean(0).tolist()
-    regret = float(rollout.advantage.amax(1).mean())  # the best advantage is the regret of old
-    return {**dict(zip(("loss", "entropy", "approx_kl", "clipfrac"), means, strict=True)), "regret": regret}
+                logged.append(th.stack([loss, entropy, kl, share, norm]))
+    names = "loss", "entropy", "approx_kl", "clipfrac", "gradient_norm"
+    numbers = dict(zip(names, th.stack(logged).mean(0).tolist(), strict=True))
+    if ended := int(rollout.over.sum()):
+        numbers["episode_length"] = len(rollout.over) / ended
+    return numbers | {
+        "regret": float(rollout.advantage.amax(1).mean())
+    }  # the best advantage is the regret of old
 
 
 class Learner:
@@ -185,7 +190,8 @@ class Learner:
         rollout = play(self.network, self.game, self.state, value, settings.num_steps, rng)
         ent_coef = settings.ent_coef * (1 - 0.9 * done)
         numbers = learn(self.network, self.optimizer, rollout, settings, ent_coef, rng)
-        return numbers | {"learning_rate": rate, "critic_loss": of_critic.result()["loss"]}
+        critic = {f"critic_{name}": value for name, value in of_critic.result().items()}
+        return critic | numbers | {"learning_rate": rate}
 
     def tensors(self) -> dict[str, th.Tensor]:
         """Return the live tensors that a checkpoint keeps."""

@@ -29,7 +29,7 @@ from torch import nn
 from torch.optim.swa_utils import AveragedModel, get_ema_multi_avg_fn
 
 from agents import response, settings
-from agents.checkpoint import adam, tensors_of
+from agents.checkpoint import adam, step, tensors_of
 from agents.settings import Count, Positive, Share
 from wotd_env import Game, Phase, Rules, files
 from wotd_env.core.checks import check_states
@@ -298,9 +298,9 @@ class Learner:
         if number == 0:
             self.store(0, self.play(0, value))
         newest = self.player.submit(self.play, number + 1, value)
-        loss = self.learn(number)
+        numbers = self.learn(number)
         self.store(number + 1, newest.result())
-        return {"loss": loss, "learning_rate": self.optimizer.param_groups[0]["lr"]}
+        return numbers | {"learning_rate": self.optimizer.param_groups[0]["lr"]}
 
     def play(self, number: int, value: LearnedValue) -> Samples:
         """Play the turns of update `number`, and return their samples."""
@@ -320,26 +320,28 @@ class Learner:
         for stored, new in zip(self.samples, samples, strict=True):
             stored[number % self.settings.replay] = new
 
-    def learn(self, number: int) -> float:
-        """Take the gradient steps of an update, on random batches of the samples; return the mean loss."""
+    def learn(self, number: int) -> dict[str, float]:
+        """Take the gradient steps of an update, on random batches of the samples; return named means."""
         settings, network, optimizer = self.settings, self.network, self.optimizer
         rng = np.random.default_rng([settings.seed, number, 1])
         count = min(number + 1, settings.replay)
         oldest = number + 1 - count
-        losses = []
+        logged = []
         for i in range(settings.batches):
             done = (number + i / settings.batches) / settings.updates
             optimizer.param_groups[0]["lr"] = falling(settings.learning_rate, done)
             chosen = th.from_numpy(rng.integers(count * self.per_update, size=settings.batch_size))
             row = (oldest + chosen // self.per_update) % settings.replay
             active, chances = (stored[row, chosen % self.per_update] for stored in self.samples)
-            loss = nn.functional.cross_entropy(network(active), chances)
-            optimizer.zero_grad()
-            loss.backward()  # type: ignore[no-untyped-call]
-            optimizer.step()
+            logits = network(active)
+            loss = nn.functional.cross_entropy(logits, chances)
+            norm = step(optimizer, loss)
             self.averaged.update_parameters(network)
-            losses.append(loss.detach())
-        return float(th.stack(losses).mean())
+            with th.no_grad():
+                explained = 1 - (chances - logits.softmax(1)).var() / chances.var()
+                logged.append(th.stack([loss, norm, explained]))
+        means = th.stack(logged).mean(0).tolist()
+        return dict(zip(("loss", "gradient_norm", "explained_variance"), means, strict=True))
 
     def tensors(self) -> dict[str, th.Tensor]:
         """Return the live tensors that a checkpoint keeps."""

@@ -17,7 +17,7 @@ import numpy as np
 
 from agents import checkpoint
 from agents.checkpoint import CHECKPOINT
-from agents.evaluate import Measurement, in_percent, plot_curve
+from agents.evaluate import Measurement, curves_of, in_percent, plot_curves
 from agents.export import load, to_onnx
 from agents.loop import LEARNERS, RESULT
 from tools import pages
@@ -135,7 +135,7 @@ def draw(cards: list[dict[str, Any]], file: Path) -> None:
     grid = figure.subplots(lines, columns, squeeze=False, sharey=True).ravel()
     for axes, card in zip(grid, cards, strict=False):
         rules = Rules.from_dict(card["rules"])
-        plot_curve(axes, [Measurement(*row) for row in card["curve"]], rules.players)
+        plot_curves(axes, curves_of(Measurement(*row) for row in card["curve"]), rules.players)
         board = "" if rules.spaces == Rules.spaces else f", {rules.spaces} plain spaces"
         axes.set_title(f"{card['policy']}, {rules.players} players, powers {rules.powers}{board}", fontsize=8)
         axes.set_xlabel(f"million {card['columns'][0]}", fontsize=8)

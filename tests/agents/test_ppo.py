@@ -66,6 +66,7 @@ def test_the_objective_is_clipped_as_in_ppo():
     expected = (weights * th.min(ratio * advantage, ratio.clamp(0.8, 1.2) * advantage)).sum() / len(old)
     entropy = -(log_pi.exp() * log_pi).sum(1).mean()
     still = th.optim.SGD(other.parameters(), lr=0.0)
+    rollout = rollout._replace(over=th.arange(len(old)) < 3)
     numbers = ppo.learn(other, still, rollout, settings, 0.5, np.random.default_rng(0))
     assert numbers["loss"] == pytest.approx(float(-expected - 0.5 * entropy), rel=1e-4)
     assert numbers["entropy"] == pytest.approx(float(entropy), rel=1e-4)
@@ -73,6 +74,9 @@ def test_the_objective_is_clipped_as_in_ppo():
         float(weights[(ratio < 0.8) | (ratio > 1.2)].sum()) / len(old), rel=1e-3
     )
     assert numbers["regret"] == pytest.approx(float(rollout.advantage.amax(1).mean()), rel=1e-4)
+    assert numbers["episode_length"] == len(old) / 3
+    gradients = [weights.grad.norm() for weights in other.parameters() if weights.grad is not None]
+    assert numbers["gradient_norm"] == pytest.approx(float(th.stack(gradients).norm()), rel=1e-4)
 
 
 def test_gradient_steps_lower_the_regret():

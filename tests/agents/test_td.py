@@ -105,7 +105,9 @@ def test_gradient_steps_fit_the_targets():
     distinct = th.from_numpy(np.unique(np.sort(active, 1), axis=0, return_index=True)[1])
     rows = distinct[th.arange(learner.per_update) % len(distinct)]
     learner.samples.active[0], learner.samples.chances[0] = active[rows], chances[rows]
-    learner.learn(0)
+    numbers = learner.learn(0)
+    assert 0 < numbers["explained_variance"] < 1
+    assert numbers["gradient_norm"] > 0
     with th.no_grad():
         fitted = learner.averaged(active[distinct]).softmax(1)
     np.testing.assert_allclose(fitted, chances[distinct], atol=0.02)
@@ -316,8 +318,11 @@ def test_tensorboard_shows_losses_speed_and_strength(tmp_path: Path):
     events = EventAccumulator(str(run.folder)).Reload()
     steps = {tag: [event.step for event in events.Scalars(tag)] for tag in events.Tags()["scalars"]}
     updates = [64 * i for i in range(1, 7)]
-    for tag in ("train/loss", "train/learning_rate", "time/turns_per_second"):
+    names = ("loss", "learning_rate", "gradient_norm", "explained_variance")
+    for tag in (*(f"train/{name}" for name in names), "time/turns_per_second"):
         assert steps.pop(tag) == updates
+    by_seconds = {tag: steps.pop(tag) for tag in list(steps) if tag.startswith("strength_by_seconds/")}
+    assert all(len(points) == 3 for points in by_seconds.values())
     assert steps == {f"strength/wins_against_{name}": [0, 192, 384] for name in loop.REFERENCES}
 
 
