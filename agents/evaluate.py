@@ -107,7 +107,7 @@ def plot_curves(axes: Any, curves: Curves, players: int, column: str = "done", u
 
 
 def mean_share(rows: Sequence[Measurement]) -> tuple[float, float, float]:
-    """Return the mean share of games won at a milestone, and its 95 % interval over the runs, or over one run's games."""
+    """Return the mean share of games won at a milestone, with its 95 % interval over the runs, or one run's games."""
     shares = np.array([row.wins / row.games for row in rows])
     if len(rows) == 1:
         return float(shares[0]), *proportion_confint(rows[0].wins, rows[0].games)

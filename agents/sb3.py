@@ -137,19 +137,10 @@ class PathPolicy(MaskableActorCriticPolicy):
     """SB3's maskable policy with a `PathNetwork`. The logits need no further layer, the value a linear one."""
 
     def __init__(
-        self, observation_space: spaces.Space[Any], action_space: spaces.Discrete, lr_schedule: Schedule,
-        rules: Rules, width: int, **options: Any,
-    ) -> None:  # fmt: skip
-        super().__init__(
-            observation_space,
-            action_space,
-            lr_schedule,
-            net_arch=[],
-            ortho_init=False,
-            features_extractor_class=PathNetwork,
-            features_extractor_kwargs={"rules": rules, "width": width},
-            **options,
-        )
+        self, seen: spaces.Space[Any], action_space: spaces.Discrete, lr_schedule: Schedule, **options: Any
+    ) -> None:
+        fixed = {"net_arch": [], "ortho_init": False, "features_extractor_class": PathNetwork}
+        super().__init__(seen, action_space, lr_schedule, **(options | fixed))
         actions, features = int(action_space.n), self.features_extractor.features_dim
         self.action_net = Columns(0, actions)
         self.value_net = nn.Sequential(Columns(actions, features), nn.Linear(features - actions, 1))  # type: ignore[assignment]
@@ -159,13 +150,12 @@ class PathPolicy(MaskableActorCriticPolicy):
 def check_device(name: str) -> th.device:
     """Return a device, and make its operations deterministic. Raise SettingError if torch cannot use it."""
     os.environ.setdefault("CUBLAS_WORKSPACE_CONFIG", ":4096:8")  # required for determinism
+    what = f"device must be cpu or another device of torch, got {name!r}"
     try:
         (number := th.zeros((), device=name)).item()
     except Exception as error:  # torch can raise any exception here
-        why = str(error).splitlines()[0]
-        raise SettingError(f"device must be cpu or another device of torch, got {name!r}: {why}") from error
-    if number.device.type != "cpu":
-        th.use_deterministic_algorithms(True)
+        raise SettingError(f"{what}: {str(error).splitlines()[0]}") from error
+    th.use_deterministic_algorithms(number.device.type != "cpu")
     return number.device
 
 
@@ -194,7 +184,7 @@ class Learner:
             gae_lambda=settings.gae_lambda,
             ent_coef=settings.ent_coef,
             clip_range=settings.clip_range,
-            policy_kwargs={"rules": settings.rules, "width": settings.width},
+            policy_kwargs={"features_extractor_kwargs": {"rules": settings.rules, "width": settings.width}},
             seed=settings.seed,
             device=check_device(settings.device),
         )

@@ -20,7 +20,7 @@ from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
-from typing import ClassVar, Literal, NamedTuple
+from typing import ClassVar, Literal, NamedTuple, cast
 
 import numpy as np
 import torch as th
@@ -115,9 +115,6 @@ PRESETS = {
 }
 
 
-# ------------------------------------------------------------------------------------------------------------- network
-
-
 class ValueNetwork(nn.Module):
     """The network of `wotd_env.planning.learned` in torch; it maps features to logits of the chances to win."""
 
@@ -150,9 +147,6 @@ class ValueNetwork(nn.Module):
         rows, hidden, hidden_bias, output, output_bias = map(th.from_numpy, weights)
         names = {"rows.weight": rows, "hidden.weight": hidden.T, "hidden.bias": hidden_bias}
         self.load_state_dict({**names, "output.weight": output, "output.bias": output_bias})
-
-
-# ------------------------------------------------------------------------------------------------ self-play and targets
 
 
 class Samples(NamedTuple):
@@ -242,9 +236,6 @@ def falling(start: float, done: float) -> float:
     return float(start * (0.02 + 0.98 * (1 + np.cos(np.pi * min(done, 1))) / 2))
 
 
-# --------------------------------------------------------------------------------------------------------- the learner
-
-
 class Learner:
     """Learns a value function by TD(lambda). Everything random in an update follows from the seed and its number."""
 
@@ -285,8 +276,7 @@ class Learner:
     @property
     def value(self) -> LearnedValue:
         """The learned value function, with the averaged weights."""
-        assert isinstance(self.averaged.module, ValueNetwork)
-        return self.averaged.module.value()
+        return cast(ValueNetwork, self.averaged.module).value()
 
     def policy(self) -> Planner:
         """Return the policy that plans turns with the learned value."""
@@ -325,21 +315,19 @@ class Learner:
         settings, network, optimizer = self.settings, self.network, self.optimizer
         rng = np.random.default_rng([settings.seed, number, 1])
         count = min(number + 1, settings.replay)
-        oldest = number + 1 - count
         logged = []
         for i in range(settings.batches):
             done = (number + i / settings.batches) / settings.updates
             optimizer.param_groups[0]["lr"] = falling(settings.learning_rate, done)
             chosen = th.from_numpy(rng.integers(count * self.per_update, size=settings.batch_size))
-            row = (oldest + chosen // self.per_update) % settings.replay
+            row = (number + 1 - count + chosen // self.per_update) % settings.replay
             active, chances = (stored[row, chosen % self.per_update] for stored in self.samples)
             logits = network(active)
             loss = nn.functional.cross_entropy(logits, chances)
             norm = step(optimizer, loss)
             self.averaged.update_parameters(network)
-            with th.no_grad():
-                explained = 1 - (chances - logits.softmax(1)).var() / chances.var()
-                logged.append(th.stack([loss, norm, explained]))
+            explained = 1 - (chances - logits.detach().softmax(1)).var() / chances.var()
+            logged.append(th.stack([loss.detach(), norm, explained]))
         means = th.stack(logged).mean(0).tolist()
         return dict(zip(("loss", "gradient_norm", "explained_variance"), means, strict=True))
 
