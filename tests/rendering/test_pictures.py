@@ -189,6 +189,27 @@ def test_moved_pieces_are_marked():
         assert len(marks) == len(scene(game, after)) + 2 * moves  # a path and a ring per moved piece
 
 
+def test_locks_are_on_the_pieces_that_the_engine_never_swaps():
+    game = Game(Rules(players=4, immunity=True))
+    state = game.new(1, roll=False)
+    state["pieces"][0, :4] = np.arange(1, 5)[:, None]  # one seat behind another on every path
+    state["phase"], state["dice"] = Phase.MOVE, 5  # five dragons: any two pieces on a path may be swapped
+    swapped = set()
+    for action in np.flatnonzero(game.legal_actions(state)[0]):
+        after = state.copy()
+        game.step(after, [action])
+        swapped |= set(zip(*np.nonzero((after["pieces"] != state["pieces"])[0]), strict=True))
+    locked = {(seat, path) for seat in range(4) for path in range(5)} - swapped
+    without = [(mark.svg, mark.x, mark.y) for mark in scene(Game(replace(game.rules, immunity=False)), state)]
+    locks = [mark for mark in scene(game, state) if (mark.svg, mark.x, mark.y) not in without]
+    assert len({mark.svg for mark in locks}) == 1
+    assert len(locks) == len(locked) == 4
+    columns, rows = (sorted({round(getattr(mark, name)) for mark in locks}) for name in "xy")
+    assert [(1 + columns.index(round(mark.x)), rows.index(round(mark.y))) for mark in locks] == [
+        (seat + 1, path) for seat, path in sorted(locked)
+    ]
+
+
 def test_a_previous_state_of_another_game_marks_nothing():
     game, states, _ = played(Rules())
     for later in (states[-1:], states[20:21]):
