@@ -67,6 +67,7 @@ def test_handing_over_a_seat_asks_and_can_be_taken_back(visit):
     expect(page.locator(".seat .name").first).to_have_text("Ann")
     hand_over.click()
     expect(page.locator(".seat .name").first).to_have_text("strong")
+    expect(page.locator(".die[aria-pressed]")).to_have_count(0)
     page.locator(".dock").get_by_role("button", name="Take the seat back").click()
     expect(page.locator(".seat .name").first).to_have_text("Ann")
     assert len(questions) == 2

@@ -316,6 +316,8 @@ def test_a_sentence_and_the_title_report_the_game(visit):
     expect(page.locator(".happened")).to_have_text(re.compile("^(Ann|greedy): "))
     expect(page.locator(".happened")).to_be_visible()
     expect(page.locator(".happened .dice-row")).to_be_visible()  # the dice of the last decision
+    row, die = (page.locator(f".happened{part}").first.bounding_box() for part in ("", " .glyph"))
+    assert row["y"] <= die["y"] < die["y"] + die["height"] <= row["y"] + row["height"]
 
 
 def test_agents_can_be_paused_stepped_and_slowed(visit):

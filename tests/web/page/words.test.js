@@ -96,7 +96,7 @@ test("titles name the decision", () => {
   assert.equal(titleOf(view({ seats: [seat, seat] })), "Ann: which dice to keep?");
   assert.equal(factsOf(view()), "turn 3 · 1 re-roll left");
   assert.equal(
-    factsOf(view({ status: "over", game: 2, help: true })),
+    factsOf(view({ status: "over", game: 2, help: true, perfection: true })),
     "game 2 · 2 players · win chances and hints are on",
   );
 });

@@ -75,14 +75,15 @@ export class Decision {
    * @param {View} view @param {Places|null} places @param {boolean} [rolled]
    */
   show(view, places, rolled = false) {
+    const passed = this.view?.choices.length !== view.choices.length; // such as to an agent that takes the seat
     this.view = view;
-    if (places) {
+    if (places || passed) {
       if (view.mine.length) this.startRest();
       if (this.open && this.actions.contains(document.activeElement))
         /** @type {HTMLElement} */ (document.activeElement).blur();
-      this.places = places;
+      this.places = places ?? this.places;
       this.dropChoice();
-      this.showDice(rolled ? places.rolled : NONE);
+      this.showDice(rolled ? this.places.rolled : NONE);
     }
     this.showBoard();
     this.showActions();
@@ -136,7 +137,7 @@ export class Decision {
   tapField() {
     const value = kept.get(TAP, "keep");
     const field = select({ value, onchange: () => this.choose(field.value) }, Object.entries(MEANINGS));
-    return h("label", t("A tap on a die"), field);
+    return h("label.tick", t("A tap on a die"), field);
   }
 
   /** Whether this browser is to choose dice. */

@@ -84,7 +84,7 @@ export function momentsOf({ steps, last_chances: end, result, rules: { players }
   const from = percent(chances[decisive?.i] ?? 0);
   const to = percent(chances[decisive?.i + 1] ?? 0);
   const lines = [];
-  if (decisive)
+  if (from !== to)
     lines.push([t("Decisive moment"), words(decisive.step), t("from {from} to {to}", { from, to })]);
   if (best?.value) {
     const cost = costOf(best.value, players);

@@ -191,7 +191,7 @@ export function factsOf(view) {
       plural(view.rolls_left, "{count} re-roll left", "{count} re-rolls left"),
     view.left !== null &&
       (view.left ? t("{count} s left", { count: Math.ceil(view.left) }) : t("no time left")),
-    view.perfection && t("perfection: an extra turn is earned"),
+    playing && view.perfection && t("perfection: an extra turn is earned"),
     !playing && view.rules_words,
     !playing && view.help && t("win chances and hints are on"),
     view.spectators > 0 && plural(view.spectators, "{count} spectator", "{count} spectators"),
