@@ -49,38 +49,20 @@ class Settings(settings.Settings):
     Ctrl-C saves the run after the current update; --resume continues it.
     """
 
+    # Defaults of the other settings: quick takes 5 minutes on two cores, standard 40.
     preset: Literal["quick", "standard"] = "quick"
-    """Defaults of the other settings: quick takes 5 minutes on two cores, standard 40."""
-
-    updates: Count = 450
-    """Updates of the network; each plays games and takes gradient steps."""
-
-    num_envs: Count = 512
-    """Games that the network plays side by side."""
-
-    num_steps: Count = 16
-    """Decisions per game and update."""
-
-    width: Count = 64
-    """Units of the policy network's hidden layers."""
-
-    learning_rate: Positive = 3e-3
-    """Initial learning rate of Adam; it falls to a fiftieth by cosine decay."""
-
-    minibatch_size: Count = 512
-    """Decisions in a gradient step."""
-
-    update_epochs: Count = 2
-    """Passes over the decisions in an update."""
-
-    clip_coef: Share = 0.2
-    """Clip range of the probability ratio."""
-
+    updates: Count = 450  # Updates of the network; each plays games and takes gradient steps.
+    num_envs: Count = 512  # Games that the network plays side by side.
+    num_steps: Count = 16  # Decisions per game and update.
+    width: Count = 64  # Units of the policy network's hidden layers.
+    learning_rate: Positive = 3e-3  # Initial learning rate of Adam; it falls to a fiftieth by cosine decay.
+    minibatch_size: Count = 512  # Decisions in a gradient step.
+    update_epochs: Count = 2  # Passes over the decisions in an update.
+    clip_coef: Share = 0.2  # Clip range of the probability ratio.
+    # Weight of the entropy bonus at the start, in equity; it falls linearly to a tenth.
     ent_coef: NotNegative = 0.012
-    """Weight of the entropy bonus at the start, in equity; it falls linearly to a tenth."""
-
+    # Turns that the learner of the value function plays per update. Its other settings are those of a preset of td.
     critic_turns: Count = 16_384
-    """Turns that the learner of the value function plays per update. Its other settings are those of a preset of td."""
 
 
 PRESETS = {"quick": Settings(), "standard": Settings(preset="standard", updates=4000, milestones=40)}

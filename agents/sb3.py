@@ -47,47 +47,23 @@ class Settings(settings.Settings):
     Ctrl-C saves the run at the next milestone; --resume continues it.
     """
 
-    preset: Literal["quick"] = "quick"
-    """Defaults of the other settings: quick takes 5 minutes on one core."""
-
+    preset: Literal["quick"] = "quick"  # Defaults of the other settings: quick takes 5 minutes on one core.
+    # Decisions of the learner, rounded up to a whole number of rollouts between two milestones.
     total_timesteps: Count = 1_966_080
-    """Decisions of the learner, rounded up to a whole number of rollouts between two milestones."""
-
-    num_envs: Count = 256
-    """Games played side by side."""
-
-    n_steps: Count = 64
-    """Decisions of the learner per game and rollout."""
-
-    past: Share = 0.25
-    """Probability that an earlier snapshot of the network plays the other seats of a game."""
-
+    num_envs: Count = 256  # Games played side by side.
+    n_steps: Count = 64  # Decisions of the learner per game and rollout.
+    past: Share = 0.25  # Probability that an earlier snapshot of the network plays the other seats of a game.
+    # Probability that greedy plays the other seats. In the other games, the current network does.
     greedy: Share = 0.0
-    """Probability that greedy plays the other seats. In the other games, the current network does."""
-
-    width: Count = 64
-    """Units of the network's hidden layers."""
-
-    learning_rate: Positive = 1e-3
-    """Initial learning rate of Adam; it falls linearly to 0."""
-
-    batch_size: int = 1024
-    """Decisions in a gradient step."""
-
-    n_epochs: Count = 3
-    """Passes over the decisions of a rollout."""
-
-    gae_lambda: Share = 0.9
-    """Lambda of generalized advantage estimation, per decision."""
-
-    ent_coef: NotNegative = 0.003
-    """Weight of the entropy bonus."""
-
-    clip_range: Share = 0.2
-    """Clip range of the probability ratio."""
-
+    width: Count = 64  # Units of the network's hidden layers.
+    learning_rate: Positive = 1e-3  # Initial learning rate of Adam; it falls linearly to 0.
+    batch_size: int = 1024  # Decisions in a gradient step.
+    n_epochs: Count = 3  # Passes over the decisions of a rollout.
+    gae_lambda: Share = 0.9  # Lambda of generalized advantage estimation, per decision.
+    ent_coef: NotNegative = 0.003  # Weight of the entropy bonus.
+    clip_range: Share = 0.2  # Clip range of the probability ratio.
+    # Device of the network: cpu, cuda or another device of torch. Another device gives another network.
     device: str = "cpu"
-    """Device of the network: cpu, cuda or another device of torch. Another device gives another network."""
 
     def __post_init__(self) -> None:
         super().__post_init__()

@@ -51,53 +51,27 @@ class Settings(settings.Settings):
     Ctrl-C saves the run after the current update; --resume continues it.
     """
 
+    # Defaults of the other settings: quick takes 5 minutes on two cores, standard an hour; many is for 3+ players.
     preset: Literal["quick", "standard", "many"] = "quick"
-    """Defaults of the other settings: quick takes 5 minutes on two cores, standard an hour; many is for 3+ players."""
-
-    updates: Count = 600
-    """Updates of the network; each plays games and takes gradient steps."""
-
-    games: Count = 2048
-    """Games played side by side."""
-
-    turns: Count = 16
-    """Turns played per game and update."""
-
-    explore: Share = 0.05
-    """Share of the turns that end with a random move."""
-
+    updates: Count = 600  # Updates of the network; each plays games and takes gradient steps.
+    games: Count = 2048  # Games played side by side.
+    turns: Count = 16  # Turns played per game and update.
+    explore: Share = 0.05  # Share of the turns that end with a random move.
+    # Weight of the later turns in a target: 0 uses the next position only, 1 the rest of the game.
     td_lambda: Share = 0.8
-    """Weight of the later turns in a target: 0 uses the next position only, 1 the rest of the game."""
-
-    replay: Count = 8
-    """Number of recent updates whose turns are used for learning."""
-
-    batches: Count = 64
-    """Gradient steps per update."""
-
-    batch_size: Count = 2048
-    """Turns in a gradient step."""
-
-    learning_rate: Positive = 3e-3
-    """Initial learning rate of Adam; it falls to a fiftieth by cosine decay."""
-
-    average: Share = 0.995
-    """Decay of the average of the weights, per gradient step."""
-
-    width: int = 64
-    """Units of the network's first layer, a multiple of 32."""
-
+    replay: Count = 8  # Number of recent updates whose turns are used for learning.
+    batches: Count = 64  # Gradient steps per update.
+    batch_size: Count = 2048  # Turns in a gradient step.
+    learning_rate: Positive = 3e-3  # Initial learning rate of Adam; it falls to a fiftieth by cosine decay.
+    average: Share = 0.995  # Decay of the average of the weights, per gradient step.
+    width: int = 64  # Units of the network's first layer, a multiple of 32.
+    # Policy whose weights initialize the network: td, td:FILE, or a run folder of td. By default they are random.
     init: str = "none"
-    """Policy whose weights initialize the network: td, td:FILE, or a run folder of td. By default they are random."""
-
-    threads: Count = 1
-    """Threads that play games. Another thread learns at the same time."""
-
+    threads: Count = 1  # Threads that play games. Another thread learns at the same time.
+    # Policy of all seats but one: the run then learns a best response to this policy. By default all seats learn.
     against: str = "none"
-    """Policy of all seats but one: the run then learns a best response to this policy. By default all seats learn."""
-
+    # Address of the Ray cluster that plays the games, or auto for the one on this machine. By default none.
     ray: str | None = None
-    """Address of the Ray cluster that plays the games, or auto for the one on this machine. By default none."""
 
     def __post_init__(self) -> None:
         super().__post_init__()

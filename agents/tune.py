@@ -62,14 +62,10 @@ class Sweep:
     continues an interrupted sweep.
     """
 
-    trials: int = 16
-    """Number of trials."""
-
-    folder: Path | None = None
-    """Folder of the sweep; by default runs/sweep- followed by the time."""
-
+    trials: int = 16  # Number of trials.
+    folder: Path | None = None  # Folder of the sweep; by default runs/sweep- followed by the time.
+    # Address of the Ray cluster, or auto for the running one on this machine; by default a new one is started.
     ray: str | None = None
-    """Address of the Ray cluster, or auto for the running one on this machine; by default a new one is started."""
 
     def __post_init__(self) -> None:
         check_integer("trials", self.trials, 1)
