@@ -17,7 +17,7 @@ import tyro
 from rich.console import Console
 from rich.progress import Progress
 
-from agents import checkpoint, evaluate, loop
+from agents import checkpoint, compare, evaluate, loop
 from agents.checkpoint import CHECKPOINT, CheckpointError
 from agents.loop import LEARNERS, REPLAY, Run, Stopped, opened, stopping
 from agents.settings import REPEATED, SettingError
@@ -59,7 +59,7 @@ def parse(arguments: Sequence[str]) -> tuple[str, Any]:
         learner.Settings,
         prog=" ".join(["python", *_program(), *([named] if named else [])]),
         description=f"{inspect.getdoc(learner.Settings)}\n\nLearners: {', '.join(LEARNERS)}; this is {name}. "
-        "The first argument chooses the learner.",
+        "The first argument chooses the learner, or is compare: draw the curves of several runs.",
         args=options,
         default=default or presets["quick"],
         config=(tyro.conf.OmitArgPrefixes,),
@@ -72,7 +72,11 @@ def parse(arguments: Sequence[str]) -> tuple[str, Any]:
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command; return its exit code: 0, 1 if the machine failed, 2 for a user's mistake, 130 if interrupted."""
     try:
-        name, settings = parse(sys.argv[1:] if arguments is None else arguments)
+        words = list(sys.argv[1:] if arguments is None else arguments)
+        if words[:1] == ["compare"]:
+            tyro.cli(compare.draw, args=words[1:], prog="python train.py compare")
+            return 0
+        name, settings = parse(words)
         with opened(name, settings) as run:
             return work(run, Console())
     except (CheckpointError, SettingError, ImportError, OSError) as error:
@@ -150,9 +154,6 @@ def train(run: Run, console: Console) -> dict[str, Evaluation]:
     for opponent, result in results.items():
         console.print(f"against {opponent}: {result}", soft_wrap=True)
     return results
-
-
-# ---------------------------------------------------------------------------------------------------- the next commands
 
 
 def next_commands(folder: Path, rules: Rules) -> list[str]:

@@ -1,4 +1,4 @@
-"""Overlay the learning curves of several runs: `python -m agents.compare RUN_FOLDER ...`.
+"""Overlay the learning curves of several runs: `python train.py compare RUN_FOLDER ...`.
 
 Runs that differ only in their seeds give one curve: their mean strength against the strongest reference, with its 95 %
 interval over the seeds. The curve of a single run has the interval over its games. This needs the extra `arena`.
@@ -6,8 +6,6 @@ interval over the seeds. The curve of a single run has the interval over its gam
 
 import importlib
 import json
-import sys
-from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated
 
@@ -18,46 +16,32 @@ from agents.checkpoint import CHECKPOINT, CheckpointError
 from agents.evaluate import Curves, Measurement, curves_of, draw_curves
 from agents.loop import LEARNERS
 from wotd_env import files
-from wotd_env.process import exit_code, prepare_streams
 
 
 def draw(runs: Annotated[tuple[Path, ...], tyro.conf.Positional], file: Path = Path("curves.png")) -> None:
     """Overlay the learning curves of several runs. Runs that differ only in their seeds give one curve.
 
     Args:
-        runs: run folders.
+        runs: the run folders.
         file: the PNG file to write.
     """
+    if not runs:
+        raise CheckpointError("name the run folders to compare")
     found = [checkpoint.load(folder / CHECKPOINT)[1] for folder in runs]
+    settings = [facts["settings"] | facts["settings"]["rules"] for facts in found]
     curves: Curves = {}
-    for folder, facts in zip(runs, found, strict=True):
+    for folder, facts, own in zip(runs, found, settings, strict=True):
         if not facts["curve"]:
             raise CheckpointError(f"the run in {folder} has no milestone yet: leave it out, or wait")
         opponent, curve = list(curves_of(Measurement(*row) for row in facts["curve"]).items())[-1]
-        others = [other["settings"] for other in found if other["learner"] == facts["learner"]]
-        own = {name: value for name, value in facts["settings"].items() if name != "seed"}
-        differing = [name for name, value in own.items() if any(other[name] != value for other in others)]
-        words = [
-            f"{opponent}: {facts['learner']}",
-            *(f"{name}={json.dumps(own[name])}" for name in differing),
+        others = [s for s, other in zip(settings, found, strict=True) if other["learner"] == facts["learner"]]
+        differing = [
+            f"{name}={json.dumps(value)}"
+            for name, value in own.items()
+            if name not in ("seed", "rules") and any(other.get(name) != value for other in others)
         ]
-        curves.setdefault(" ".join(words), []).extend(curve)
+        label = " ".join([f"{opponent}: {facts['learner']}", *differing])
+        curves.setdefault(label, []).extend(curve)
     units = {importlib.import_module(LEARNERS[facts["learner"]]).Learner.unit for facts in found}
     labeled = {f"{label}, runs: {len(curve)}": curve for label, curve in curves.items()}
-    players = found[0]["settings"]["rules"]["players"]
-    files.write(file, draw_curves(labeled, " or ".join(sorted(units)), players))
-
-
-def main(arguments: Sequence[str] | None = None) -> int:
-    """Run the command; return its exit code."""
-    try:
-        tyro.cli(draw, args=arguments, prog="python -m agents.compare")
-    except (CheckpointError, ImportError, OSError) as error:
-        print(f"agents.compare: error: {error}", file=sys.stderr)
-        return exit_code(error)
-    return 0
-
-
-if __name__ == "__main__":
-    prepare_streams()
-    sys.exit(main())
+    files.write(file, draw_curves(labeled, " or ".join(sorted(units)), settings[0]["players"]))

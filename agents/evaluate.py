@@ -84,9 +84,9 @@ def draw_curves(curves: Curves, unit: str, players: int) -> bytes:
     plot_curves(left, curves, players)
     plot_curves(right, curves, players, "seconds", 60)
     if curves:
-        figure.legend(
-            *right.get_legend_handles_labels(), loc="outside upper center", ncols=3
-        )  # covers no points
+        columns = 3 if max(map(len, curves)) < 30 else 1
+        lines = right.get_legend_handles_labels()
+        figure.legend(*lines, loc="outside upper center", ncols=columns)  # covers no points
     picture = io.BytesIO()
     figure.savefig(picture, dpi=150)
     return picture.getvalue()

@@ -102,9 +102,6 @@ class Run:
         return min(self.updates, updates) * milestones // updates
 
 
-# ------------------------------------------------------------------------------------------------ starting and resuming
-
-
 @contextmanager
 def opened(name: str, settings: Any) -> Iterator[Run]:
     """Lock the run folder, and yield the run: the resumed run in `settings.resume`, or a new run in `settings.folder`.
@@ -223,9 +220,6 @@ def locked(folder: Path) -> Iterator[None]:
         raise CheckpointError(f"another training run uses {folder}; wait for its end or stop it") from error
     with lock:
         yield
-
-
-# ------------------------------------------------------------------------------------------------------------ training
 
 
 def train(run: Run, progress: Callable[[Run], None]) -> None:

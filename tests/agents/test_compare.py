@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from agents import compare, evaluate
+from agents import command, compare, evaluate
 from agents.evaluate import Curves, Measurement
 from tests.helpers.training import TINY_PPO, TINY_TD, started, trained
 
@@ -15,13 +15,18 @@ from tests.helpers.training import TINY_PPO, TINY_TD, started, trained
 def test_runs_that_differ_only_in_the_seed_give_one_curve(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     drawn: list[tuple[Curves, str]] = []
     draw = evaluate.draw_curves
-    monkeypatch.setattr(compare, "draw_curves", lambda *given: (drawn.append(given[:2]), draw(*given))[1])
+
+    def noted(curves: Curves, unit: str, players: int) -> bytes:
+        drawn.append((curves, unit))
+        return draw(curves, unit, players)
+
+    monkeypatch.setattr(compare, "draw_curves", noted)
     runs: dict[str, Any] = {"a": {}, "b": {"seed": 1}, "c": {"td_lambda": 0.5}}
     for name, changes in runs.items():
         trained(TINY_TD, tmp_path / name, updates=2, **changes)
     trained(TINY_PPO, tmp_path / "d", updates=2)
     file = tmp_path / "curves.png"
-    assert compare.main([*(str(tmp_path / name) for name in "abcd"), "--file", str(file)]) == 0
+    assert command.main(["compare", *(str(tmp_path / name) for name in "abcd"), "--file", str(file)]) == 0
     assert file.read_bytes().startswith(b"\x89PNG")
     ((curves, unit),) = drawn
     assert unit == "decisions or turns"
@@ -43,8 +48,8 @@ def test_intervals_over_runs_are_those_of_student_s_t():
 
 
 def test_unusable_runs_are_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]):
-    assert compare.main([str(tmp_path / "missing")]) == 2
+    assert command.main(["compare"]) == command.main(["compare", str(tmp_path / "missing")]) == 2
     with started(TINY_TD, tmp_path / "new"):
         pass
-    assert compare.main([str(tmp_path / "new")]) == 2
+    assert command.main(["compare", str(tmp_path / "new")]) == 2
     assert "has no milestone yet" in capsys.readouterr().err

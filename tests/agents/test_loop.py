@@ -156,8 +156,10 @@ def test_tensorboard_shows_losses_speed_and_strength_at_milestones(tmp_path: Pat
     assert [(point.step, point.value) for point in seconds] == [
         (step, value) for step, (_, value) in zip(by_seconds, expected, strict=True)
     ]
-    names = ("loss", "entropy", "approx_kl", "clipfrac", "gradient_norm", "regret", "learning_rate")
-    names += ("critic_loss", "critic_explained_variance", "critic_gradient_norm")
+    names = [
+        *("loss", "entropy", "approx_kl", "clipfrac", "gradient_norm", "regret", "learning_rate"),
+        *("critic_loss", "critic_explained_variance", "critic_gradient_norm"),
+    ]
     for name in (*(f"train/{name}" for name in names), "time/decisions_per_second"):
         assert [point.step for point in shown.Scalars(name)] == [32 * i for i in range(1, 5)], name
 
