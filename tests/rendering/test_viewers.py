@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import pickle
+import re
 import sys
 from xml.etree import ElementTree
 
@@ -26,6 +27,7 @@ from wotd_env.rendering import (
     render_svg,
     show,
 )
+from wotd_env.rendering.scene import PALETTES
 
 ID = "wotd_env:wotd_env/WayOfTheDragon-v0"
 
@@ -204,3 +206,13 @@ def test_notebooks_show_a_batch_as_a_grid():
     assert repr(shown) == "<pictures of 16 games, 4 more are not drawn>"
     assert render_svg(game, states[3:4], theme="dark") in show(game, states, theme="dark")._repr_html_()
     assert repr(show(game, states[:0])) == "<pictures of 0 games>"
+
+
+def test_pictures_in_notebooks_have_the_theme_of_the_page():
+    game = Game()
+    html = show(game, game.reset(1, seed=0))._repr_html_()
+    for theme, page in (("light", "data-jp-theme-light=true"), ("dark", "data-jp-theme-light=false")):
+        (rule,) = re.findall(rf":is\([^)]*\[{page}\][^)]*\) \.wotd{{([^}}]+)}}", html)
+        assert dict(pair.split(":") for pair in rule.split(";")) == {
+            f"--wotd-{name}": color for name, color in PALETTES[theme].items()
+        }

@@ -65,6 +65,13 @@ def render_svg(
     )
 
 
+PAGES = (
+    ("light", ":is([data-theme=light],[data-jp-theme-light=true],.vscode-light) "),
+    ("dark", ":is([data-theme=dark],[data-jp-theme-light=false],.vscode-dark) "),
+)
+"""The themes of Sphinx sites, JupyterLab and VS Code, which can differ from the reader's preference."""
+
+
 class Pictures:
     """Pictures of games, side by side. A notebook shows this object if it is the last expression of a cell."""
 
@@ -82,7 +89,8 @@ class Pictures:
         return (
             f'<div style="display:grid;gap:8px;grid-template-columns:repeat({columns},minmax(0,1fr));'
             f'max-width:{max(640, 320 * columns)}px">'
-            f"<style>.wotd{{display:block;width:100%;height:auto;border-radius:8px}}</style>{cells}</div>{more}"
+            f"<style>.wotd{{display:block;width:100%;height:auto;border-radius:8px}}"
+            f"{''.join(colors(*page) for page in PAGES)}</style>{cells}</div>{more}"
         )
 
 
@@ -95,7 +103,8 @@ def show(
         game: the rules.
         states: STATE (N,).
         before: STATE (N,), earlier positions of the same games. Pieces that have moved since then are marked.
-        theme: "light", "dark", or "auto" for the reader's preference.
+        theme: "light", "dark", or "auto" for the theme of the page, in JupyterLab, VS Code and Sphinx sites; elsewhere
+            for the reader's preference.
         most: maximum number of pictures.
 
     Raises:
@@ -117,9 +126,13 @@ def place(mark: Mark, drawing: str) -> str:
 
 def style() -> str:
     """Return the CSS of the theme "auto": the colors follow the reader's preference, light or dark."""
-    themes = (PALETTES["light"], PALETTES["dark"])
-    light, dark = (";".join(f"--wotd-{name}:{color}" for name, color in theme.items()) for theme in themes)
-    return f".wotd{{{light}}}@media (prefers-color-scheme:dark){{.wotd{{{dark}}}}}"
+    return f"{colors('light')}@media (prefers-color-scheme:dark){{{colors('dark')}}}"
+
+
+def colors(theme: str, within: str = "") -> str:
+    """Return the CSS of the colors of a theme, for pictures in elements that the selector `within` matches."""
+    values = ";".join(f"--wotd-{name}:{color}" for name, color in PALETTES[theme].items())
+    return f"{within}.wotd{{{values}}}"
 
 
 def symbols() -> str:
