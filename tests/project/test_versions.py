@@ -67,7 +67,8 @@ def test_minimums_are_tested_on_the_oldest_python():
 def test_constraints_satisfy_every_requirement(requirement):
     name = canonicalize_name(requirement.name)
     if name != "jupyterlab":  # no target of the Makefile installs it
-        assert requirement.specifier.contains(locked("constraints.txt")[name][0])
+        versions = locked("constraints/clients.txt") | locked("constraints.txt")
+        assert requirement.specifier.contains(versions[name][0])
 
 
 def test_locks_agree_and_have_hashes():
@@ -77,7 +78,7 @@ def test_locks_agree_and_have_hashes():
             assert hashes, name
             assert versions[name] == version
     unchecked = {"torch", "sympy", "networkx"}  # torch has files per accelerator, see the Makefile
-    others = {"jupyterlab", "pgx", "envpool"}  # of the extras notebooks and bench
+    others = {"jupyterlab", "pgx", "envpool", "moviepy"}  # of the extras notebooks, bench and video
     named = {canonicalize_name(each.name) for each in DECLARED}
     assert named - locked("constraints/hashes.txt").keys() <= unchecked | others
 
