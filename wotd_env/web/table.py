@@ -63,9 +63,7 @@ class Table:
     pace: float | None  # wait in seconds before an agent's or forced decision; None: paused
     host: str  # digest of the host's key
     watch: str  # digest of the spectators' key
-    clock: float | None = (
-        None  # seconds for a person's decision, after which the others may go on without the person
-    )
+    clock: float | None = None  # seconds for a person's decision; after them, an agent may take the seat
     resigned: tuple[int, int] | None = None  # number and loser of the last game that was resigned
     number: int = 0  # number of the present game, from 1; 0 before the first game
     played: Played = field(init=False)
