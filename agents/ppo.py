@@ -39,6 +39,7 @@ from agents.settings import Count, NotNegative, Positive, Share
 from wotd_env import Game, files
 from wotd_env.core.checks import check_states
 from wotd_env.core.state import States
+from wotd_env.envs.layouts import LayoutGame
 from wotd_env.planning.planner import Value, plan
 
 
@@ -143,7 +144,7 @@ class Learner:
 
     unit: ClassVar[str] = "decisions"
     fixed: ClassVar[tuple[str, ...]] = (
-        "preset", "rules", "seed", "num_envs", "num_steps", "width", "critic_turns",
+        "preset", "rules", "layouts", "seed", "num_envs", "num_steps", "width", "critic_turns",
     )  # fmt: skip
 
     def __init__(self, settings: Settings) -> None:
@@ -152,7 +153,7 @@ class Learner:
         self.critic = td.Learner(critic_settings(settings))
         self.second = ThreadPoolExecutor(1)  # in which the critic learns
         th.manual_seed(settings.seed)
-        self.game = Game(settings.rules)
+        self.game = LayoutGame(settings.rules, settings.training_layouts())
         self.network = Network(settings.rules, settings.width)
         self.optimizer = adam(list(self.network.parameters()), settings.learning_rate)
         # The seeds of the critic's games start at seed << 32. The network's games must have other seeds.
@@ -196,5 +197,5 @@ def critic_settings(settings: Settings) -> td.Settings:
     preset = td.PRESETS["quick" if settings.rules.players == 2 else "many"]
     games = max(settings.critic_turns // preset.turns, 1)
     batches = max(preset.batches * games // preset.games, 1)
-    same = {name: getattr(settings, name) for name in ("seed", "rules", "updates")}
+    same = {name: getattr(settings, name) for name in ("seed", "rules", "layouts", "updates")}
     return dataclasses.replace(preset, games=games, batches=batches, **same)

@@ -140,7 +140,7 @@ class Learner:
 
     unit: ClassVar[str] = "decisions"
     fixed: ClassVar[tuple[str, ...]] = (
-        "preset", "rules", "seed", "total_timesteps", "milestones", "num_envs", "n_steps", "width",
+        "preset", "rules", "layouts", "seed", "total_timesteps", "milestones", "num_envs", "n_steps", "width",
     )  # fmt: skip
 
     def __init__(self, settings: Settings) -> None:
@@ -149,7 +149,10 @@ class Learner:
         self.per_update = -(-settings.total_timesteps // (settings.milestones * rollout)) * rollout
         th.set_num_threads(1)  # so that the order of sums does not depend on the number of cores
         # Some opponents need the model, and the model needs the environment, so the pool is set later.
-        self.env = SB3VecEnv(settings.num_envs, opponents=Pool(["random"]), **asdict(settings.rules))
+        options = asdict(settings.rules)
+        if layouts := settings.training_layouts():
+            options |= {"dead_pieces": 0, "layouts": layouts}
+        self.env = SB3VecEnv(settings.num_envs, opponents=Pool(["random"]), **options)
         self.model = MaskablePPO(
             PathPolicy,
             self.env,

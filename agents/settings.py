@@ -46,6 +46,9 @@ class Settings:
 
     rules: Rules = field(default_factory=Rules)
 
+    layouts: Literal["any", "train"] = "any"
+    """Dead pieces of games: any, as in the rules, or train, the training layouts of the track generalization."""
+
     milestones: Count = 10
     """Number of evenly spaced milestones. At each one the strength is measured and a checkpoint is written."""
 
@@ -67,6 +70,16 @@ class Settings:
                 self.check(name, LIMITS[hint](value), f"must be {hint.__metadata__[0]}")
             elif get_origin(hint) is Literal:
                 self.check(name, value in get_args(hint), f"must be {' or '.join(get_args(hint))}")
+
+    def training_layouts(self) -> list[str] | None:
+        """Return the layouts of the training games; None if the rules place the dead pieces."""
+        if self.layouts == "any":
+            return None
+        from wotd_env.benchmark import generalization  # needs the extra arena
+
+        boards = generalization.BOARDS.values()
+        self.check("layouts", self.rules in boards, f"needs the rules {' or '.join(map(str, boards))}")
+        return generalization.layouts("train", self.rules.spaces)
 
     def check(self, name: str, right: bool, what: str) -> None:
         """Raise SettingError unless `right` is true."""

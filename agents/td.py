@@ -35,6 +35,7 @@ from wotd_env import Game, Phase, Rules, files
 from wotd_env.core.checks import check_states
 from wotd_env.core.rules import win_share
 from wotd_env.core.state import States
+from wotd_env.envs.layouts import LayoutGame
 from wotd_env.planning import learned
 from wotd_env.planning.learned import HIDDEN, Features, LearnedValue
 from wotd_env.planning.plans import CHUNK
@@ -78,6 +79,7 @@ class Settings(settings.Settings):
         fits = 0 < self.width <= 4096 and self.width % BLOCK == 0
         self.check("width", fits, f"must be a multiple of {BLOCK}, at most 4096")
         self.check("ray", self.ray is None or self.against == "none", "must not be set for a best response")
+        self.check("ray", self.ray is None or self.layouts == "any", "must not be set with training layouts")
 
 
 PRESETS = {
@@ -215,7 +217,7 @@ class Learner:
 
     unit: ClassVar[str] = "turns"
     fixed: ClassVar[tuple[str, ...]] = (
-        "preset", "rules", "seed", "games", "turns", "replay", "width", "against",
+        "preset", "rules", "layouts", "seed", "games", "turns", "replay", "width", "against",
     )  # fmt: skip
 
     def __init__(self, settings: Settings) -> None:
@@ -228,7 +230,8 @@ class Learner:
             from wotd_env.adapters.ray import connect
 
             connect(settings.ray)
-        self.game = Game(settings.rules, num_threads=settings.threads)
+        layouts = settings.training_layouts()
+        self.game = LayoutGame(settings.rules, layouts, num_threads=settings.threads)
         self.opponent = None if settings.against == "none" else settings.policy("against")
         self.network = ValueNetwork(settings.rules, settings.width)
         if settings.init != "none":
