@@ -17,9 +17,9 @@ import numpy as np
 
 from entries import entry
 from entries.entry import TRACKS, Track, read, results
-from wotd_env import Rules, benchmark, files
+from wotd_env import benchmark, files
 from wotd_env.benchmark import Result, measuring
-from wotd_env.benchmark.measuring import ALL, mean_regret
+from wotd_env.benchmark.measuring import mean_regret
 from wotd_env.cli.common import progress_bar
 from wotd_env.policies.blamed import Blamed
 from wotd_env.policies.identity import policy_digest
@@ -59,10 +59,10 @@ def measure(name: str, budget: int | None = None, seed: int | None = None) -> No
         agent = module.load(budget, seed)
         with progress_bar(f"games of {path.name}") as progress:
             result = benchmark.measure(
-                agent, Rules(), games=track.games, size=track.size, seed=seed, progress=progress
+                agent, track.rules, games=track.games, size=track.size, seed=seed, progress=progress
             )
         files.write(path, replace(result, training_minutes=minutes).to_json().encode())
-        regret = f"mean regret {thousandths(result.regret[ALL][ALL])} thousandths of equity"
+        regret = f"mean regret {thousandths(result.score)} thousandths of equity"
         print(f"{path.name}: {minutes:.2f} minutes of training, {regret}", flush=True)
 
 
@@ -104,7 +104,8 @@ def faults(name: str) -> Iterator[str]:
 def check(result: Result, track: Track, budget: int, seed: int) -> None:
     """Raise ValueError if a result breaks the protocol, or if its regrets do not match its actions."""
     again = "measure it again"
-    for field, value in {"seed": seed, "rules": Rules(), "size": track.size, "games": track.games}.items():
+    fixed = {"seed": seed, "rules": track.rules, "size": track.size, "games": track.games}
+    for field, value in fixed.items():
         if (found := getattr(result, field)) != value:
             raise ValueError(f"{field} must be {value}, got {found}: {again}")
     minutes, most = result.training_minutes, CORES * budget if track.unit == "minutes" else math.inf
@@ -143,7 +144,9 @@ def replay(agent: Policy, result: Result) -> None:
         raise ValueError(f"actions must be those of the agent, but {how_many}, {example}: {cure}")
     players, shares = min(result.win_shares.items())
     reference, share = next(iter(shares.items()))
-    row = measuring.meet(result.agent, agent, reference, Rules(players=players), result.games, result.seed)
+    row = measuring.meet(
+        result.agent, agent, reference, replace(result.rules, players=players), result.games, result.seed
+    )
     if abs(row.share.value - share.value) > max(ROUNDING, 2 / result.games):
         which = f"win_shares against {reference} with {players} players"
         raise ValueError(f"{which} must be {row.share.value} by the agent, got {share.value}: {cure}")

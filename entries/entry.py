@@ -7,7 +7,9 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Annotated, NamedTuple, get_type_hints
 
+from wotd_env import Rules
 from wotd_env.benchmark import measuring
+from wotd_env.benchmark.generalization import BOARDS
 
 FOLDER = Path(__file__).parent
 WEIGHTS = FOLDER.parent / "runs" / "entries"  # folder for weights that are too large for the repository
@@ -21,6 +23,7 @@ class Track(NamedTuple):
     players: tuple[int, ...] = (2,)  # numbers of players for which win shares are measured
     games: int = measuring.GAMES
     size: int | None = None  # number of graded positions of each kind and stage; None means all
+    rules: Rules = Rules()
 
 
 TRACKS = {
@@ -29,6 +32,8 @@ TRACKS = {
     "players": Track("minutes", (1, 5, 60), players=(3, 4, 5)),
     "offline": Track("games", (12_000,)),
     "planning": Track("simulations", (1, 3, 16, 50, 200), games=100, size=100),
+    "generalization": Track("decisions", (1_000_000, 10_000_000), rules=BOARDS[2]),
+    "generalization-time": Track("minutes", (5,), rules=BOARDS[2]),
 }
 
 
@@ -46,6 +51,7 @@ class Entry(NamedTuple):
     hardware: Annotated[str, '".+"', "text"]
     commit: Annotated[str, '"[0-9a-f]{7,40}"', "what `git rev-parse HEAD` prints"]
     claim: Annotated[str, '".+"', "text"]
+    planner: Annotated[bool, "true|false|null", "true or false"] = False
 
 
 def read(name: str) -> Entry:

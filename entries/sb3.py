@@ -5,6 +5,7 @@ training game. The opponent in training and the measured agent play only legal a
 """
 
 import warnings
+from dataclasses import asdict, replace
 from typing import Any
 
 import torch as th
@@ -23,9 +24,12 @@ SPARE = 0.99  # training stops when this share of the budget is used
 class Scores(nn.Module):
     """A network for `NetworkPolicy`. It returns the logits or action values of a Stable-Baselines3 model."""
 
-    rules = Rules()
     policy: Any
     decisions = 0  # number of observations scored so far
+
+    def __init__(self, rules: Rules) -> None:
+        super().__init__()
+        self.rules = rules
 
     def forward(self, observation: th.Tensor) -> tuple[th.Tensor]:
         """Return the scores of all actions, (N, A), for observations (N, D)."""
@@ -53,6 +57,10 @@ class Budget(BaseCallback):
 class Baseline:
     """An algorithm with its settings.
 
+    Attributes:
+        rules: the rules of the games.
+        layouts: layouts of dead pieces that the games draw, or None; `rules` must have dead pieces.
+
     Args:
         algorithm: a class of Stable-Baselines3 or sb3-contrib.
         policy: the policy class of the algorithm, or its name.
@@ -73,10 +81,12 @@ class Baseline:
         self.weights = WEIGHTS / name
         self.algorithm, self.policy, self.encoding = algorithm, policy, encoding
         self.learning_rate, self.options = learning_rate, options
+        self.rules = Rules()
+        self.layouts: list[str] | None = None
 
     def train(self, budget: int, seed: int) -> None:
         """Train for `budget` decisions, and save the weights."""
-        opponent = NetworkPolicy(Scores(), sample=True, encoding=self.encoding)
+        opponent = NetworkPolicy(Scores(self.rules), sample=True, encoding=self.encoding)
         callback = Budget(budget, opponent.network)
         model = self._model(opponent, seed, lambda _: self.learning_rate * callback.left())
         with warnings.catch_warnings():
@@ -89,14 +99,16 @@ class Baseline:
         file = self.weights / f"{budget}-{seed}.pt"
         if not file.is_file():
             return None
-        agent = NetworkPolicy(Scores(), encoding=self.encoding)
+        agent = NetworkPolicy(Scores(self.rules), encoding=self.encoding)
         model = self._model(agent, seed, self.learning_rate)
         model.policy.load_state_dict(th.load(file, weights_only=True))
         return agent
 
     def _model(self, opponent: NetworkPolicy, seed: int, learning_rate: Any) -> Any:
         th.set_num_threads(1)  # so that rounding does not depend on the number of cores
-        envs = SB3VecEnv(GAMES, opponents=opponent, encoding=self.encoding)
+        games = asdict(replace(self.rules, dead_pieces=0) if self.layouts else self.rules)
+        options = games | {"encoding": self.encoding, "layouts": self.layouts}
+        envs = SB3VecEnv(GAMES, opponents=opponent, **options)
         model = self.algorithm(
             self.policy, envs, learning_rate=learning_rate, gamma=1.0, seed=seed, device="cpu", **self.options
         )

@@ -13,7 +13,8 @@ from scipy.stats import bootstrap, trim_mean
 from entries.entry import TRACKS, Entry, Track, read, results
 from wotd_env.arena.results import mean_of
 from wotd_env.benchmark import Result
-from wotd_env.benchmark.measuring import ALL
+from wotd_env.benchmark.generalization import TRAIN
+from wotd_env.benchmark.measuring import ALL, difference
 from wotd_env.files import save_figure
 from wotd_env.reporting import markdown
 
@@ -22,7 +23,7 @@ def tracks() -> str:
     """Return the table of the tracks."""
     head = ("track", "unit", "budgets", "players in the games", "games per win share", "graded positions")
     rows = []
-    for name, (unit, budgets, players, games, size) in TRACKS.items():
+    for name, (unit, budgets, players, games, size, _) in TRACKS.items():
         graded = "all" if size is None else f"{size} of each kind in each stage"
         numbers = ("; ".join(f"{number:,}" for number in each) for each in (budgets, players))
         rows.append((f"[`{name}`](#{name})", unit, *numbers, f"{games:,}", graded))
@@ -35,8 +36,11 @@ def measures(result: Result, track: Track) -> dict[str, tuple[float, float]]:
     The regret is in thousandths of equity, and win shares are in percent. For n > 2, the column `n players` is the mean
     win share minus 1 / n, in percentage points.
     """
-    regret = result.regret[ALL][ALL]
-    found = {"mean regret": (1000 * regret.value, 1000 * (regret.high - regret.value))}
+    regrets = {"mean regret": result.score}
+    if TRAIN in result.regret:
+        train = result.regret[TRAIN][ALL]
+        regrets |= {"in training layouts": train, "difference": difference(result.score, train)}
+    found = {name: (1000 * each.value, 1000 * (each.high - each.value)) for name, each in regrets.items()}
     for players in track.players:
         shares = result.win_shares[players]
         if players == 2:
@@ -134,7 +138,7 @@ def draw(rows: list[Row], file: Path) -> None:
     left.set(xscale="log", xlabel="decisions of training")
     left.set(ylabel="win share against greedy, %", ylim=(0, None))
     left.set_title("Track samples: mean and 95 % interval", fontsize=10)
-    largest = {row.name: row for row in rows if 2 in TRACKS[row.entry.track].players}
+    largest = {row.name: row for row in rows if "`td`" in row.measured[0]}
     ranked = sorted(largest.values(), key=lambda row: row.mean("`td`")[0])
     for height, row in enumerate(ranked):
         share, error = row.mean("`td`")

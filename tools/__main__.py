@@ -8,7 +8,7 @@ from pathlib import Path
 from agents import evaluate
 from entries import entry
 from entries import tables as of_entries
-from tools import figures, pages, tables
+from tools import figures, headroom, pages, tables
 from wotd_env import Game, Rules, make_policy
 from wotd_env.rendering.cases import CASES, draw_case
 from wotd_env.rendering.scene import HEIGHT, WIDTH
@@ -16,6 +16,7 @@ from wotd_env.reporting import markdown
 
 RULES_FOLDER = pages.ROOT / "docs" / "reference" / "rules"
 ENTRIES_FILE = pages.ROOT / "docs" / "results" / "entries.svg"
+HEADROOM_FILE = ENTRIES_FILE.with_name("headroom.svg")
 GAME_FILE = pages.ROOT / "docs" / "game.gif"  # animation at the top of README.md
 SHOWN = 61  # number of positions in the animation, which shows the end of a game
 
@@ -40,6 +41,11 @@ WRITERS = (
         "docs/results/process-reward.md",
         "rules, solver, examples/ppo.py",
     ),
+    (
+        "python -m tools.generalization",
+        "docs/results/generalization.md",
+        "rules, learners, positions",
+    ),
     ("python -m tools.models", "docs/results/models.md", "bundled networks"),
     ("python -m tools.puzzles", "puzzles of `wotd serve`", "rules, policies"),
     ("make speed", "docs/results/speed.md", "engine, interfaces"),
@@ -62,7 +68,9 @@ def writers(changed: str = "") -> str:
 def contents() -> dict[str, str]:
     """Return the generated tables by name."""
     of_pages = {"writers": writers(), "rule_writers": writers("rules")}
-    return tables.all_tables() | of_pages | {"entries": of_entries.tables(of_entries.rows(entry.names()))}
+    rows = of_entries.rows(entry.names())
+    of_rows = {"entries": of_entries.tables(rows), "headroom": headroom.table(headroom.headroom(rows))}
+    return tables.all_tables() | of_pages | of_rows
 
 
 def cases() -> dict[Path, str]:
@@ -86,7 +94,9 @@ def main() -> None:
     generated = contents()
     for page in pages.PAGES:
         page.write_text(pages.renew(figures.renewed(page), generated))
-    of_entries.draw(of_entries.rows(entry.names()), ENTRIES_FILE)
+    rows = of_entries.rows(entry.names())
+    of_entries.draw(rows, ENTRIES_FILE)
+    headroom.draw(headroom.headroom(rows), HEADROOM_FILE)
     for file, picture in cases().items():
         file.write_text(picture)
     played = evaluate.replay(Game(Rules(players=4)), make_policy("td"), seed=5)

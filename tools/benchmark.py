@@ -29,9 +29,10 @@ GAMES = 40_000  # other pages quote these rows; an interval of a win share is th
 def wanted(rolled_out: bool) -> list[tuple[wotd_env.Rules, str]]:
     """Return the rows of a table: pairs of a board and a policy that can play on it.
 
-    The boards are the solved boards or, if `rolled_out`, the boards whose equities are estimated by rollouts.
+    The boards are the solved boards without dead pieces or, if `rolled_out`, those with equities from rollouts.
     """
-    boards = [rules for rules in benchmark.bundled() if has_errors(rules) == rolled_out]
+    bare = [rules for rules in benchmark.bundled() if not rules.dead_pieces]
+    boards = [rules for rules in bare if has_errors(rules) == rolled_out]
     boards.sort(key=lambda rules: (rules.powers != "none", rules.players, rules.spaces))
     return [(rules, name) for rules in boards for name in POLICIES if plays(name, rules)]
 

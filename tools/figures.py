@@ -50,14 +50,14 @@ def share(ours: str, theirs: str) -> str:
 
 def wins(policy: str, opponent: str) -> str:
     """Return the win share of `policy` against `opponent` in per cent, with its margin, from the benchmark page."""
-    rows = _table("benchmark.md", "<!-- table: results -->")
+    rows = table_of("benchmark.md", "<!-- table: results -->")
     board = str(Rules().spaces)
     (row,) = (row for row in rows if (row["plain spaces"], row["agent"]) == (board, policy))
     share, error = row[opponent].split(" % ±")
     return f"{float(share):.1f} % ± {float(error):.1f}"
 
 
-def _table(page: str, place: str) -> list[dict[str, str]]:
+def table_of(page: str, place: str) -> list[dict[str, str]]:
     """Return the rows of the first table after the pattern `place` in a page."""
     text = (pages.ROOT / "docs" / "results" / page).read_text()
     found = re.search(rf"{place}.*?\n((?:\|[^\n]*\n)+)", text, re.DOTALL)
@@ -85,13 +85,13 @@ def figures() -> str:
 
 
 def _solved() -> dict[str, str]:
-    return _table("perfect-play.md", "<!-- table: boards -->")[-1]
+    return table_of("perfect-play.md", "<!-- table: boards -->")[-1]
 
 
 def perfect(policy: str) -> str:
     """Return the share of games that a policy wins against perfect play on the largest solved board."""
     place = _solved()["plain spaces"], policy
-    grades = _table("perfect-play.md", "<!-- table: policies -->")
+    grades = table_of("perfect-play.md", "<!-- table: policies -->")
     (row,) = (row for row in grades if (row["plain spaces"], row["policy"]) == place)
     return f"{float(row['win share by regret, %'].split()[0]):.1f}"
 

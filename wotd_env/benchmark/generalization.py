@@ -1,4 +1,4 @@
-"""The layouts of dead pieces of the track `generalization`: agents train on some and are graded on others.
+"""The track `generalization`: agents train on some layouts of dead pieces (R15), and are graded on others.
 
 Equivalent layouts are represented by their standard layout, so no test layout is a training layout with its paths in
 another order. The lists never change, because results with other lists could not be compared.
@@ -8,11 +8,21 @@ from __future__ import annotations
 
 import hashlib
 
+import numpy as np
+from numpy.typing import NDArray
+
 from wotd_env.core.arguments import check_choice
-from wotd_env.core.layouts import standard_layouts
+from wotd_env.core.layouts import layout_of, standard_layouts
+from wotd_env.core.rules import Rules
+from wotd_env.core.state import States
 
 TESTS = {2: 12, 3: 4}
 """Plain spaces of the track -> number of test layouts. All other layouts, and the empty one, are for training."""
+
+BOARDS = {spaces: Rules(spaces=spaces, dead_pieces=5) for spaces in TESTS}
+"""Plain spaces -> the rules of the bundled positions. `dead_pieces` applies to games; positions have other numbers."""
+
+TRAIN, TEST = "training layouts", "test layouts"  # names in results
 
 
 def layouts(split: str, spaces: int) -> list[str]:
@@ -24,6 +34,29 @@ def layouts(split: str, spaces: int) -> list[str]:
     check_choice("split", split, ("train", "test"))
     if spaces not in TESTS:
         raise ValueError(f"spaces must be one of {', '.join(map(str, TESTS))} in this track, got {spaces!r}")
-    dead = [layout for layout in standard_layouts(spaces) if "#" in layout]
-    test = sorted(dead, key=lambda layout: hashlib.sha256(layout.encode()).digest())[: TESTS[spaces]]
+    test = _in_order(spaces)[: TESTS[spaces]]
     return sorted(test) if split == "test" else sorted({*standard_layouts(spaces)} - {*test})
+
+
+def graded(spaces: int) -> list[str]:
+    """Return the layouts of the bundled positions: all test layouts, then the same number of training layouts."""
+    return _in_order(spaces)[: 2 * TESTS[spaces]]
+
+
+def _in_order(spaces: int) -> list[str]:
+    """Return the layouts with dead pieces in a fixed order, which has nothing to do with their properties."""
+    dead = [layout for layout in standard_layouts(spaces) if "#" in layout]
+    return sorted(dead, key=lambda layout: hashlib.sha256(layout.encode()).digest())
+
+
+def by_split(rules: Rules, state: States) -> dict[str, NDArray[np.bool_]]:
+    """Return the states that have training layouts and those that have test layouts, bool (N,) by name.
+
+    The result is empty if `rules` are not those of the track.
+    """
+    if rules not in BOARDS.values():
+        return {}
+    dead, number = np.unique(state["dead"], axis=0, return_inverse=True)
+    tests = layouts("test", rules.spaces)
+    test = np.array([layout_of(each, rules.spaces) in tests for each in dead], np.bool_)[number]
+    return {TRAIN: ~test, TEST: test}

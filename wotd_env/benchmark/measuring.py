@@ -23,6 +23,7 @@ from numpy.typing import NDArray
 import wotd_env
 from wotd_env.analysis import KINDS, grade
 from wotd_env.arena import Row, Tournament, run
+from wotd_env.benchmark.generalization import TEST, TRAIN, by_split
 from wotd_env.benchmark.positions import STAGES, Positions, bundled, describe_board, has_errors, load
 from wotd_env.core.arguments import check_integer
 from wotd_env.core.checks import IllegalActionError
@@ -79,6 +80,11 @@ class Result:
     training_minutes: float | None = (
         None  #: processor time of the training without compilation; None if unknown
     )
+
+    @property
+    def score(self) -> Estimate:
+        """The mean regret of all decisions; in the track `generalization`, only of those in test layouts."""
+        return self.regret.get(TEST, self.regret[ALL])[ALL]
 
     def to_json(self) -> str:
         """Return the result as JSON."""
@@ -152,11 +158,14 @@ def _without_home(text: str) -> str:
 def mean_regret(positions: Positions, regret: NDArray[np.float64], low: float = 0.0) -> Regrets:
     """Return the mean regret for each pair of kind and stage that has decisions from at least two games.
 
+    In positions of the track `generalization`, training layouts and test layouts are two more kinds.
+
     The confidence intervals treat all decisions of a game as one sample, because these decisions may be dependent. No
     interval extends below `low`.
     """
     everything = {ALL: np.ones(len(regret), np.bool_)}
     of_kind = everything | {name: positions.kind == i for i, name in enumerate(KINDS)}
+    of_kind |= by_split(positions.rules, positions.state)
     of_stage = everything | {name: positions.stage == i for i, name in enumerate(STAGES)}
     means: Regrets = {}
     for kind, here in of_kind.items():
@@ -176,6 +185,10 @@ def tables(result: Result) -> list[Shown]:
         [kind, *(thousandths(by_stage.get(stage)) for stage in (ALL, *STAGES))]
         for kind, by_stage in result.regret.items()
     ]
+    if TEST in result.regret:
+        train, test = result.regret[TRAIN], result.regret[TEST]
+        rows = [signed(difference(test[stage], train[stage]), 2, 1000) for stage in (ALL, *STAGES)]
+        regrets.append(["test minus training", *rows])
     shares = []
     if result.against_perfect or PERFECT in result.left_out:
         share = percent(result.against_perfect) or "left out"
@@ -215,13 +228,17 @@ def compare(one: Result, other: Result) -> Shown:
     theirs = dict(_shares(other))
     for name, share in _shares(one):
         if name in theirs:
-            value, error = share.value - theirs[name].value, math.hypot(share.error, theirs[name].error)
-            difference = signed(Estimate.around(value, error), 1, 100)
-            rows.append([name, percent(share), percent(theirs[name]), f"{difference} %"])
+            cells = percent(share), percent(theirs[name])
+            rows.append([name, *cells, f"{signed(difference(share, theirs[name]), 1, 100)} %"])
     speeds = (f"{each.decisions_per_second:,.0f}" for each in (one, other))
     rows.append(["decisions/s", *speeds, ""])
     title = f"{one.agent} and {other.agent} on {describe_board(one.rules)}\n{REGRET}"
     return Shown(title, ["measure", one.agent, other.agent, "first minus second"], rows)
+
+
+def difference(one: Estimate, other: Estimate) -> Estimate:
+    """Return the difference between independent estimates."""
+    return Estimate.around(one.value - other.value, math.hypot(one.error, other.error))
 
 
 def _plain(estimates: Mapping[str, Estimate]) -> dict[str, dict[str, float]]:
@@ -274,7 +291,7 @@ def measure(
         rules: rules with bundled positions. The default rules have `players`, `powers` and the longest board that the
             agent can play.
         players: number of players of the default rules, and of all games. By default, the default rules have two
-            players if the agent can play such games, and the games have two to five players.
+            players if the agent can play such games, and the games have two to five players, or with dead pieces two.
         powers: `Rules.powers` of the default rules; by default `"none"` if the agent can play such games.
         games: number of games for each win share.
         size: number of positions to grade for each pair of kind and stage; by default all positions.
@@ -306,13 +323,13 @@ def measure(
     left_out: dict[str, str] = {}
     parts: dict[str, tuple[Rules, str]] = {}  # the games to play -> rules and opponent
     table = None
-    if not has_errors(rules):
+    if not has_errors(rules) and not rules.dead_pieces:  # only a game with one layout has a table
         try:
             table = Oracle().table(Game(rules))
             parts[PERFECT] = rules, PERFECT
         except (FileNotFoundError, TableError) as error:  # it names the command that makes the table
             left_out[PERFECT] = _without_home(str(error))
-    for number in range(2, MAX_PLAYERS + 1) if players is None else [rules.players]:
+    for number in range(2, MAX_PLAYERS + 1) if players is None and not rules.dead_pieces else [rules.players]:
         board = replace(rules, players=number)
         if reason := objection(policy, board):
             left_out[f"{number} players"] = reason

@@ -64,8 +64,9 @@ class Positions(NamedTuple):
         return Positions(self.rules, self.split, *arrays)
 
     def first(self, size: int) -> Positions:
-        """Return the first `size` positions for each pair of kind and stage."""
-        cells = self.kind * len(STAGES) + self.stage
+        """Return the first `size` positions for each pair of kind and stage, and each layout of dead pieces."""
+        layout = np.unique(self.state["dead"], axis=0, return_inverse=True)[1]
+        cells = (layout * len(KINDS) + self.kind) * len(STAGES) + self.stage
         rows = [np.flatnonzero(cells == cell)[:size] for cell in np.unique(cells)]
         return self.take(np.sort(np.concatenate(rows)))
 
@@ -99,9 +100,16 @@ def stages(rules: Rules, state: States) -> NDArray[np.int64]:
 
 
 def bundled() -> tuple[Rules, ...]:
-    """Return the rules of the bundled positions, sorted by players, powers and plain spaces."""
+    """Return the rules of the bundled positions, sorted by dead pieces, players, powers and plain spaces."""
     found = [read_about(file)[0] for file in FOLDER.glob("*.parquet")]
-    return tuple(sorted(found, key=lambda rules: (rules.players, rules.powers, rules.spaces)))
+    names = ("dead_pieces", "players", "powers", "spaces")
+    return tuple(sorted(found, key=lambda rules: [getattr(rules, name) for name in names]))
+
+
+def bundled_file(rules: Rules, split: str) -> Path:
+    """Return the path of bundled positions; the file may be missing, or have other rules."""
+    dead = "-dead" if rules.dead_pieces else ""
+    return FOLDER / f"{rules.players}-{rules.powers}-{rules.spaces}{dead}-{split}.parquet"
 
 
 def describe_board(rules: Rules) -> str:
@@ -109,7 +117,8 @@ def describe_board(rules: Rules) -> str:
     players = "" if rules.players == 2 else f"{rules.players} players, "
     powers = "" if rules.powers == "none" else f" with {rules.powers} powers"
     colors = " and random colors" if powers and rules.colors == "random" else ""
-    return f"{players}{rules.spaces} plain spaces{powers}{colors}"
+    dead = f" and dead_pieces={rules.dead_pieces}" if rules.dead_pieces else ""
+    return f"{players}{rules.spaces} plain spaces{powers}{colors}{dead}"
 
 
 def load(split: str = "test", rules: Rules | None = None, *, file: str | Path | None = None) -> Positions:
@@ -129,10 +138,12 @@ def load(split: str = "test", rules: Rules | None = None, *, file: str | Path | 
     check_choice("split", split, SPLITS)
     wanted = Rules() if rules is None else rules
     if file is None:
-        file = FOLDER / f"{wanted.players}-{wanted.powers}-{wanted.spaces}-{split}.parquet"
+        file = bundled_file(wanted, split)
         if not file.exists() or read_about(file)[0] != wanted:
             boards = "; ".join(map(describe_board, bundled()))
             options = f"--players {wanted.players} --spaces {wanted.spaces} --powers {wanted.powers}"
+            if wanted.dead_pieces:
+                options += f" --dead-pieces '{wanted.dead_pieces}'"
             raise ValueError(
                 f"no {split} positions for {describe_board(wanted)} are bundled; there are test positions for "
                 f"{boards}. `wotd positions {options} --split {split} --out FILE` draws others, to be read with "

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -23,9 +24,11 @@ _FORMATS = ("table", "markdown", "latex", "json")
     "players",
     "spaces",
     "powers",
+    "dead_pieces",
     players="2 in the positions, 2 to 5 in the games",
     spaces="the longest bundled board that the agent plays",
     powers="none",
+    dead_pieces="none",
 )
 def command(
     context: typer.Context,
@@ -62,7 +65,11 @@ def command(
     if len(what) != 1:
         raise ValueError(f"give one agent, got {', '.join(what)}; --compare compares two result files")
     check_writable(out, ".json")
-    board = models.rules_of(Rules(**rules)) if "spaces" in rules else None
+    board = None
+    if "spaces" in rules:
+        board = replace(models.rules_of(Rules(**rules)), dead_pieces=rules.get("dead_pieces", 0))
+    elif "dead_pieces" in rules:
+        raise ValueError("--dead-pieces needs --spaces: positions with dead pieces have 2 or 3 plain spaces")
     # Without --spaces, they select bundled positions.
     chosen = ("players",) if board else ("players", "powers")
     kind = {name: rules[name] for name in chosen if name in rules}
