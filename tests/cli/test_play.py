@@ -185,9 +185,7 @@ def test_advice_ranks_the_choices():
     equity = advisor.analyze(asked.state).actions[0]
     ranked = np.argsort(-equity)[: len(asked.choices)]
     whole = equities(asked, advisor).splitlines()
-    assert whole[1].endswith(
-        f"   0.0  ww               {asked.game.describe_action(asked.state, ranked[0])}"
-    )
+    assert whole[1].endswith(f"   0.0  ww               {asked.game.describe_action(asked.state, ranked[0])}")
     assert f" {1000 * (equity[ranked[0]] - equity[ranked[1]]):6.1f}  " in whole[2]
     assert whole[-1] == f"regret in thousandths of equity; by {advisor.source}"
     assert len(whole) == len(asked.choices) + 2
