@@ -89,10 +89,10 @@ test("a malformed address is refused instead of raising an error", () => {
 test("titles name the decision", () => {
   assert.equal(titleOf(view()), "Your turn: which dice to keep?");
   assert.equal(titleOf(view({ rolls_left: 0 })), "Your turn: use the eye of the tiger?");
-  assert.equal(titleOf(view({ choices: [], player: 1 })), "Player B is to play");
+  assert.equal(titleOf(view({ choices: [], player: 1 })), "Player B to play");
   assert.equal(titleOf(view({ status: "waiting" })), "Waiting for players");
   const agent = { ...seat, name: "td", kind: "agent" };
-  assert.equal(titleOf(view({ choices: [], seats: [agent], pace: 1 })), "td is to play");
+  assert.equal(titleOf(view({ choices: [], seats: [agent], pace: 1 })), "td to play");
   assert.equal(titleOf(view({ seats: [seat, seat] })), "Ann: which dice to keep?");
   assert.equal(factsOf(view()), "turn 3 · 1 re-roll left");
   assert.equal(

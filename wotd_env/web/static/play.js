@@ -126,7 +126,7 @@ export class PlayPage {
   /** The content of the dock while this browser has no decision to take. @param {View} view @returns {Child[]} */
   dockParts({ seats, player }) {
     const { name, kind, connected } = seats[player];
-    const away = connected ? `${t("{name} is to play", { name })} …` : t("{name} is away …", { name });
+    const away = connected ? `${t("{name} to play", { name })} …` : t("{name} is away …", { name });
     return [waitLine(kind === "agent" ? t("{name} is thinking …", { name }) : away, null)];
   }
 

@@ -24,7 +24,7 @@
  *   result: Result|null}} View `lent` are the person's seats for which agents play, `gives` the seats that the person may
  *   give to agents, `left` the seconds for the decision, `reach` the spaces that dice of one element lead to, as [path][dice - 1]
  * @typedef {{source: string, exact: boolean, guarantee: number|null}} Source of win chances; `guarantee` is the chance
- *   to win that the seat to act can force, if it is known
+ *   to win that the seat to act can guarantee, if it is known
  * @typedef {Source & {ply: number, game: number, chances: number[],
  *   hints: {action: number, loss: number}[]}} Help
  *

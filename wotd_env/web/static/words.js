@@ -152,7 +152,7 @@ export function sourceOf({ source, exact, guarantee = null }) {
   const words = exact ? t("Source: {source}.", named) : t("Source: {source}, an estimate.", named);
   if (guarantee === null) return words;
   const forced = { chance: percent(guarantee) };
-  return `${words} ${t("The seat to act can guarantee {chance}, whatever the others do.", forced)}`;
+  return `${words} ${t("The seat to act has a {chance} chance of winning, whatever the others do.", forced)}`;
 }
 
 /** Return the question of a decision. @param {View} view */
@@ -174,7 +174,7 @@ export function titleOf(view) {
   if (view.status === "waiting") return t("Waiting for players");
   if (view.status === "over") return view.result?.words ?? "";
   const name = view.seats[view.player].name;
-  if (!view.choices.length) return t("{name} is to play", { name });
+  if (!view.choices.length) return t("{name} to play", { name });
   const several = view.seats.filter(({ mine }) => mine).length > 1;
   return t("{who}: {question}", { who: several ? name : t("Your turn"), question: questionOf(view) });
 }
