@@ -260,7 +260,7 @@ test("verdicts name the cost, the best choice and the luck", () => {
 test("the source of win chances names a guarantee if it is known", () => {
   const source = { source: "guarantee", exact: false };
   assert.equal(sourceOf(source), "Source: the guarantee of each seat, an estimate.");
-  assert.match(sourceOf({ ...source, guarantee: 0.24 }), /seat to act can guarantee 24 %/);
+  assert.match(sourceOf({ ...source, guarantee: 0.24 }), /seat to act has a 24 % chance/);
 });
 
 test("a review says whose errors it cannot find", () => {
