@@ -74,7 +74,7 @@ solution: .venv/.dev ## measure the figures of docs/results/perfect-play.md and 
 ladder: .venv/.dev ## play the tournaments of docs/results/ladder.md and write the page (trial: ARGS="--games 1000 --into FOLDER")
 	$(BIN)/python -m tools.ladder $(ARGS)
 
-docs: .venv/.dev ## build the documentation site in docs/_build/html, with the demo in demo/; run changed notebooks
+docs: .venv/.dev ## build the documentation site in docs/_build/html, with the demo in demo/
 	$(BIN)/sphinx-build -q -W --keep-going -c docs . docs/_build/html $(ARGS)
 	$(BIN)/python -m tools.demo docs/_build/html/demo
 	@echo "open docs/_build/html/index.html"

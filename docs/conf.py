@@ -43,11 +43,7 @@ pygments_dark_style = "github-dark"  # furo's default style underlines names, wh
 
 myst_heading_anchors = 3  # headings of levels 1 to 3 get the same anchors as on GitHub
 suppress_warnings = ["mystnb.unknown_mime_type"]
-nb_execution_mode = "cache"  # execute changed notebooks, because notebooks are stored without outputs
-nb_execution_cache_path = str(ROOT / "docs" / "_build" / ".notebooks")
-nb_execution_timeout = 600
-nb_execution_raise_on_error = True
-nb_execution_show_tb = True
+nb_execution_mode = "off"  # notebooks are stored with their outputs
 nb_merge_streams = True
 nb_output_stderr = "remove"
 

@@ -30,7 +30,7 @@ def test_site_builds_with_all_pictures_and_public_names(tmp_path):
     pytest.importorskip("sphinx", reason="needs the extra docs")
     pytest.importorskip("myst_nb", reason="needs the extra docs")
     # The notebooks are run by tests/project/test_notebooks.py.
-    options = f"-q -W --keep-going -D nb_execution_mode=off -c docs -d {tmp_path / 'read'}".split()
+    options = f"-q -W --keep-going -c docs -d {tmp_path / 'read'}".split()
     command = [sys.executable, "-m", "sphinx", *options, ".", tmp_path / "html"]
     built = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
     assert built.returncode == 0, f"the site does not build:\n{built.stderr}"
