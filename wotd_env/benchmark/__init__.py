@@ -4,7 +4,7 @@
     result = measure("greedy", Rules(spaces=3))
     print(result.regret["all"]["all"], result.against_perfect, result.win_shares)
 
-docs/results/benchmark.md describes the protocol and the columns of the tables.
+docs/reference/benchmark.md describes the protocol and the columns of the tables.
 """
 
 from wotd_env.benchmark.drawing import ROSTER, draw, roll_out
