@@ -104,7 +104,7 @@ def test_the_javascript_of_a_page_runs(page, tmp_path):
 
 
 def test_pages_are_short():
-    generated = r"<!-- table.*?<!-- end -->|```({toctree}|{eval-rst}|diff|text).*?```"
+    generated = r"<!-- table.*?<!-- end -->|```({toctree}|{eval-rst}|diff|text).*?```\n*"
     long = {"report.md", "environment.md"}  # a paper, and the whole reference of the environment on one page
     pages = [page for page in PAGES if page.parent != ROOT and page.name not in long]
     assert len(pages) > 40
