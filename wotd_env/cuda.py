@@ -1,0 +1,335 @@
+"""Many games on an NVIDIA GPU, played by the engine's own functions (extra `cuda`).
+
+    import torch
+    from wotd_env import Rules
+    from wotd_env.cuda import CudaGame
+
+    game = CudaGame(Rules(), 65_536)
+    mask = torch.as_tensor(game.mask, device="cuda")  # the same memory, so each step changes it
+    for _ in range(100):
+        game.step(torch.multinomial(mask.float(), 1)[:, 0])
+
+This module contains no rule: numba compiles the functions of `wotd_env.core.engine` for the GPU. docs/how-to/gpu.md
+explains when to use it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any, NamedTuple
+
+import numba
+import numpy as np
+from numpy.typing import NDArray
+
+from wotd_env.core import engine
+from wotd_env.core.arguments import check_integer, check_seed, kind_of
+from wotd_env.core.compilation import inlined, kernel
+from wotd_env.core.config import Config, Configs
+from wotd_env.core.dice import Keep
+from wotd_env.core.game import MOST_GAMES, Game
+from wotd_env.core.lanes import trailing_zeros
+from wotd_env.core.observation import ONE_HOT, Entries, encode_integers, encode_one_hot, write_mask
+from wotd_env.core.rules import Phase, Rules
+from wotd_env.core.state import STATE, Floats, Int, Record, States, as_state
+from wotd_env.extras import needed_for
+
+with needed_for("the game on a GPU", "cuda"):
+    import numba_cuda  # noqa: F401  # replaces the module `numba.cuda` of numba, which NVIDIA no longer develops
+
+from numba import cuda
+
+SIMULATED = bool(numba.config.ENABLE_CUDASIM)  # type: ignore[attr-defined]
+"""Whether numba's simulator runs the kernels on the processor (environment variable NUMBA_ENABLE_CUDASIM=1)."""
+
+MOST_THREADS = 128  # threads of a block; each thread plays one game
+MOST_SHARED = 48 << 10  # bytes of shared memory that every GPU offers to a block
+OPTIONS: dict[str, Any] = {} if SIMULATED else {"max_registers": 80}  # six blocks fit on a multiprocessor
+NOTHING = np.iinfo(np.int64).min  # in place of an action: only write the arrays
+
+WORDS = STATE.itemsize // 8  # 64-bit words of a record
+_FIELDS: Any = STATE.fields
+_LAYOUT: Any = {
+    "names": STATE.names,
+    "formats": [_FIELDS[name][0] for name in STATE.names or ()],
+    "offsets": [_FIELDS[name][1] for name in STATE.names or ()],
+    "itemsize": 8 * (WORDS + 1),
+}
+PADDED = numba.from_dtype(np.dtype(_LAYOUT, align=True))
+"""A record in shared memory. The padding puts the records of neighboring threads into different banks."""
+
+DeviceArray = Any
+"""An array on the GPU, which PyTorch, CuPy and JAX take without a copy. In the simulator it is an array of NumPy."""
+
+
+class Arrays(NamedTuple):
+    """The memory of N games on the GPU."""
+
+    config: Configs
+    states: NDArray[np.uint64]  # (N, WORDS)
+    observation: Entries
+    mask: Entries
+    rewards: Floats
+    done: NDArray[np.bool_]
+    refused: NDArray[np.bool_]
+    player: NDArray[np.int64]
+
+
+# ------------------------------------------------------------------------------------------------------------- one game
+
+
+@inlined
+def encode(s: Record, rules: Config, observer: Int, keep: Keep, row: Entries) -> None:
+    """Write the observation of a seat, int8 (D,)."""
+    if rules.encoding == ONE_HOT:
+        encode_one_hot(s, rules, observer, keep, row)
+    else:
+        encode_integers(s, rules, observer, keep, row)
+
+
+@kernel
+def play(s: Record, arrays: Arrays, i: Int, action: Int, observation: Entries, mask: Entries) -> None:
+    """Take the action of game i and write the results, as `wotd_env.core.batch.step_autoreset` does.
+
+    An action outside the mask is refused, and the game stays unchanged. `s` is the record of the game. Its rows
+    `observation`, int8 (D,), and `mask`, int8 (A,), are outside of `arrays`.
+    """
+    rules = arrays.config[0]
+    refused = action < 0 or action >= mask.shape[0] or arrays.mask[i, action] == 0
+    for seat in range(rules.players):
+        arrays.rewards[i, seat] = 0
+    keep, over = engine.dice_index(s), False
+    if not refused:
+        keep = engine.decide(s, rules, keep, action)
+    while True:  # the second round starts a new game; without the loop there would be two copies of `run`
+        legal, swaps, keep = engine.run(s, rules, keep, True)
+        if over or refused or s.phase != Phase.OVER:
+            break
+        over = True
+        engine.rewards(s, rules, arrays.rewards[i])
+        engine.new_game(s, rules, rules.start)
+        keep = engine.NOTHING_KEPT
+    arrays.done[i] = over
+    arrays.refused[i] = refused and action != NOTHING
+    arrays.player[i] = s.player
+    write_mask(legal, swaps, mask)
+    encode(s, rules, np.int64(s.player), keep, observation)
+
+
+@kernel
+def look(s: Record, rules: Config, seat: Int, observation: Entries) -> None:
+    """Write the observation of a seat, int8 (D,)."""
+    encode(s, rules, np.int64(seat), engine.dice_index(s), observation)
+
+
+# ----------------------------------------------------------------------------------------------------- a block of games
+
+# The records and the rows of a block's games are in its shared memory while the games are played. The threads copy them
+# together, byte after byte. If each thread copied its own row, every byte would be a transaction of the memory.
+
+
+@cuda.jit(device=True)  # type: ignore[untyped-decorator]
+def fetch(states: NDArray[np.uint64]) -> None:
+    """Copy the records of a block's games to the start of the shared memory."""
+    words = cuda.shared.array(0, numba.uint64)
+    start = cuda.blockIdx.x * cuda.blockDim.x * WORDS
+    for k in range(cuda.threadIdx.x, min(cuda.blockDim.x * WORDS, states.size - start), cuda.blockDim.x):
+        words[k // WORDS * (WORDS + 1) + k % WORDS] = states.flat[start + k]
+    cuda.syncthreads()
+
+
+@cuda.jit(device=True)  # type: ignore[untyped-decorator]
+def store(states: NDArray[np.uint64]) -> None:
+    """Copy the records of a block's games back from the shared memory."""
+    words = cuda.shared.array(0, numba.uint64)
+    start = cuda.blockIdx.x * cuda.blockDim.x * WORDS
+    for k in range(cuda.threadIdx.x, min(cuda.blockDim.x * WORDS, states.size - start), cuda.blockDim.x):
+        states.flat[start + k] = words[k // WORDS * (WORDS + 1) + k % WORDS]
+
+
+@cuda.jit(device=True)  # type: ignore[untyped-decorator]
+def store_rows(rows: Entries, target: Entries) -> None:
+    """Copy the rows of a block's games to their place in an array of all games."""
+    start = cuda.blockIdx.x * cuda.blockDim.x * target.shape[1]
+    for k in range(
+        cuda.threadIdx.x, min(cuda.blockDim.x * target.shape[1], target.size - start), cuda.blockDim.x
+    ):
+        target.flat[start + k] = rows[k]
+
+
+def step_block(arrays: Arrays, actions: NDArray[np.integer[Any]]) -> None:
+    """Take the actions of a block's games."""
+    width, legal = arrays.observation.shape[1], arrays.mask.shape[1]
+    records = cuda.shared.array(0, PADDED)
+    rows = cuda.shared.array(0, numba.int8)[cuda.blockDim.x * 8 * (WORDS + 1) :]
+    masks = rows[cuda.blockDim.x * width :]
+    fetch(arrays.states)
+    i, t = cuda.grid(1), cuda.threadIdx.x
+    if i < arrays.states.shape[0]:
+        observation, mask = rows[t * width : (t + 1) * width], masks[t * legal : (t + 1) * legal]
+        play(records[t], arrays, i, np.int64(actions[i]), observation, mask)
+    cuda.syncthreads()
+    store(arrays.states)
+    store_rows(rows, arrays.observation)
+    store_rows(masks, arrays.mask)
+
+
+def look_block(arrays: Arrays, seat: Int) -> None:
+    """Write the observations of a seat in a block's games."""
+    width = arrays.observation.shape[1]
+    records = cuda.shared.array(0, PADDED)
+    rows = cuda.shared.array(0, numba.int8)[cuda.blockDim.x * 8 * (WORDS + 1) :]
+    fetch(arrays.states)
+    t = cuda.threadIdx.x
+    if cuda.grid(1) < arrays.states.shape[0]:
+        look(records[t], arrays.config[0], seat, rows[t * width : (t + 1) * width])
+    cuda.syncthreads()
+    store_rows(rows, arrays.observation)
+
+
+STEP, LOOK = cuda.jit(**OPTIONS)(step_block), cuda.jit(**OPTIONS)(look_block)
+
+if not SIMULATED:
+    from numba.cuda.extending import overload
+
+    @overload(trailing_zeros, strict=False)  # type: ignore[untyped-decorator]
+    def first_bit(bits: Any) -> Any:
+        """Compile `trailing_zeros`, an intrinsic function of numba that numba-cuda does not know."""
+        return lambda bits: cuda.ffs(bits) - 1
+
+
+@contextmanager
+def tables_in_global_memory() -> Iterator[None]:
+    """Compile the tables of the engine into global memory.
+
+    numba would compile them into constant memory, which is too small: it has 64 KB. It is also slow if threads read
+    different entries.
+    """
+    if SIMULATED:
+        yield
+        return
+    from numba.cuda.core.base import BaseContext
+    from numba.cuda.target import CUDATargetContext
+
+    usual = CUDATargetContext.make_constant_array
+    CUDATargetContext.make_constant_array = BaseContext.make_constant_array
+    try:
+        yield
+    finally:
+        CUDATargetContext.make_constant_array = usual
+
+
+# ------------------------------------------------------------------------------------------------------------ all games
+
+
+class CudaGame:
+    """N games on the current GPU. The same seed gives the same games as `wotd_env.Game`.
+
+    `reset`, `load` and `step` fill the arrays below, which stay at the same place in the memory of the GPU. PyTorch,
+    CuPy and JAX can share this memory, by `torch.as_tensor(array, device="cuda")`, `cupy.asarray(array)` and
+    `jax.numpy.asarray(array)`. All kernels run in the default stream of the GPU, and do not wait for their results.
+
+    In shapes, n is the number of players, A the number of actions, and D the length of an observation.
+
+    Args:
+        rules: the rules of all games.
+        num_games: number of games, N.
+        encoding: format of the observations, as for `wotd_env.Game`.
+
+    Attributes:
+        game: the same rules on the processor, a `wotd_env.Game`.
+        observation: int8 (N, D), as the player to act sees the game. After the end of a game, this is the first
+            observation of the next game.
+        mask: int8 (N, A), the action mask of the player to act.
+        player: int64 (N,), the player to act.
+        rewards: float32 (N, n), the rewards of the last step.
+        done: bool (N,), whether the last step ended a game.
+        refused: bool (N,), whether the action of the last step was illegal. Such an action does not change its game.
+
+    Raises:
+        ValueError: for an invalid number of games or an unknown encoding.
+        RuntimeError: if there is no GPU, or if its driver is too old.
+    """
+
+    def __init__(self, rules: Rules, num_games: int, encoding: str = "one_hot") -> None:
+        self.game = game = Game(rules, encoding=encoding)
+        self.num_games = n = check_integer("num_games", num_games, 1, MOST_GAMES)
+        check_device()
+        self.observation = _zeros((n, game.observation_size), np.int8)
+        self.mask = _zeros((n, game.num_actions), np.int8)
+        self.rewards = _zeros((n, rules.players), np.float32)
+        self.done, self.refused = _zeros((n,), np.bool_), _zeros((n,), np.bool_)
+        self.player = _zeros((n,), np.int64)
+        self._arrays = Arrays(
+            config=_on_device(game.config), states=_zeros((n, WORDS), np.uint64), observation=self.observation,
+            mask=self.mask, rewards=self.rewards, done=self.done, refused=self.refused, player=self.player,
+        )  # fmt: skip
+        row = PADDED.size + game.observation_size + game.num_actions
+        threads = min(MOST_THREADS, MOST_SHARED // row // 32 * 32, n)
+        self._launch = (-(-n // threads), threads, 0, threads * row)
+        self.reset()
+
+    def reset(self, seed: int = 0) -> None:
+        """Start all games; game i is game i of `Game.reset(num_games, seed)`."""
+        self.load(self.game.reset(self.num_games, check_seed(seed)))
+
+    def load(self, records: States) -> None:
+        """Replace all games by games of the processor, STATE (N,). If a roll is due in a game, roll.
+
+        Raises:
+            ValueError: for an invalid record, or another number of games.
+        """
+        self.game.check(records)
+        if len(records) != self.num_games:
+            raise ValueError(f"records must be {self.num_games} games, got {len(records)}")
+        words = np.ascontiguousarray(as_state(records)).view(np.uint64).reshape(-1, WORDS)
+        self._arrays = self._arrays._replace(states=_on_device(words))
+        self.step(_on_device(np.full(self.num_games, NOTHING)))
+
+    def step(self, actions: DeviceArray) -> None:
+        """Take the actions, int64 or int32 (N,) on the GPU, restart finished games, and fill the arrays.
+
+        Raises:
+            ValueError: for another dtype, shape or device.
+        """
+        given = np.asarray(actions) if SIMULATED else cuda.as_cuda_array(actions)
+        if given.shape != (self.num_games,) or given.dtype not in (np.int64, np.int32):
+            raise ValueError(
+                f"actions must be int64 or int32 ({self.num_games},) on the GPU, got {kind_of(given)}"
+            )
+        with tables_in_global_memory():
+            STEP[self._launch](self._arrays, given)
+
+    def observe(self, seat: int) -> DeviceArray:
+        """Return the observations of a seat, int8 (N, D)."""
+        seat = check_integer("seat", seat, 0, self.game.rules.players - 1)
+        observation = _zeros(self.observation.shape, np.int8)
+        with tables_in_global_memory():
+            LOOK[self._launch](self._arrays._replace(observation=observation), seat)
+        return observation
+
+    def records(self) -> States:
+        """Return a copy of the games for the processor, STATE (N,)."""
+        words = self._arrays.states if SIMULATED else self._arrays.states.copy_to_host()
+        return words.copy().view(STATE)[:, 0]  # type: ignore[no-any-return]
+
+
+def check_device() -> None:
+    """Raise RuntimeError if numba cannot use a GPU."""
+    cures = "play with wotd_env.Game, or set NUMBA_ENABLE_CUDASIM=1 to simulate a GPU slowly"
+    if not cuda.is_available():
+        raise RuntimeError(f"CudaGame needs an NVIDIA GPU with its driver and the CUDA libraries: {cures}")
+    if not SIMULATED and (has := cuda.driver.get_version()) < (needs := (cuda.runtime.get_version()[0], 0)):
+        raise RuntimeError(
+            f"the driver of the GPU supports CUDA {has[0]}.{has[1]}, but the installed libraries need "
+            f"CUDA {needs[0]}: install a newer driver, or pip install 'numba-cuda[cu{has[0]}]'"
+        )
+
+
+def _zeros(shape: tuple[int, ...], dtype: Any) -> DeviceArray:
+    return _on_device(np.zeros(shape, dtype))
+
+
+def _on_device(array: NDArray[Any]) -> DeviceArray:
+    return array.copy() if SIMULATED else cuda.to_device(array)
