@@ -64,11 +64,13 @@ DeviceArray = Any
 
 
 class Arrays(NamedTuple):
-    """The memory of N games on the GPU."""
+    """The memory of N games on the GPU. Rows are also arrays of words, (M,), which include games that fill a block."""
 
     config: Configs
-    states: NDArray[np.uint64]  # (N, WORDS)
-    observation: Entries
+    states: NDArray[np.uint64]
+    observation: NDArray[np.uint64]
+    mask_words: NDArray[np.uint64]
+    width: int  # entries of an observation, D
     mask: Entries
     rewards: Floats
     done: NDArray[np.bool_]
@@ -126,7 +128,7 @@ def look(s: Record, rules: Config, seat: Int, observation: Entries) -> None:
 # ----------------------------------------------------------------------------------------------------- a block of games
 
 # The records and the rows of a block's games are in its shared memory while the games are played. The threads copy them
-# together, byte after byte. If each thread copied its own row, every byte would be a transaction of the memory.
+# together, one word after the other. If each thread copied its own row, every byte would be a transaction of the memory.
 
 
 @cuda.jit(device=True)  # type: ignore[untyped-decorator]
@@ -134,8 +136,8 @@ def fetch(states: NDArray[np.uint64]) -> None:
     """Copy the records of a block's games to the start of the shared memory."""
     words = cuda.shared.array(0, numba.uint64)
     start = cuda.blockIdx.x * cuda.blockDim.x * WORDS
-    for k in range(cuda.threadIdx.x, min(cuda.blockDim.x * WORDS, states.size - start), cuda.blockDim.x):
-        words[k // WORDS * (WORDS + 1) + k % WORDS] = states.flat[start + k]
+    for k in range(cuda.threadIdx.x, cuda.blockDim.x * WORDS, cuda.blockDim.x):
+        words[k // WORDS * (WORDS + 1) + k % WORDS] = states[start + k]
     cuda.syncthreads()
 
 
@@ -144,48 +146,52 @@ def store(states: NDArray[np.uint64]) -> None:
     """Copy the records of a block's games back from the shared memory."""
     words = cuda.shared.array(0, numba.uint64)
     start = cuda.blockIdx.x * cuda.blockDim.x * WORDS
-    for k in range(cuda.threadIdx.x, min(cuda.blockDim.x * WORDS, states.size - start), cuda.blockDim.x):
-        states.flat[start + k] = words[k // WORDS * (WORDS + 1) + k % WORDS]
+    for k in range(cuda.threadIdx.x, cuda.blockDim.x * WORDS, cuda.blockDim.x):
+        states[start + k] = words[k // WORDS * (WORDS + 1) + k % WORDS]
 
 
 @cuda.jit(device=True)  # type: ignore[untyped-decorator]
-def store_rows(rows: Entries, target: Entries) -> None:
-    """Copy the rows of a block's games to their place in an array of all games."""
-    start = cuda.blockIdx.x * cuda.blockDim.x * target.shape[1]
-    for k in range(
-        cuda.threadIdx.x, min(cuda.blockDim.x * target.shape[1], target.size - start), cuda.blockDim.x
-    ):
-        target.flat[start + k] = rows[k]
+def store_rows(first: int, width: int, target: NDArray[np.uint64]) -> None:
+    """Copy the rows of a block's games, from word `first` of the shared memory, to an array of all games."""
+    words = cuda.shared.array(0, numba.uint64)
+    size = cuda.blockDim.x * width // 8
+    for k in range(cuda.threadIdx.x, size, cuda.blockDim.x):
+        target[cuda.blockIdx.x * size + k] = words[first + k]
 
 
 def step_block(arrays: Arrays, actions: NDArray[np.integer[Any]]) -> None:
     """Take the actions of a block's games."""
-    width, legal = arrays.observation.shape[1], arrays.mask.shape[1]
+    width, legal = arrays.width, arrays.mask.shape[1]
     records = cuda.shared.array(0, PADDED)
-    rows = cuda.shared.array(0, numba.int8)[cuda.blockDim.x * 8 * (WORDS + 1) :]
-    masks = rows[cuda.blockDim.x * width :]
+    memory = cuda.shared.array(0, numba.int8)
+    first = cuda.blockDim.x * (WORDS + 1)  # words before the observations
+    second = first + cuda.blockDim.x * width // 8  # words before the masks
     fetch(arrays.states)
     i, t = cuda.grid(1), cuda.threadIdx.x
-    if i < arrays.states.shape[0]:
+    if i < arrays.mask.shape[0]:
+        rows = memory[cuda.blockDim.x * 8 * (WORDS + 1) :]  # not `first`: that would need more registers
+        masks = rows[cuda.blockDim.x * width :]
         observation, mask = rows[t * width : (t + 1) * width], masks[t * legal : (t + 1) * legal]
         play(records[t], arrays, i, np.int64(actions[i]), observation, mask)
     cuda.syncthreads()
     store(arrays.states)
-    store_rows(rows, arrays.observation)
-    store_rows(masks, arrays.mask)
+    store_rows(first, width, arrays.observation)
+    store_rows(second, legal, arrays.mask_words)
 
 
 def look_block(arrays: Arrays, seat: Int) -> None:
     """Write the observations of a seat in a block's games."""
-    width = arrays.observation.shape[1]
+    width = arrays.width
     records = cuda.shared.array(0, PADDED)
-    rows = cuda.shared.array(0, numba.int8)[cuda.blockDim.x * 8 * (WORDS + 1) :]
+    memory = cuda.shared.array(0, numba.int8)
+    first = cuda.blockDim.x * (WORDS + 1)
     fetch(arrays.states)
     t = cuda.threadIdx.x
-    if cuda.grid(1) < arrays.states.shape[0]:
-        look(records[t], arrays.config[0], seat, rows[t * width : (t + 1) * width])
+    if cuda.grid(1) < arrays.mask.shape[0]:
+        observation = memory[8 * first + t * width : 8 * first + (t + 1) * width]
+        look(records[t], arrays.config[0], seat, observation)
     cuda.syncthreads()
-    store_rows(rows, arrays.observation)
+    store_rows(first, width, arrays.observation)
 
 
 STEP, LOOK = cuda.jit(**OPTIONS)(step_block), cuda.jit(**OPTIONS)(look_block)
@@ -256,18 +262,21 @@ class CudaGame:
         self.game = game = Game(rules, encoding=encoding)
         self.num_games = n = check_integer("num_games", num_games, 1, MOST_GAMES)
         check_device()
-        self.observation = _zeros((n, game.observation_size), np.int8)
-        self.mask = _zeros((n, game.num_actions), np.int8)
-        self.rewards = _zeros((n, rules.players), np.float32)
-        self.done, self.refused = _zeros((n,), np.bool_), _zeros((n,), np.bool_)
-        self.player = _zeros((n,), np.int64)
-        self._arrays = Arrays(
-            config=_on_device(game.config), states=_zeros((n, WORDS), np.uint64), observation=self.observation,
-            mask=self.mask, rewards=self.rewards, done=self.done, refused=self.refused, player=self.player,
-        )  # fmt: skip
-        row = PADDED.size + game.observation_size + game.num_actions
-        threads = min(MOST_THREADS, MOST_SHARED // row // 32 * 32, n)
+        width, actions = game.observation_size, game.num_actions
+        row = PADDED.size + width + actions
+        # A block has a multiple of 8 games, so that its rows are whole words.
+        threads = min(MOST_THREADS, MOST_SHARED // row // 32 * 32, -(-n // 8) * 8)
         self._launch = (-(-n // threads), threads, 0, threads * row)
+        observation, self.observation = self._rows(width)
+        masks, self.mask = self._rows(actions)
+        self.rewards = _on_device(np.zeros((n, rules.players), np.float32))
+        self.done, self.refused = (_on_device(np.zeros(n, np.bool_)) for _ in range(2))
+        self.player = _on_device(np.zeros(n, np.int64))
+        self._arrays = Arrays(
+            config=_on_device(game.config), states=self._rows(STATE.itemsize)[0], observation=observation,
+            mask_words=masks, width=width, mask=self.mask, rewards=self.rewards, done=self.done,
+            refused=self.refused, player=self.player,
+        )  # fmt: skip
         self.reset()
 
     def reset(self, seed: int = 0) -> None:
@@ -283,8 +292,9 @@ class CudaGame:
         self.game.check(records)
         if len(records) != self.num_games:
             raise ValueError(f"records must be {self.num_games} games, got {len(records)}")
-        words = np.ascontiguousarray(as_state(records)).view(np.uint64).reshape(-1, WORDS)
-        self._arrays = self._arrays._replace(states=_on_device(words))
+        states = np.zeros(len(self._arrays.states) // WORDS, STATE)  # with the games that fill a block
+        states[: self.num_games] = as_state(records)
+        self._arrays = self._arrays._replace(states=_on_device(states.view(np.uint64)))
         self.step(_on_device(np.full(self.num_games, NOTHING)))
 
     def step(self, actions: DeviceArray) -> None:
@@ -304,15 +314,21 @@ class CudaGame:
     def observe(self, seat: int) -> DeviceArray:
         """Return the observations of a seat, int8 (N, D)."""
         seat = check_integer("seat", seat, 0, self.game.rules.players - 1)
-        observation = _zeros(self.observation.shape, np.int8)
+        words, observation = self._rows(self._arrays.width)
         with tables_in_global_memory():
-            LOOK[self._launch](self._arrays._replace(observation=observation), seat)
+            LOOK[self._launch](self._arrays._replace(observation=words), seat)
         return observation
 
     def records(self) -> States:
         """Return a copy of the games for the processor, STATE (N,)."""
         words = self._arrays.states if SIMULATED else self._arrays.states.copy_to_host()
-        return words.copy().view(STATE)[:, 0]  # type: ignore[no-any-return]
+        return words.view(STATE)[: self.num_games].copy()  # type: ignore[no-any-return]
+
+    def _rows(self, width: int) -> tuple[DeviceArray, DeviceArray]:
+        """Return new memory for rows of `width` bytes: its words, and the rows of the games, int8 (N, width)."""
+        blocks, threads, *_ = self._launch
+        words = _on_device(np.zeros(blocks * threads * width // 8, np.uint64))
+        return words, words.view(np.int8)[: self.num_games * width].reshape(self.num_games, width)
 
 
 def check_device() -> None:
@@ -325,10 +341,6 @@ def check_device() -> None:
             f"the driver of the GPU supports CUDA {has[0]}.{has[1]}, but the installed libraries need "
             f"CUDA {needs[0]}: install a newer driver, or pip install 'numba-cuda[cu{has[0]}]'"
         )
-
-
-def _zeros(shape: tuple[int, ...], dtype: Any) -> DeviceArray:
-    return _on_device(np.zeros(shape, dtype))
 
 
 def _on_device(array: NDArray[Any]) -> DeviceArray:
