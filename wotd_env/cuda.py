@@ -128,7 +128,7 @@ def look(s: Record, rules: Config, seat: Int, observation: Entries) -> None:
 # ----------------------------------------------------------------------------------------------------- a block of games
 
 # The records and the rows of a block's games are in its shared memory while the games are played. The threads copy them
-# together, one word after the other. If each thread copied its own row, every byte would be a transaction of the memory.
+# together, word by word. If each thread copied its own row, every byte would be a transaction of the memory.
 
 
 @cuda.jit(device=True)  # type: ignore[untyped-decorator]
