@@ -23,13 +23,17 @@ from wotd_env.core.config import CONFIG
 pytest.importorskip("numba_cuda", reason="numba-cuda is not installed: pip install 'wotd-env[cuda]'")
 
 
-def simulated(*arguments: int) -> Any:
-    """Compare games in another process, and return what tests/cuda/simulated.py prints."""
-    command = [sys.executable, "-m", "tests.cuda.simulated", *map(str, arguments)]
-    environment = {**os.environ, "NUMBA_ENABLE_CUDASIM": "1"}
+def run(*arguments: str) -> str:
+    """Run Python with the simulator in another process, and return what it prints."""
+    command, environment = [sys.executable, *arguments], {**os.environ, "NUMBA_ENABLE_CUDASIM": "1"}
     done = subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr[-3000:]
-    return json.loads(done.stdout)
+    return done.stdout
+
+
+def simulated(every: int, steps: int) -> Any:
+    """Compare games in the simulator, and return what tests/cuda/simulated.py prints."""
+    return json.loads(run("-m", "tests.cuda.simulated", str(every), str(steps)))
 
 
 def test_simulated_decisions_agree_with_the_engine():
@@ -45,6 +49,13 @@ def test_simulated_decisions_agree_in_all_variants():
     assert {"wood", "jump", "equilibrium", "pass", "fear", "end", "swap", "end of a game"} <= set(
         found["kinds"]
     )
+
+
+def test_example_trains_in_the_simulator():
+    pytest.importorskip("torch")
+    small = "--num-envs 4 --num-steps 4 --total-timesteps 16 --minibatch-size 8 --evaluation-games 2"
+    printed = run("examples/torch_gpu_ppo.py", *small.split())
+    assert re.fullmatch(r"update 1, .* against greedy, .* against random\n", printed)
 
 
 def assembler() -> str | None:

@@ -13,6 +13,7 @@ TINY = {
     "jax_ppo": "--total-timesteps 128 --num-envs 8 --num-steps 8 --minibatch-size 32 --width 8 --players 3",
     "ppo": "--total-timesteps 128 --num-envs 8 --num-steps 8 --minibatch-size 32 --players 3",
     "sb3_ppo": "--total-timesteps 512 --num-envs 8",
+    "torch_gpu_ppo": "--device cpu --total-timesteps 128 --num-envs 8 --num-steps 8 --minibatch-size 32 --players 3",
     "td0": "--total-timesteps 64 --num-envs 8",
 }
 NEEDS = {"actor_critic_numpy": "numpy", "jax_ppo": "jax"}
