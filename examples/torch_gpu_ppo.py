@@ -1,8 +1,8 @@
 """Masked PPO by self-play in PyTorch, with games, network and gradients on one NVIDIA GPU.
 
-The games are those of `wotd_env.cuda`: each step of all games is one kernel, which writes into tensors of the GPU. During
-training, no array is copied to the processor. With `--device cpu`, the same program plays on `wotd_env.Game` and learns
-on the processor. The example needs PyTorch and the extra `cuda`, and works for 2 to 5 players.
+The games are those of `wotd_env.cuda`: each step of all games is one kernel, which writes into tensors of the GPU.
+During training, no array is copied to the processor. With `--device cpu`, the same program plays on `wotd_env.Game` and
+learns on the processor. The example needs PyTorch and the extra `cuda`, and works for 2 to 5 players.
 
     python examples/torch_gpu_ppo.py --save ppo.onnx
     python examples/torch_gpu_ppo.py --device cpu --num-envs 512 --minibatch-size 1024 --total-timesteps 1000000

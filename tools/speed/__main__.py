@@ -30,6 +30,7 @@ from rich.progress import track
 from rich.table import Table
 
 from tools import pages, speed
+from tools.speed import gpu
 from tools.speed.cases import BATCHES, CASES, Case, sample
 from wotd_env import files
 from wotd_env.process import prepare_streams
@@ -71,8 +72,27 @@ def main() -> int:
     add("--seconds", type=float, default=1.0, help="length of one measurement (default 1)")
     add("--repeats", type=int, default=5, help="measurements of every case (default 5)")
     add("--cases", nargs="+", metavar="NAME", help="print the table of these cases; change no file")
+    add(
+        "--gpu",
+        nargs="?",
+        type=Path,
+        const=gpu.RESULTS,
+        metavar="FILE",
+        help="measure only a GPU, in four minutes, and write the results to FILE (default tools/speed/gpu.json);\n"
+        "tools/speed/gpu.py lists what a bare machine needs",
+    )
+    add(
+        "--small",
+        action="store_true",
+        help="with --gpu FILE: try all parts with few games, also without a GPU",
+    )
     arguments = parser.parse_args()
     console = Console()
+
+    if arguments.small and arguments.gpu in (None, gpu.RESULTS):
+        parser.error("--small needs --gpu FILE, because its figures mean nothing")
+    if arguments.gpu:
+        return gpu.measure(arguments.gpu, arguments.small)
 
     if arguments.repeats < 1 or not 0 < arguments.seconds < float("inf"):
         parser.error("--repeats must be at least 1, and --seconds a positive number")

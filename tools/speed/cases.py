@@ -217,7 +217,7 @@ def pgx(batch: int, players: int, threads: int, game: str) -> Chunk:
     return chunk
 
 
-def scan(batch: int, players: int, threads: int, game: str = "") -> Chunk:
+def scan(batch: int, players: int, threads: int, game: str = "", powers: str = "none") -> Chunk:
     """Return the loop of a game in JAX. Random choice, step and automatic reset are compiled into one function."""
     import jax
     from jax import numpy as jnp
@@ -230,7 +230,7 @@ def scan(batch: int, players: int, threads: int, game: str = "") -> Chunk:
     else:
         from wotd_env.jax import WayOfTheDragon, auto_reset
 
-        env = WayOfTheDragon(players=players)
+        env = WayOfTheDragon(players=players, powers=powers)
     step_all = jax.vmap(auto_reset(env.step, env.init))
     rounds = max(1, CHUNK // batch)
 
