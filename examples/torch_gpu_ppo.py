@@ -203,8 +203,8 @@ class Learner:
             rewards.append(self.rewards.clone())
             ends.append(self.done.clone()[:, None])
 
-        # A_t = r_t + V(s_t') - V(s_t) + gae_lambda * A_t', where t' is the next decision of the same seat. The loop
-        # runs backwards. `reward`, `following` and `trail`, (N, players), contain r_t, V(s_t') and A_t' of each seat.
+        # A_t = r_t + V(s_t') - V(s_t) + gae_lambda * A_t', where t' is the next decision of the same seat. In the loop,
+        # backwards in time, `reward`, `following` and `trail` contain r_t, V(s_t') and A_t' of each seat.
         views = [
             th.as_tensor(self.games.observe(seat), device=self.device) for seat in range(settings.players)
         ]
@@ -223,8 +223,8 @@ class Learner:
         columns = (th.stack(column) for column in zip(*seen, strict=True))
         return Rollout(*columns, advantage=th.stack(advantages[::-1]))
 
-    def update(self, left: float) -> None:
-        """Play a rollout and take its gradient steps; `left` is the remaining share of the training run."""
+    def update(self, left: float) -> float:
+        """Play a rollout, take its gradient steps, and return the last loss; `left` is the remaining share."""
         settings, network = self.settings, self.network
         observation, mask, action, before, value, advantage = (x.flatten(0, 1) for x in self.play())
         target = value + advantage
@@ -244,26 +244,19 @@ class Learner:
                 loss.backward()
                 nn.utils.clip_grad_norm_(network.parameters(), 0.5)
                 self.optimizer.step()
-
-    def wait(self) -> None:
-        """Wait for the GPU."""
-        if self.device == "cuda":
-            th.cuda.synchronize()
+        return float(loss)  # waits for the GPU
 
 
 def train(settings: Settings) -> Network:
     """Train a network, print its progress up to ten times, and return it."""
-    learner = Learner(settings)
+    learner, spent = Learner(settings), 0.0
     updates = settings.total_timesteps // (settings.num_envs * settings.num_steps)
-    spent = 0.0
     for done in range(1, updates + 1):
         started = time.perf_counter()
         learner.update(1 - (done - 1) / updates)
-        learner.wait()
         spent += time.perf_counter() - started
         if 10 * done // updates > 10 * (done - 1) // updates:
-            games = settings.evaluation_games, learner.network.game.rules
-            agent = learner.network.policy()
+            agent, games = learner.network.policy(), (settings.evaluation_games, learner.network.game.rules)
             shares = [evaluate(agent, name, *games).share for name in ("greedy", "random")]
             rate = done * settings.num_envs * settings.num_steps / spent
             print(f"update {done}, {spent:.0f} s, {rate:,.0f} decisions a second: ", end="")

@@ -50,6 +50,8 @@ SMOKE = {
     "env = gymnasium.wrappers.RecordVideo(env, 'videos')\nenv.reset(seed=0)\nenv.close()\n"
     "open('videos/rl-video-episode-0.mp4').close()",
     "jax": "import jax\nfrom wotd_env.jax import WayOfTheDragon\nWayOfTheDragon().init(jax.random.key(0))",
+    "cuda": "import os\nos.environ['NUMBA_ENABLE_CUDASIM'] = '1'\nfrom wotd_env import Rules\n"
+    "from wotd_env.cuda import CudaGame\nCudaGame(Rules(), 8).observe(0)",
     "openspiel": "import pyspiel, wotd_env.adapters.openspiel\n"
     "pyspiel.load_game('way_of_the_dragon').new_initial_state()",
     "web": "import wotd_env.web.app, uvicorn, websockets",

@@ -20,6 +20,8 @@ from wotd_env import Rules
 from wotd_env.core.actions import num_actions
 from wotd_env.core.config import CONFIG
 
+PAGE = ROOT / "docs" / "how-to" / "gpu.md"
+
 pytest.importorskip("numba_cuda", reason="numba-cuda is not installed: pip install 'wotd-env[cuda]'")
 
 
@@ -56,6 +58,12 @@ def test_example_trains_in_the_simulator():
     small = "--num-envs 4 --num-steps 4 --total-timesteps 16 --minibatch-size 8 --evaluation-games 2"
     printed = run("examples/torch_gpu_ppo.py", *small.split())
     assert re.fullmatch(r"update 1, .* against greedy, .* against random\n", printed)
+
+
+def test_page_runs_in_the_simulator():
+    pytest.importorskip("torch")
+    (code,) = re.findall("^```py\n(.*?)^```", PAGE.read_text(), flags=re.DOTALL | re.MULTILINE)
+    assert run("-c", code.replace('"cuda", 65_536', '"cpu", 8')).startswith("torch.Size([8, ")
 
 
 def assembler() -> str | None:

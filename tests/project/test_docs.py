@@ -271,7 +271,7 @@ def test_the_page_of_installation_lists_every_extra():
     assert sorted(listed) == sorted(extras)
     (everything,) = extras["all"]
     assert set(re.findall(r"\w+", everything.partition("[")[2])) == set(extras) - {
-        *("all", "rllib", "video", "docs", "notebooks", "bench", "dev")
+        *("all", "rllib", "cuda", "video", "docs", "notebooks", "bench", "dev")
     }, "docs/how-to/install.md says which extras `all` leaves out"
 
 

