@@ -221,7 +221,7 @@ class Learner:
             following, trail = following.scatter(1, at, value[:, None]), trail.scatter(1, at, advantage)
             advantages.append(advantage[:, 0])
         columns = (th.stack(column) for column in zip(*seen, strict=True))
-        return Rollout(*columns, advantage=th.stack(advantages[::-1]))
+        return Rollout._make((*columns, th.stack(advantages[::-1])))
 
     def update(self, left: float) -> float:
         """Play a rollout, take its gradient steps, and return the last loss; `left` is the remaining share."""
@@ -244,7 +244,7 @@ class Learner:
                 loss.backward()
                 nn.utils.clip_grad_norm_(network.parameters(), 0.5)
                 self.optimizer.step()
-        return float(loss)  # waits for the GPU
+        return float(loss.detach())  # waits for the GPU
 
 
 def train(settings: Settings) -> Network:

@@ -24,7 +24,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from wotd_env.core import engine
-from wotd_env.core.arguments import check_integer, check_seed, kind_of
+from wotd_env.core.arguments import check_integer, kind_of
 from wotd_env.core.compilation import inlined, kernel
 from wotd_env.core.config import Config, Configs
 from wotd_env.core.dice import Keep
@@ -38,7 +38,7 @@ from wotd_env.extras import needed_for
 with needed_for("the game on a GPU", "cuda"):
     import numba_cuda  # noqa: F401  # replaces the module `numba.cuda` of numba, which NVIDIA no longer develops
 
-from numba import cuda
+from numba import cuda as cuda
 
 SIMULATED = bool(numba.config.ENABLE_CUDASIM)  # type: ignore[attr-defined]
 """Whether numba's simulator runs the kernels on the processor (environment variable NUMBA_ENABLE_CUDASIM=1)."""
@@ -281,7 +281,7 @@ class CudaGame:
 
     def reset(self, seed: int = 0) -> None:
         """Start all games; game i is game i of `Game.reset(num_games, seed)`."""
-        self.load(self.game.reset(self.num_games, check_seed(seed)))
+        self.load(self.game.reset(self.num_games, seed))
 
     def load(self, records: States) -> None:
         """Replace all games by games of the processor, STATE (N,). If a roll is due in a game, roll.
@@ -303,8 +303,9 @@ class CudaGame:
         Raises:
             ValueError: for another dtype, shape or device.
         """
-        given = np.asarray(actions) if SIMULATED else cuda.as_cuda_array(actions)
-        if given.shape != (self.num_games,) or given.dtype not in (np.int64, np.int32):
+        here = SIMULATED or cuda.is_cuda_array(actions)
+        given = np.asarray(actions) if SIMULATED or not here else cuda.as_cuda_array(actions)
+        if not here or given.shape != (self.num_games,) or given.dtype not in (np.int64, np.int32):
             raise ValueError(
                 f"actions must be int64 or int32 ({self.num_games},) on the GPU, got {kind_of(given)}"
             )
@@ -321,8 +322,10 @@ class CudaGame:
 
     def records(self) -> States:
         """Return a copy of the games for the processor, STATE (N,)."""
-        words = self._arrays.states if SIMULATED else self._arrays.states.copy_to_host()
-        return words.view(STATE)[: self.num_games].copy()  # type: ignore[no-any-return]
+        words: Any = self._arrays.states
+        words = words if SIMULATED else words.copy_to_host()
+        records: States = words.view(STATE)[: self.num_games].copy()
+        return records
 
     def _rows(self, width: int) -> tuple[DeviceArray, DeviceArray]:
         """Return new memory for rows of `width` bytes: its words, and the rows of the games, int8 (N, width)."""

@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import sys
 from itertools import product
+from typing import Any
 
 import numpy as np
 
@@ -20,7 +21,7 @@ from wotd_env.core.observation import ENCODINGS
 
 GAMES = 20  # a block of 16, and one that is not full
 
-BOARDS = (
+BOARDS: tuple[tuple[int, bool, int, dict[str, Any]], ...] = (
     (7, False, 0, {}),
     (0, True, 0, {"start": 1}),
     (3, False, 5, {"colors": "random", "start": "loser", "max_turns": 25}),
@@ -29,7 +30,7 @@ BOARDS = (
 """Spaces, immunity, dead pieces (or the largest valid number), and other fields."""
 
 VARIANTS = [
-    Rules(players, spaces, powers, immunity, min(dead, 5 * (5 - players)), **others)  # type: ignore[arg-type]
+    Rules(players, spaces, powers, immunity, min(dead, 5 * (5 - players)), **others)
     for (spaces, immunity, dead, others), players, powers in product(
         BOARDS, range(2, 6), ("none", "own", "any")
     )

@@ -94,7 +94,7 @@ def test_kernels_compile_for_a_gpu_without_spilled_registers(
     monkeypatch.setattr(dispatcher, "get_current_device", lambda: SimpleNamespace(compute_capability=(9, 0)))
 
     def array(dtype: Any, axes: int = 1) -> Any:
-        return types.Array(from_dtype(np.dtype(dtype)), axes, "C")  # type: ignore[no-untyped-call]
+        return types.Array(from_dtype(np.dtype(dtype)), axes, "C")
 
     words = array(np.uint64)
     fields = {
@@ -102,7 +102,7 @@ def test_kernels_compile_for_a_gpu_without_spilled_registers(
         "mask": array(np.int8, 2), "rewards": array(np.float32, 2), "done": array(np.bool_),
         "refused": array(np.bool_), "player": array(np.int64),
     }  # fmt: skip
-    arrays = types.NamedTuple([fields[name] for name in gpu.Arrays._fields], gpu.Arrays)  # type: ignore[no-untyped-call]
+    arrays = types.NamedTuple([fields[name] for name in gpu.Arrays._fields], gpu.Arrays)
     signature = (arrays, words if name == "step_block" else types.int64)
     with gpu.tables_in_global_memory():
         code, _ = cuda.compile_ptx(getattr(gpu, name), signature, cc=(9, 0), device=False)

@@ -6,7 +6,7 @@ fails. Everything runs from a checkout, with JAX, numba-cuda and PyTorch for the
 
 A bare machine without a network needs this checkout and, from wheels, the packages that its Python lacks. Besides
 NumPy, JAX, PyTorch, numba-cuda, matplotlib and rich, these are gymnasium, farama-notifications, pettingzoo, pgx and
-svgwrite, and numba with llvmlite if their releases do not satisfy pyproject.toml. One command then is
+svgwrite; also numba, llvmlite and numba-cuda if their releases there do not satisfy pyproject.toml. The command is
 
     python3 -m pip install --no-index --no-deps --target /tmp/site WHEELS/*.whl &&
     PYTHONPATH=/tmp/site python3 -m tools.speed --gpu gpu.json
@@ -262,7 +262,8 @@ def measure(file: Path, small: bool = False) -> int:
     for part, limit in LIMITS.items():
         name = part.__name__
         command = [sys.executable, "-m", "tools.speed.gpu", name, *["small"] * small]
-        about = results["parts"][name] = {"limit": limit, "rows": []}
+        about: Row = {"limit": limit, "rows": []}
+        results["parts"][name] = about
         start = time.perf_counter()
         with tempfile.TemporaryFile("w+") as output, tempfile.TemporaryFile("w+") as errors:
             try:
