@@ -83,6 +83,7 @@ def walk(rules: Rules, encoding: str, steps: int, seed: int) -> set[str]:
 def main(every: int, steps: int) -> None:
     """Compare every `every`-th variant, and print the number of decisions and their kinds as JSON."""
     gpu.MOST_THREADS = 16
+    sys.setswitchinterval(1e-4)  # the simulator waits for its threads in a busy loop
     kinds: set[str] = set()
     variants = VARIANTS[::every]
     for seed, rules in enumerate(variants):

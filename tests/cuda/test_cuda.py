@@ -39,9 +39,9 @@ def simulated(every: int, steps: int) -> Any:
 
 
 def test_simulated_decisions_agree_with_the_engine():
-    found = simulated(7, 10)
+    found = simulated(9, 10)
     assert found["decisions"] >= 1000
-    assert {"hold", "stop", "move", "pass", "end of a game"} <= set(found["kinds"])
+    assert {"hold", "stop", "move", "end of a game"} <= set(found["kinds"])
 
 
 @pytest.mark.slow
