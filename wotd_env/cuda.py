@@ -269,9 +269,9 @@ class CudaGame:
         self._launch = (-(-n // threads), threads, 0, threads * row)
         observation, self.observation = self._rows(width)
         masks, self.mask = self._rows(actions)
-        self.rewards = _on_device(np.zeros((n, rules.players), np.float32))
-        self.done, self.refused = (_on_device(np.zeros(n, np.bool_)) for _ in range(2))
-        self.player = _on_device(np.zeros(n, np.int64))
+        self.rewards = _new((n, rules.players), np.float32)
+        self.done, self.refused = _new((n,), np.bool_), _new((n,), np.bool_)
+        self.player = _new((n,), np.int64)
         self._arrays = Arrays(
             config=_on_device(game.config), states=self._rows(STATE.itemsize)[0], observation=observation,
             mask_words=masks, width=width, mask=self.mask, rewards=self.rewards, done=self.done,
@@ -330,7 +330,7 @@ class CudaGame:
     def _rows(self, width: int) -> tuple[DeviceArray, DeviceArray]:
         """Return new memory for rows of `width` bytes: its words, and the rows of the games, int8 (N, width)."""
         blocks, threads, *_ = self._launch
-        words = _on_device(np.zeros(blocks * threads * width // 8, np.uint64))
+        words = _new((blocks * threads * width // 8,), np.uint64)
         return words, words.view(np.int8)[: self.num_games * width].reshape(self.num_games, width)
 
 
@@ -344,6 +344,10 @@ def check_device() -> None:
             f"the driver of the GPU supports CUDA {has[0]}.{has[1]}, but the installed libraries need "
             f"CUDA {needs[0]}: install a newer driver, or pip install 'numba-cuda[cu{has[0]}]'"
         )
+
+
+def _new(shape: tuple[int, ...], dtype: Any) -> DeviceArray:
+    return np.empty(shape, dtype) if SIMULATED else cuda.device_array(shape, dtype)
 
 
 def _on_device(array: NDArray[Any]) -> DeviceArray:

@@ -12,6 +12,7 @@ from itertools import product
 from typing import Any
 
 import numpy as np
+import pytest
 
 from tests.helpers.variants import KINDS, scatter
 from wotd_env import Game, Rules
@@ -80,10 +81,22 @@ def walk(rules: Rules, encoding: str, steps: int, seed: int) -> set[str]:
     return kinds
 
 
+def check_errors() -> None:
+    game = gpu.CudaGame(Rules(), 8)
+    for actions in (np.zeros(3, np.int64), np.zeros(8, np.float32), np.zeros((8, 1), np.int64)):
+        with pytest.raises(ValueError, match=r"actions must be int64 or int32 \(8,\) on the GPU, got "):
+            game.step(actions)
+    with pytest.raises(ValueError, match="records must be 8 games, got 3"):
+        game.load(Game().reset(3))
+    with pytest.raises(ValueError, match="seat must be"):
+        game.observe(2)
+
+
 def main(every: int, steps: int) -> None:
     """Compare every `every`-th variant, and print the number of decisions and their kinds as JSON."""
     gpu.MOST_THREADS = 16
     sys.setswitchinterval(1e-4)  # the simulator waits for its threads in a busy loop
+    check_errors()
     kinds: set[str] = set()
     variants = VARIANTS[::every]
     for seed, rules in enumerate(variants):

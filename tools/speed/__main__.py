@@ -16,6 +16,7 @@ import platform
 import re
 import statistics
 import sys
+from collections.abc import Iterable
 from concurrent.futures import ProcessPoolExecutor
 from contextlib import ExitStack
 from datetime import UTC, datetime
@@ -222,10 +223,10 @@ def processor() -> str:
     return found[1] if found else platform.processor() or platform.machine()
 
 
-def versions() -> dict[str, str]:
-    """Return the version of each package in `PACKAGES` that is installed."""
+def versions(packages: Iterable[str] = PACKAGES) -> dict[str, str]:
+    """Return the version of each package that is installed."""
     found = {}
-    for package in PACKAGES:
+    for package in packages:
         with contextlib.suppress(PackageNotFoundError):
             found[package] = version(package)
     return found

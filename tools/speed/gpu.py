@@ -31,6 +31,7 @@ from tools.pages import ROOT
 from wotd_env import files, speed
 
 RESULTS = Path(__file__).with_name("gpu.json")
+PACKAGES = ("wotd-env", "numpy", "numba", "numba-cuda", "llvmlite", "jax", "jaxlib", "pgx", "torch")
 Row = dict[str, Any]
 
 
@@ -67,7 +68,7 @@ def prepare(sizes: Sizes) -> Iterator[Row]:
     except (OSError, subprocess.CalledProcessError):
         gpu = "none"
     devices = [device.device_kind for device in jax.devices()]
-    yield {"gpu": gpu, "jax devices": devices, "processor": processor(), "versions": versions()}
+    yield {"gpu": gpu, "jax devices": devices, "processor": processor(), "versions": versions(PACKAGES)}
     if sizes != SMALL:
         import wotd_env
 
