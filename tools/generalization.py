@@ -228,10 +228,12 @@ def main() -> None:
     if sys.argv[1:] == ["positions"]:
         for rules in BOARDS.values():
             draw_positions(rules)
-        return
-    with suppress(KeyboardInterrupt):
-        run_missing()
-    pages.write(PAGE, Findings())
+    elif sys.argv[1:]:
+        sys.exit(__doc__)
+    else:
+        with suppress(KeyboardInterrupt):
+            run_missing()
+        pages.write(PAGE, Findings())
 
 
 if __name__ == "__main__":

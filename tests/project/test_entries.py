@@ -207,6 +207,25 @@ def test_the_picture_shows_all_entries(tmp_path):
     assert (tmp_path / "entries.svg").stat().st_size > 10_000
 
 
+def test_a_result_of_unseen_layouts_has_the_columns_of_its_track():
+    track = TRACKS["generalization"]._replace(games=4, size=2)
+    result = measuring.measure("greedy", track.rules, games=4, size=2)
+    found = tables.measures(result, track)
+    assert list(found) == ["mean regret", "in training layouts", "difference", "`planner`"]
+    values = {name: value for name, (value, _) in found.items()}
+    assert values["difference"] == pytest.approx(values["mean regret"] - values["in training layouts"])
+    assert values["mean regret"] == 1000 * result.regret["test layouts"]["all"].value
+    command.check(dataclasses.replace(result, training_minutes=0.0), track, 1_000_000, 0)
+
+
+def test_a_result_of_another_board_is_refused(planner):
+    result = Result.read(planner / "results" / "1-0.json")
+    with pytest.raises(
+        ValueError, match=r"rules must be Rules\(players=2, spaces=2.*dead_pieces=5.* measure it again"
+    ):
+        command.check(result, TRACKS["generalization-time"], 5, 0)
+
+
 def better(result):
     """Return the actions of a result, with the best ones in the first 500 positions."""
     equity = result.positions().equity
