@@ -77,10 +77,12 @@ def draw(found: Headroom, file: Path) -> None:
     for column, color in COLORS.items():
         points = [(best[column][0], i) for i, best in enumerate(reversed(found.values())) if column in best]
         axes.scatter(*zip(*points, strict=True), color=color, label=column, zorder=2)
+        below = column == "greedy"  # so that its numbers do not cover those of a similar agent
         for regret, height in points:
-            axes.annotate(
-                f"{regret:.2g}", (regret, height), (0, 6), textcoords="offset points", ha="center", size=8
-            )
+            number = f"{regret:.0f}" if regret >= 10 else f"{regret:.2g}"
+            place = {"xytext": (0, -14 if below else 6), "textcoords": "offset points", "ha": "center"}
+            axes.annotate(number, (regret, height), **place, size=8)
+    axes.margins(y=0.1)
     axes.set_yticks(range(len(found)), [track.replace("`", "") for track in reversed(found)])
     axes.set(
         xscale="log",

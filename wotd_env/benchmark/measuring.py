@@ -228,8 +228,8 @@ def compare(one: Result, other: Result) -> Shown:
     theirs = dict(_shares(other))
     for name, share in _shares(one):
         if name in theirs:
-            cells = percent(share), percent(theirs[name])
-            rows.append([name, *cells, f"{signed(difference(share, theirs[name]), 1, 100)} %"])
+            both = percent(share), percent(theirs[name])
+            rows.append([name, *both, f"{signed(difference(share, theirs[name]), 1, 100)} %"])
     speeds = (f"{each.decisions_per_second:,.0f}" for each in (one, other))
     rows.append(["decisions/s", *speeds, ""])
     title = f"{one.agent} and {other.agent} on {describe_board(one.rules)}\n{REGRET}"

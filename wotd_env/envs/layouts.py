@@ -43,7 +43,7 @@ class LayoutGame(Game):
         self._place(started, np.ones(len(started), np.bool_) if where is None else np.asarray(where))
         return started
 
-    def step_autoreset(self, state: States, actions: Any, **options: Any) -> None:
+    def step_autoreset(self, state: States, actions: Any, **options: Any) -> None:  # type: ignore[override]
         """Do the same as `Game.step_autoreset`, with a layout for each new game. The arrays must be given by name."""
         done = options.setdefault("done", np.empty(len(state), np.bool_))
         super().step_autoreset(state, actions, **options)
@@ -54,5 +54,5 @@ class LayoutGame(Game):
     def _place(self, state: States, new: NDArray[np.bool_]) -> None:
         """Draw the layouts of the games at `new`. They are before their first move, so dice and masks stay valid."""
         if len(self.layouts):
-            drawn = mix(~state["rng"][new]) % np.uint64(len(self.layouts))
-            state["dead"][new] = self.layouts[drawn]
+            streams: Any = ~state["rng"][new]
+            state["dead"][new] = self.layouts[mix(streams) % np.uint64(len(self.layouts))]
