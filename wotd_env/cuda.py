@@ -338,7 +338,9 @@ def check_device() -> None:
     """Raise RuntimeError if numba cannot use a GPU."""
     cures = "play with wotd_env.Game, or set NUMBA_ENABLE_CUDASIM=1 to simulate a GPU slowly"
     if not cuda.is_available():
-        raise RuntimeError(f"CudaGame needs an NVIDIA GPU with its driver and the CUDA libraries: {cures}")
+        raise RuntimeError(
+            f"CudaGame needs an NVIDIA GPU, its driver, and the libraries of the extra cuda: {cures}"
+        )
     if not SIMULATED and (has := cuda.driver.get_version()) < (needs := (cuda.runtime.get_version()[0], 0)):
         raise RuntimeError(
             f"the driver of the GPU supports CUDA {has[0]}.{has[1]}, but the installed libraries need "

@@ -132,7 +132,7 @@ def test_missing_gpu_is_named():
     if gpu.cuda.is_available():
         pytest.skip("this machine has a GPU")
     with pytest.raises(
-        RuntimeError, match=r"needs an NVIDIA GPU .*: play with wotd_env.Game, or set NUMBA_EN"
+        RuntimeError, match=r"needs an NVIDIA GPU, .*: play with wotd_env.Game, or set NUMBA_EN"
     ):
         gpu.CudaGame(Rules(), 8)
 
