@@ -45,7 +45,7 @@ SIMULATED = bool(numba.config.ENABLE_CUDASIM)  # type: ignore[attr-defined]
 
 MOST_THREADS = 128  # threads of a block; each thread plays one game
 MOST_SHARED = 48 << 10  # bytes of shared memory that every GPU offers to a block
-OPTIONS: dict[str, Any] = {} if SIMULATED else {"max_registers": 80}  # six blocks fit on a multiprocessor
+OPTIONS: dict[str, Any] = {} if SIMULATED else {"max_registers": 80}  # of 65,536 on a multiprocessor
 NOTHING = np.iinfo(np.int64).min  # in place of an action: only write the arrays
 
 WORDS = STATE.itemsize // 8  # 64-bit words of a record
