@@ -88,8 +88,9 @@ def train(run: Run) -> Policy:
 def without_dead_pieces(policy: Any, rules: Rules) -> Policy:
     """Return a policy for all layouts that gets no dead pieces as input, like in its training. It knows its actions."""
     if isinstance(policy, Planner):
-        value, board = policy.value.unchecked, Game(rules)
-        return Planner(lambda game, states: value(board, states))
+        value: Any = policy.value  # a LearnedValue
+        board = Game(rules)
+        return Planner(lambda game, states: value.unchecked(board, states))
     dead = Game(rules, encoding=policy.encoding).observation_layout.get("dead", slice(0))
 
     def hide(_: th.nn.Module, inputs: tuple[th.Tensor]) -> None:

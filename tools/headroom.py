@@ -32,10 +32,9 @@ def headroom(rows: list[Row]) -> Headroom:
     for row in rows:
         track = row.entry.track
         if TRACKS[track].players == (2,) and TRACKS[track].rules == Rules():
-            for name in ("random", "greedy"):
-                add(
-                    f"`{track}`", name, *(_mean(each["all"]) for each in full if each["agent"] == name), False
-                )
+            for each in full:
+                if (name := each["agent"]) in ("random", "greedy"):
+                    add(f"`{track}`", name, _mean(each["all"]), False)
             add(f"`{track}`", row.name, row.mean("mean regret")[0], row.entry.planner, row.entry.title)
     for each in _table("benchmark", "rollouts"):
         if (name := each["agent"]) != "noise" and each["players"].isdigit():
@@ -80,8 +79,8 @@ def draw(found: Headroom, file: Path) -> None:
         below = column == "greedy"  # so that its numbers do not cover those of a similar agent
         for regret, height in points:
             number = f"{regret:.0f}" if regret >= 10 else f"{regret:.2g}"
-            place = {"xytext": (0, -14 if below else 6), "textcoords": "offset points", "ha": "center"}
-            axes.annotate(number, (regret, height), **place, size=8)
+            away = (0, -14 if below else 6)
+            axes.annotate(number, (regret, height), away, textcoords="offset points", ha="center", size=8)
     axes.margins(y=0.1)
     axes.set_yticks(range(len(found)), [track.replace("`", "") for track in reversed(found)])
     axes.set(

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from typer.testing import CliRunner
 
-from wotd_env import Game, Rules, analysis, benchmark, solver
+from wotd_env import Game, Rules, analysis, benchmark, make_policy, solver
 from wotd_env.benchmark import generalization, measuring
 from wotd_env.benchmark.generalization import BOARDS, TEST, TRAIN, by_split, graded
 from wotd_env.cli import WRONG_USE, app
@@ -106,6 +106,6 @@ def test_agents_that_refuse_layouts_and_impossible_layouts_are_reported(argument
 
 
 def test_an_agent_for_one_board_is_refused_with_the_cure():
-    agent = measuring.make_policy("td")
+    agent = make_policy("td")
     with pytest.raises(ValueError, match="no trained model of td"):
         benchmark.measure(agent, generalization.BOARDS[2], size=2, games=2)

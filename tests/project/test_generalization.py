@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import multiprocessing
 from dataclasses import replace
 
 import numpy as np
@@ -10,9 +11,10 @@ import pytest
 pytest.importorskip("torch", reason="torch is not installed: pip install 'wotd-env[train]'")
 
 from tools import generalization as study
-from tools.generalization import EMPTY, TRAIN, Run
-from wotd_env import STATE, Game, Rules, benchmark
-from wotd_env.benchmark.generalization import BOARDS
+from tools.generalization import EMPTY, Run
+from wotd_env import STATE, Game, Rules, benchmark, solver
+from wotd_env.benchmark import positions
+from wotd_env.benchmark.generalization import BOARDS, TRAIN
 from wotd_env.core.layouts import dead_of
 
 TINY = {
@@ -81,7 +83,7 @@ def test_runs_are_saved_and_not_repeated(tmp_path, monkeypatch):
             trained.extend(missing)
             return [(run, [0.25, 0.5, 60.00049]) for run in missing]
 
-    monkeypatch.setattr(study.multiprocessing, "get_context", lambda _: type("Context", (), {"Pool": Pool}))
+    monkeypatch.setattr(multiprocessing, "get_context", lambda _: type("Context", (), {"Pool": Pool}))
     study.run_missing()
     assert trained == runs[1:]
     assert study.finished() == {
@@ -106,10 +108,8 @@ def test_the_table_has_means_over_the_seeds(monkeypatch):
 def test_drawn_positions_have_all_graded_layouts(tmp_path, monkeypatch):
     layouts = ["##/##/##/##/#.", "##/##/##/##/##"]
     monkeypatch.setattr(study, "graded", lambda spaces: layouts)
-    monkeypatch.setattr(study.positions, "FOLDER", tmp_path)
-    monkeypatch.setattr(
-        study.solver, "cache_file", lambda rules: tmp_path / f"{rules.dead_pieces.count('#')}.wotd"
-    )
+    monkeypatch.setattr(positions, "FOLDER", tmp_path)
+    monkeypatch.setattr(solver, "cache_file", lambda rules: tmp_path / f"{rules.dead_pieces.count('#')}.wotd")
     study.draw_positions(BOARDS[2], size=2)
     drawn = benchmark.load(rules=BOARDS[2])
     assert {*map(tuple, drawn.state["dead"].tolist())} == {
