@@ -70,7 +70,7 @@ class Game:
         skip_forced: whether the game takes a move at once if this move is the only legal action.
         num_threads: number of threads that share a batch. The number does not change the results.
         encoding: format of the observations: `"one_hot"`, `"compact"`, `"tokens"` or `"features"`
-            (docs/reference/observation.md).
+            (docs/reference/encodings.md).
         **fields: fields of `Rules`, as in `Game(players=3, powers="own")`, instead of the argument `rules`.
 
     Attributes:

@@ -19,7 +19,7 @@ from wotd_env.core.rules import DICE, MAX_PLAYERS, NUMBERED, PATHS, REROLLS, Pha
 from wotd_env.core.state import Int, Record
 
 ENCODINGS = ("one_hot", "compact", "tokens", "features")
-"""Names of the encodings; docs/reference/observation.md describes their parts."""
+"""Names of the encodings; docs/reference/encodings.md describes their parts."""
 ONE_HOT, COMPACT, TOKENS, _ = range(len(ENCODINGS))
 
 DEADLINE = 127  # the entry `deadline` counts the last 127 turns before the turn limit

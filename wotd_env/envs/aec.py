@@ -51,7 +51,7 @@ class raw_env(OneGame, AECEnv[str, Any, int]):  # type: ignore[misc]  # PettingZ
             contains the mask.
         observation_dtype: `int8` or `float32`, as a NumPy dtype or its name; also the dtype of `state()`.
         mask_dtype: `int8` (needed by `Discrete.sample`) or `bool`, as a NumPy dtype or its name.
-        encoding: `"one_hot"`, `"compact"`, `"tokens"` or `"features"`, see docs/reference/observation.md.
+        encoding: `"one_hot"`, `"compact"`, `"tokens"` or `"features"`, see docs/reference/encodings.md.
         render_mode: one of `wotd_env.rendering.RENDER_MODES`, or None. `"human"` shows every step in a window.
         **rules: the fields of `wotd_env.Rules`.
 

@@ -56,7 +56,7 @@ class WayOfTheDragonEnv(OneGame, gymnasium.Env[Any, Any]):
         mask_in: the place of the action mask, `"info"` or `"obs"`.
         observation_dtype: `int8` or `float32`, as a NumPy dtype or its name.
         mask_dtype: `int8` (needed by `Discrete.sample`) or `bool`, as a NumPy dtype or its name.
-        encoding: `"one_hot"`, `"compact"`, `"tokens"` or `"features"`, see docs/reference/observation.md.
+        encoding: `"one_hot"`, `"compact"`, `"tokens"` or `"features"`, see docs/reference/encodings.md.
         layouts: layouts of dead pieces, such as `"#./../../../.."` (R15). Each game draws one of them.
         illegal: the effect of an illegal action. `"lose"`: the game ends with the reward of a loss,
             `info["illegal_action"]` is the action, and a warning explains the first illegal action.
