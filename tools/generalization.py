@@ -29,7 +29,7 @@ from numpy.typing import NDArray
 from agents.loop import LEARNERS
 from entries.sb3_maskable_ppo.run import baseline
 from tools import pages
-from tools.process_reward import error_of
+from tools.process_reward import over_seeds
 from wotd_env import Game, Rules, benchmark, files, make_policy, solver
 from wotd_env.benchmark import Positions, measuring, positions
 from wotd_env.benchmark.generalization import BOARDS, TEST, TRAIN, by_split, graded
@@ -175,7 +175,7 @@ class Findings:
             graded = benchmark.load(rules=rules)
             for name, here in by_split(rules, graded.state).items():
                 state = graded.state[here]
-                same = f"{shared(rules.spaces, state).mean():.1%}" if name == TEST else ""
+                same = f"{100 * shared(rules.spaces, state).mean():.1f} %" if name == TEST else ""
                 layouts = len(benchmark.layouts("test" if name == TEST else "train", rules.spaces))
                 count = len(np.unique(state["dead"], axis=0))
                 rows.append((rules.spaces, name, layouts, count, f"{len(state):,}", same))
@@ -196,7 +196,7 @@ class Findings:
         rows = []
         for (spaces, name, layouts), numbers in found.items():
             train, test, seconds = np.array(numbers).T
-            of_seeds = [f"{each.mean():.1f} ±{error_of(each):.1f}" for each in (train, test, test - train)]
+            of_seeds = [over_seeds(each, 1) for each in (train, test, test - train)]
             rows.append((spaces, f"`{name}`", layouts, len(train), *of_seeds, f"{seconds.mean() / 60:.1f}"))
         return markdown(head, rows, right=range(3, 8))
 

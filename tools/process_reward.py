@@ -133,10 +133,10 @@ def tables(curves: dict[Run, NDArray[np.float64]]) -> str:
                     name,
                     str(spaces),
                     str(len(found)),
-                    _mean(first[:, 2], 1),
-                    _mean(last[:, 2], 1),
-                    _mean(last[:, 3], 1),
-                    _mean(last[:, 1], 0),
+                    over_seeds(first[:, 2], 1),
+                    over_seeds(last[:, 2], 1),
+                    over_seeds(last[:, 3], 1),
+                    over_seeds(last[:, 1], 0),
                 )
             )
     return markdown(head, rows, right=range(1, 7))
@@ -149,7 +149,8 @@ def error_of(sample: NDArray[np.float64]) -> float:
     return mean_of(sample, -math.inf, math.inf).estimate().error
 
 
-def _mean(sample: NDArray[np.float64], digits: int) -> str:
+def over_seeds(sample: NDArray[np.float64], digits: int) -> str:
+    """Format the mean over the seeds with its interval, if there are several seeds."""
     error = f" ± {error_of(sample):.{digits}f}" if len(sample) > 1 else ""
     return f"{sample.mean():.{digits}f}{error}"
 
