@@ -25,7 +25,11 @@ from wotd_env.planning.planner import plan
 from wotd_env.planning.playing import play_turns
 from wotd_env.policies.planner import Planner
 
-RULES = [*VARIANTS, Rules(powers="own", colors=("fire", "metal"), immunity=True)]
+RULES = [
+    *VARIANTS,
+    Rules(powers="own", colors=("fire", "metal"), immunity=True),
+    Rules(spaces=2, dead_pieces="#./.#/../##/.."),
+]
 
 
 # ------------------------------------------------------------------------------------------------------------- network

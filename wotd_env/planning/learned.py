@@ -221,7 +221,7 @@ def _features(s: Record, rules: Config, features: Features, out: Any) -> None:
             out[at] = features.power + i * (PATHS + 1) + held
             at += 1
             seat = next_seat(seat, n)
-    if rules.dead_pieces:
+    if features.total > features.dead:  # with random dead pieces or a layout
         seat = np.int64(s.player)
         for i in range(n):
             for path in range(PATHS):
