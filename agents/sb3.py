@@ -131,7 +131,8 @@ def check_device(name: str) -> th.device:
         (number := th.zeros((), device=name)).item()
     except Exception as error:  # torch can raise any exception here
         raise SettingError(f"{what}: {str(error).splitlines()[0]}") from error
-    th.use_deterministic_algorithms(number.device.type != "cpu")
+    if number.device.type != "cpu":
+        th.use_deterministic_algorithms(True)
     return number.device
 
 

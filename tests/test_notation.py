@@ -326,7 +326,7 @@ def test_a_game_can_be_written_by_hand():
 
 def test_examples_in_the_notation_page_are_valid():
     page = (ROOT / "docs" / "reference" / "notation.md").read_text()
-    line, game = re.findall(r"```text\n(.*?)```", page, flags=re.DOTALL)
+    *_, line, game = re.findall(r"```text\n(.*?)```", page, flags=re.DOTALL)
     assert notation.position(*notation.parse_position(line)) == line.rstrip()
     assert notation.parse_game(game).seed == 11
     for line in re.findall(r'"(\S+\|.* keep .*|\S+\|.* move .*)"', page):

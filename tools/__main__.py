@@ -17,6 +17,7 @@ from wotd_env.reporting import markdown
 RULES_FOLDER = pages.ROOT / "docs" / "reference" / "rules"
 ENTRIES_FILE = pages.ROOT / "docs" / "results" / "entries.svg"
 HEADROOM_FILE = ENTRIES_FILE.with_name("headroom.svg")
+TURN_FILE = pages.ROOT / "docs" / "turn.svg"  # picture of a turn in README.md and docs/
 GAME_FILE = pages.ROOT / "docs" / "game.gif"  # animation at the top of README.md
 SHOWN = 61  # number of positions in the animation, which shows the end of a game
 
@@ -74,9 +75,8 @@ def contents() -> dict[str, str]:
 
 
 def cases() -> dict[Path, str]:
-    """Return the pictures of docs/reference/rules.md and the picture of a whole turn: file -> SVG text."""
-    pictures = {RULES_FOLDER / f"{name}.svg": draw_case(name) + "\n" for name in CASES}
-    return pictures | {RULES_FOLDER / "turn.svg": turn()}
+    """Return the pictures of docs/reference/rules.md: file -> SVG text."""
+    return {RULES_FOLDER / f"{name}.svg": draw_case(name) + "\n" for name in CASES}
 
 
 def turn() -> str:
@@ -97,7 +97,7 @@ def main() -> None:
     rows = of_entries.rows(entry.names())
     of_entries.draw(rows, ENTRIES_FILE)
     headroom.draw(headroom.headroom(rows), HEADROOM_FILE)
-    for file, picture in cases().items():
+    for file, picture in (cases() | {TURN_FILE: turn()}).items():
         file.write_text(picture)
     played = evaluate.replay(Game(Rules(players=4)), make_policy("td"), seed=5)
     played.states, played.actions = played.states[-SHOWN:], played.actions[-SHOWN:]

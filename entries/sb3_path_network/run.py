@@ -8,6 +8,6 @@ from wotd_env import Rules
 
 baseline = Baseline(
     "sb3_path_network", MaskablePPO, PathPolicy, encoding="one_hot", n_steps=64, batch_size=1024, n_epochs=3,
-    gae_lambda=0.9, ent_coef=0.003, policy_kwargs={"rules": Rules(), "width": 64},
+    gae_lambda=0.9, ent_coef=0.003, policy_kwargs={"features_extractor_kwargs": {"rules": Rules(), "width": 64}},
 )  # fmt: skip
 train, load = baseline.train, baseline.load

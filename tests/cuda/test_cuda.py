@@ -77,6 +77,17 @@ def assembler() -> str | None:
     return shutil.which("ptxas")
 
 
+def has_nvrtc() -> bool:
+    """Return whether NVIDIA's runtime compiler is installed, which numba-cuda needs beside ptxas."""
+    from cuda import pathfinder
+
+    try:
+        pathfinder.load_nvidia_dynamic_lib("nvrtc")
+    except RuntimeError:
+        return False
+    return True
+
+
 @pytest.mark.parametrize("name", ["step_block", "look_block"])
 def test_kernels_compile_for_a_gpu_without_spilled_registers(
     name: str, tmp_path: Any, monkeypatch: pytest.MonkeyPatch
@@ -88,7 +99,7 @@ def test_kernels_compile_for_a_gpu_without_spilled_registers(
     from wotd_env import cuda as gpu
 
     ptxas = assembler()
-    if not (ptxas and nvvm.is_available()):
+    if not (ptxas and nvvm.is_available() and has_nvrtc()):
         pytest.skip("the compiler for GPUs is not installed: pip install 'numba-cuda[cu13]' nvidia-cuda-nvcc")
     # Compiling needs no GPU, but numba-cuda asks it for its version.
     monkeypatch.setattr(dispatcher, "get_current_device", lambda: SimpleNamespace(compute_capability=(9, 0)))

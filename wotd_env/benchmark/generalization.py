@@ -1,4 +1,4 @@
-"""The track `generalization`: agents train on some layouts of dead pieces (R15), and are graded on others.
+"""The track `generalization`: agents train on some layouts of dead pieces, and are graded on others.
 
 Equivalent layouts are represented by their standard layout, so no test layout is a training layout with its paths in
 another order. The lists never change, because results with other lists could not be compared.

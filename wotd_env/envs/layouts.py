@@ -1,4 +1,4 @@
-"""A game whose layouts of dead pieces (R15) are drawn from a list, for learners that use `Game` directly."""
+"""A game whose layouts of dead pieces are drawn from a list, for learners that use `Game` directly."""
 
 from __future__ import annotations
 
