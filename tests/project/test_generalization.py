@@ -101,8 +101,8 @@ def test_the_table_has_means_over_the_seeds(monkeypatch):
     monkeypatch.setattr(study, "regrets", lambda policy, spaces: [5.0, 4.0])
     head, _, first, *_, last = study.Findings().results().splitlines()
     assert head.startswith("| plain spaces | agent | trained on | seeds | training layouts | test layouts |")
-    assert first == "| 2 | `random` |  | 1 | 5.0 ±0.0 | 4.0 ±0.0 | -1.0 ±0.0 | 0.0 |"
-    assert last == "| 2 | `td` | training layouts | 3 | 2.0 ±2.5 | 4.0 ±2.5 | 2.0 ±0.0 | 1.0 |"
+    assert first == "| 2 | `random` |  | 1 | 5.0 | 4.0 | -1.0 | 0.0 |"
+    assert last == "| 2 | `td` | training layouts | 3 | 2.0 ± 2.5 | 4.0 ± 2.5 | 2.0 ± 0.0 | 1.0 |"
 
 
 def test_drawn_positions_have_all_graded_layouts(tmp_path, monkeypatch):
