@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import json
 import os
 import re
@@ -79,10 +80,8 @@ def assembler() -> str | None:
 
 def has_nvrtc() -> bool:
     """Return whether NVIDIA's runtime compiler is installed, which numba-cuda needs beside ptxas."""
-    from cuda import pathfinder
-
     try:
-        pathfinder.load_nvidia_dynamic_lib("nvrtc")
+        importlib.import_module("cuda.pathfinder").load_nvidia_dynamic_lib("nvrtc")
     except RuntimeError:
         return False
     return True
