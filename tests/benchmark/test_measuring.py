@@ -6,6 +6,7 @@ import dataclasses
 import json
 import math
 import re
+from pathlib import Path
 from typing import Any
 
 import numba
@@ -472,6 +473,24 @@ def test_finished_parts_of_an_interrupted_command_are_printed_and_written(tmp_pa
     assert result.exit_code == INTERRUPTED
     assert "left out: planner, 2 players: not measured yet" in result.stdout
     assert list(Result.read(file).win_shares[2]) == ["greedy"]
+
+
+def test_result_files_contain_no_folders_of_the_machine(files, tmp_path, monkeypatch):
+    working, home = tmp_path / "working folder", tmp_path / "home"
+    working.mkdir()
+    monkeypatch.chdir(working)
+    monkeypatch.setenv("HOME", str(home))
+    monkeypatch.setenv("USERPROFILE", str(home))
+    reasons = {
+        "3 players": f"{working / 'runs' / 'model.onnx'} is for two",
+        "perfect play": f"no {home / 'a.wotd'}",
+    }
+    text = dataclasses.replace(Result.read(files["greedy"]), left_out=reasons).to_json()
+    assert str(tmp_path) not in text
+    assert json.loads(text)["left_out"] == {
+        "3 players": f"{Path('runs') / 'model.onnx'} is for two",
+        "perfect play": f"no {Path('~') / 'a.wotd'}",
+    }
 
 
 def test_a_result_file_without_left_out_parts_is_read(files):

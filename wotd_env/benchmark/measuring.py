@@ -93,6 +93,7 @@ class Result:
             "regret": {kind: _plain(by_stage) for kind, by_stage in self.regret.items()},
             "against_perfect": self.against_perfect and self.against_perfect._asdict(),
             "win_shares": {players: _plain(shares) for players, shares in self.win_shares.items()},
+            "left_out": {part: _without_folders(why) for part, why in self.left_out.items()},
             "actions": " ".join(map(str, self.actions)),  # a list would take one line per action
         }
         plain = json.loads(json.dumps({"format": FORMAT, **values}, allow_nan=False))  # with texts as keys
@@ -149,8 +150,9 @@ class Result:
         return positions
 
 
-def _without_home(text: str) -> str:
-    """Return text with `~` in place of the user's home folder, because result files are published."""
+def _without_folders(text: str) -> str:
+    """Return text without the working folder, and with `~` for the home folder, because result files are published."""
+    text = text.replace(f"{os.getcwd()}{os.sep}", "")
     home = os.path.expanduser("~")
     return text.replace(f"{home}{os.sep}", f"~{os.sep}") if len(home) > 1 else text
 
@@ -328,7 +330,7 @@ def measure(
             table = Oracle().table(Game(rules))
             parts[PERFECT] = rules, PERFECT
         except (FileNotFoundError, TableError) as error:  # it names the command that makes the table
-            left_out[PERFECT] = _without_home(str(error))
+            left_out[PERFECT] = str(error)
     for number in range(2, MAX_PLAYERS + 1) if players is None and not rules.dead_pieces else [rules.players]:
         board = replace(rules, players=number)
         if reason := objection(policy, board):
