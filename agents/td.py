@@ -79,7 +79,9 @@ class Settings(settings.Settings):
         fits = 0 < self.width <= 4096 and self.width % BLOCK == 0
         self.check("width", fits, f"must be a multiple of {BLOCK}, at most 4096")
         self.check("ray", self.ray is None or self.against == "none", "must not be set for a best response")
-        self.check("ray", self.ray is None or self.layouts == "any", "must not be set with training layouts")
+        self.check(
+            "ray", self.ray is None or self.layouts == "any", "cannot be combined with training layouts"
+        )
 
 
 PRESETS = {

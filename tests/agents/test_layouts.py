@@ -47,7 +47,7 @@ def test_training_layouts_need_the_rules_of_the_track(module: Any, tiny: Any):
 
 
 def test_a_cluster_plays_no_training_layouts():
-    with pytest.raises(SettingError, match="ray must not be set with training layouts, got 'auto'"):
+    with pytest.raises(SettingError, match="ray cannot be combined with training layouts, got 'auto'"):
         replace(TINY_TD, rules=RULES, layouts="train", ray="auto")
 
 

@@ -27,7 +27,7 @@ pytest.importorskip("numba_cuda", reason="numba-cuda is not installed: pip insta
 
 
 def run(*arguments: str) -> str:
-    """Run Python with the simulator in another process, and return what it prints."""
+    """Run Python with the simulator in another process, and return its output."""
     command, environment = [sys.executable, *arguments], {**os.environ, "NUMBA_ENABLE_CUDASIM": "1"}
     done = subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr[-3000:]
@@ -35,7 +35,7 @@ def run(*arguments: str) -> str:
 
 
 def simulated(every: int, steps: int) -> Any:
-    """Compare games in the simulator, and return what tests/cuda/simulated.py prints."""
+    """Compare games in the simulator, and return the output of tests/cuda/simulated.py."""
     return json.loads(run("-m", "tests.cuda.simulated", str(every), str(steps)))
 
 

@@ -50,7 +50,7 @@ def _in_order(spaces: int) -> list[str]:
 
 
 def by_split(rules: Rules, state: States) -> dict[str, NDArray[np.bool_]]:
-    """Return the states that have training layouts and those that have test layouts, bool (N,) by name.
+    """Return for each split which states have one of its layouts: name of the split -> bool (N,).
 
     The result is empty if `rules` are not those of the track.
     """

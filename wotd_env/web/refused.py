@@ -36,7 +36,7 @@ REASONS = {
     "invitation": "this invitation is not valid, or has been used already",
     "full": "this table has no open seat any more",
     "taken": "this seat is taken, or not open to everybody",
-    "seat": "this seat is not yours; a host can give away only seats of people who have left or exceeded the limit",
+    "seat": "this seat is not yours; the host can reassign a seat after its player has left or run out of time",
     "host_only": "only the host, who has set up the table, can {what}",
     "spectator": "spectators cannot start a game",
     # games
