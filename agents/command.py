@@ -59,7 +59,7 @@ def parse(arguments: Sequence[str]) -> tuple[str, Any]:
         learner.Settings,
         prog=" ".join(["python", *_program(), *([named] if named else [])]),
         description=f"{inspect.getdoc(learner.Settings)}\n\nLearners: {', '.join(LEARNERS)}; this is {name}. "
-        "The first argument chooses the learner, or is compare: draw the curves of several runs.",
+        "The first argument is a learner, or compare, which draws the curves of several runs.",
         args=options,
         default=default or presets["quick"],
         config=(tyro.conf.OmitArgPrefixes,),

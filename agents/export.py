@@ -95,7 +95,7 @@ def to_onnx(network: Any) -> bytes:
 
 
 def strip(graph: onnx.GraphProto) -> None:
-    """Remove the graph's descriptions, which contain paths of this machine."""
+    """Remove the graph's metadata, which contains local file paths."""
     del graph.value_info[:]
     for node in graph.node:
         node.ClearField("doc_string")

@@ -204,7 +204,7 @@ class Learner:
         self.env.seed((settings.seed << 32) + number * settings.num_envs)
         model.set_env(self.env)  # the next call of learn resets the environment
         model.num_timesteps = number * self.per_update
-        # SB3 computes the share of the decisions that remain until the end of this update, not of the run.
+        # SB3's remaining progress reaches 0 at the end of this update, not at the end of the run.
         end = settings.learning_rate * (1 - (number + 1) / settings.updates)
         model.lr_schedule = LinearSchedule(settings.learning_rate, end, 1.0)
         model.set_logger(configure(str(settings.folder), ["tensorboard"]))

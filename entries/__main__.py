@@ -112,14 +112,14 @@ def check(result: Result, track: Track, budget: int, seed: int) -> None:
     if minutes is None or not 0 <= minutes <= most:
         raise ValueError(f"training_minutes must be from 0 to {most}, got {minutes}: {again}")
     if missing := set(track.players) - result.win_shares.keys():
-        cure = f"let the agent play them, and {again}"
-        raise ValueError(f"win_shares must contain {min(missing)} players: {cure}")
+        cure = f"make the agent play them, and {again}"
+        raise ValueError(f"win_shares must contain games of {min(missing)} players: {cure}")
     positions = result.positions()
     for kind, by_stage in mean_regret(positions, positions.regret(np.array(result.actions))).items():
         for stage, mean in by_stage.items():
             stored = result.regret.get(kind, {}).get(stage, (math.nan,))
             if not np.allclose(mean, stored, rtol=1e-9):
-                by_actions = f"must be {mean.value} by the actions, got {stored[0]}"
+                by_actions = f"must be {mean.value} according to the actions, got {stored[0]}"
                 raise ValueError(f"regret of {kind}, {stage} {by_actions}: {again}")
 
 
@@ -149,7 +149,7 @@ def replay(agent: Policy, result: Result) -> None:
     )
     if abs(row.share.value - share.value) > max(ROUNDING, 2 / result.games):
         which = f"win_shares against {reference} with {players} players"
-        raise ValueError(f"{which} must be {row.share.value} by the agent, got {share.value}: {cure}")
+        raise ValueError(f"{which} must be {row.share.value} when measured again, got {share.value}: {cure}")
 
 
 def main(arguments: list[str] | None = None) -> int:

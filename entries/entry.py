@@ -40,7 +40,7 @@ TRACKS = {
 class Entry(NamedTuple):
     """The content of `entry.toml`.
 
-    Each annotation ends with two texts: a regular expression for the value as JSON, and a description for errors.
+    Each annotation ends with two strings: a regular expression for the value as JSON, and a description for errors.
     """
 
     title: Annotated[str, '".+"', "text"]

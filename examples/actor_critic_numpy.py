@@ -45,7 +45,7 @@ class Settings:
     save: str = ""  # file for the trained network, such as actor_critic.npz
     seed: int = 0
     total_timesteps: int = 6_144_000  # decisions of both seats
-    num_envs: int = 128  # games side by side
+    num_envs: int = 128  # number of parallel games
     num_steps: int = 16  # decisions of each game in a rollout; each rollout has one gradient step
     learning_rate: float = 3e-3  # initial learning rate of Adam; it falls linearly to 0
     gae_lambda: float = 0.9  # lambda of generalized advantage estimation; there is no discount

@@ -31,7 +31,7 @@ ENCODING = "features"  # a few dozen handcrafted features, which suit small netw
 
 @dataclass(frozen=True)
 class Settings:
-    """Train a network by double DQN, and measure it against greedy and random."""
+    """Train a network with double DQN, and measure it against greedy and random."""
 
     save: str = ""
     """File for the trained network, such as dqn.onnx."""
@@ -39,7 +39,7 @@ class Settings:
     total_timesteps: int = 768_000
     """Decisions of the learner. The opponent is `random` in the first third, and `greedy` afterwards."""
     num_envs: int = 128
-    """Games side by side."""
+    """Number of parallel games."""
     buffer_size: int = 200_000
     """Capacity of the replay buffer, in decisions."""
     batch_size: int = 1024
@@ -177,10 +177,10 @@ def train(settings: Settings) -> Network:
 def remember(
     memory: Array, added: int, recent: deque[tuple[Array, ...]], later: Array, later_mask: Array
 ) -> int:
-    """Store the transitions that began n steps ago, and return their number. `added` is the number stored before.
+    """Store the transitions that began n steps ago, and return their number.
 
     The reward of a transition is the sum of the n rewards since its action, without rewards after the end of the game.
-    In a full memory, the new transitions replace the oldest ones.
+    `added` is the number of transitions stored so far. If the memory is full, new transitions replace the oldest ones.
     """
     if len(recent) < (recent.maxlen or 0):
         return 0

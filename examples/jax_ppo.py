@@ -36,7 +36,7 @@ class Settings:
     seed: int = 0
     players: int = 2
     total_timesteps: int = 3_276_800  # decisions of all seats, in rollouts of num_envs * num_steps decisions
-    num_envs: int = 512  # games side by side
+    num_envs: int = 512  # number of parallel games
     num_steps: int = 64  # decisions of each game in a rollout
     update_epochs: int = 3  # passes over the decisions of a rollout
     minibatch_size: int = 1024
@@ -48,7 +48,7 @@ class Settings:
     evaluation_games: int = 1000
 
     def __post_init__(self) -> None:
-        Rules(players=self.players)  # raises ValueError for another number than 2 to 5
+        Rules(players=self.players)  # raises ValueError unless there are 2 to 5 players
         least = {"save": "", "seed": 0, "total_timesteps": self.num_envs * self.num_steps}
         for name, value in vars(self).items():
             if not value >= (low := least.get(name, int(isinstance(value, int)))):
@@ -262,7 +262,9 @@ def train(settings: Settings) -> Params:
 
 
 if __name__ == "__main__":
-    parser = argparse.ArgumentParser(description="Train by masked PPO in self-play, as one jitted function.")
+    parser = argparse.ArgumentParser(
+        description="Train with masked PPO in self-play, as one jitted function."
+    )
     for each in fields(Settings):
         parser.add_argument(f"--{each.name.replace('_', '-')}", type=type(each.default), default=each.default)
     try:

@@ -1,4 +1,4 @@
-"""A bot of OpenSpiel as a policy for two players. The bot is OpenSpiel's Monte Carlo tree search.
+"""An OpenSpiel bot as a policy for two players. The bot is OpenSpiel's Monte Carlo tree search.
 
 For each decision, the bot starts an OpenSpiel game at the position and takes one action in this game. All functions and
 commands that accept a policy also accept `Search`. The first two commands below take 20 seconds each:

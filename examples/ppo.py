@@ -32,7 +32,7 @@ Reward = Literal["result", "table", "td", "planner"]
 
 @dataclass(frozen=True)
 class Settings:
-    """Train a network by masked PPO in self-play, and measure it against greedy and random."""
+    """Train a network with masked PPO in self-play, and measure it against greedy and random."""
 
     save: str = ""
     """File for the trained network, such as ppo.onnx."""
@@ -47,7 +47,7 @@ class Settings:
     total_timesteps: int = 3_276_800
     """Decisions of all seats, in rollouts of `num_envs` * `num_steps` decisions."""
     num_envs: int = 512
-    """Games side by side."""
+    """Number of parallel games."""
     num_steps: int = 64
     """Decisions of each game in a rollout."""
     update_epochs: int = 3

@@ -30,7 +30,7 @@ ENCODING = "features"  # a few dozen handcrafted features, which suit small netw
 
 @dataclass(frozen=True)
 class Settings:
-    """Train a network by RLlib's PPO in self-play, and measure it against greedy and random."""
+    """Train a network with RLlib's PPO in self-play, and measure it against greedy and random."""
 
     save: str = ""
     """File for the trained network, such as rllib_ppo.onnx."""
@@ -39,7 +39,7 @@ class Settings:
     num_env_runners: int = 0
     """Processes that play, on any node of the cluster; 0: this process plays."""
     num_envs: int = 32
-    """Games side by side in each process."""
+    """Number of parallel games in each process."""
     batch_size: int = 8192
     """Decisions of an update."""
     minibatch_size: int = 512

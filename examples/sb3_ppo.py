@@ -20,7 +20,7 @@ ENCODING = "features"  # a few dozen handcrafted features, which suit small netw
 
 @dataclass(frozen=True)
 class Settings:
-    """Train a model by MaskablePPO in self-play, and measure it against greedy and random."""
+    """Train a model with MaskablePPO in self-play, and measure it against greedy and random."""
 
     save: str = ""
     """File for the trained model, such as sb3_ppo.zip."""
@@ -28,7 +28,7 @@ class Settings:
     total_timesteps: int = 1_000_000
     """Decisions of the learner."""
     num_envs: int = 256
-    """Games side by side."""
+    """Number of parallel games."""
     evaluation_games: int = 1000
 
     def __post_init__(self) -> None:

@@ -33,7 +33,7 @@ PIECES = game.observation_layout["pieces"]  # slice of an observation: the space
 
 @dataclass(frozen=True)
 class Settings:
-    """Train a value network by TD(0) in self-play, and measure it against greedy and random."""
+    """Train a value network with TD(0) in self-play, and measure it against greedy and random."""
 
     save: str = ""
     """File for the trained network, such as td0.npz."""
@@ -41,7 +41,7 @@ class Settings:
     total_timesteps: int = 192_000
     """Turns. Each game plays one turn between two gradient steps."""
     num_envs: int = 128
-    """Games side by side."""
+    """Number of parallel games."""
     learning_rate: float = 3e-3
     """Learning rate of Adam at the start; it falls linearly to 0."""
     evaluation_games: int = 500

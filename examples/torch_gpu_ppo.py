@@ -34,7 +34,7 @@ class Settings:
     total_timesteps: int = (
         104_857_600  # decisions of all seats, in rollouts of num_envs * num_steps decisions
     )
-    num_envs: int = 8192  # games side by side
+    num_envs: int = 8192  # number of parallel games
     num_steps: int = 64  # decisions of each game in a rollout
     update_epochs: int = 3  # passes over the decisions of a rollout
     minibatch_size: int = 32_768
@@ -265,7 +265,7 @@ def train(settings: Settings) -> Network:
 
 
 if __name__ == "__main__":
-    parser = argparse.ArgumentParser(description="Train by masked PPO in self-play on a GPU.")
+    parser = argparse.ArgumentParser(description="Train with masked PPO in self-play on a GPU.")
     for each in fields(Settings):
         parser.add_argument(f"--{each.name.replace('_', '-')}", type=type(each.default), default=each.default)
     try:

@@ -168,7 +168,7 @@ def test_invalid_states_and_values_other_than_text_are_rejected():
     not_text: Any = 5
     with pytest.raises(ValueError, match="a position must be one line"):
         notation.parse_position(not_text)
-    with pytest.raises(ValueError, match="a game must be a text"):
+    with pytest.raises(ValueError, match="a game must be a string"):
         notation.parse_game(not_text)
 
 
@@ -484,7 +484,7 @@ def test_invalid_games_are_not_written():
         (b"\xff\xfe", "must be a game as text, in UTF-8"),
         (b"PK\x03\x04", "a game must begin with its first position"),
         (b"[" * 100_000, "line 1: a line of the header must be"),
-        (b"\n" * 10_000_001, "a game must be a text of at most 10,000,000 characters"),
+        (b"\n" * 10_000_001, "a game must be a string of at most 10,000,000 characters"),
     ],
 )
 def test_invalid_game_files_raise_errors_with_the_file_name(tmp_path, content: bytes, message: str) -> None:

@@ -23,7 +23,7 @@ from wotd_env.reporting import markdown, percent, thousandths
 PAGE = pages.ROOT / "docs" / "results" / "benchmark.md"
 POLICIES = ("random", "greedy", "planner", "td", "ppo")
 KINDS = ("all", "first hold", "second hold", "move", "swap", "extra turn")
-GAMES = 40_000  # other pages quote these rows; an interval of a win share is then at most 0.5 points wide each way
+GAMES = 40_000  # so 95 % intervals of win shares are at most ± 0.5 points, as pages that quote them need
 
 
 def wanted(rolled_out: bool) -> list[tuple[wotd_env.Rules, str]]:

@@ -49,7 +49,7 @@ def share(ours: str, theirs: str) -> str:
 
 
 def wins(policy: str, opponent: str) -> str:
-    """Return the win share of `policy` against `opponent` in per cent, with its margin, from the benchmark page."""
+    """Return the win share of `policy` against `opponent` in percent, with its margin, from the benchmark page."""
     rows = table_of("benchmark.md", "<!-- table: results -->")
     board = str(Rules().spaces)
     (row,) = (row for row in rows if (row["plain spaces"], row["agent"]) == (board, policy))

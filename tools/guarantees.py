@@ -33,7 +33,7 @@ class Findings:
         self.game = Game(RULES)
 
     def when(self) -> str:
-        """Return a text with the number of positions, the solving time and the Bellman error of the solved board."""
+        """Return a sentence with the solved board's number of positions, solving time and Bellman error."""
         header, residual = self.table.header, solver.verify(self.table.file)
         return (
             f"{header['positions']:,} positions with three values each, solved in {header['cpu_seconds'] / 60:.0f} "
@@ -63,7 +63,7 @@ class Findings:
         return markdown(head, rows, right=range(1, 7))
 
     def grade(self, policy: Policy) -> list[str]:
-        """Return a policy's guarantee regret as texts: per decision, per decision of each kind, per game of a seat."""
+        """Return a policy's guarantee regret as text: per decision, per decision of each kind, per game of a seat."""
         game, state, rng = self.game, self.game.reset(GAMES, seed=0), np.random.default_rng(0)
         count, lost = np.zeros((2, GAMES, len(KINDS)))
         same = np.zeros((GAMES, 3), np.int64)

@@ -1,8 +1,7 @@
 """Solve layouts of dead pieces and write docs/results/layouts.md (`python -m tools.layouts one two three`).
 
-Without names, it writes the tables of the page. All layouts of one plain space take a minute of one core, those of two
-half an hour, and the ten layouts of three plain spaces an hour. Layouts that are already in the cache are not
-solved again.
+Without names, it writes all tables of the page. On one core, all layouts with one plain space take a minute, all with
+two take half an hour, and the ten with three take an hour. Layouts that are already in the cache are not solved again.
 """
 
 from collections.abc import Iterable
@@ -58,7 +57,7 @@ def table(spaces: int, layouts: Iterable[str]) -> str:
 
 
 def trained_without_dead_pieces(spaces: int) -> Policy:
-    """Return the policy `td` with the value that was learned without dead pieces, and does not see them."""
+    """Return the policy `td` with the value learned without dead pieces; it does not see dead pieces."""
     board = Game(spaces=spaces)
     learned = Td().learned(board.rules)
     value: Value = lambda game, states: learned.unchecked(board, states)  # noqa: E731

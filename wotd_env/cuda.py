@@ -233,8 +233,8 @@ class CudaGame:
     """N games on the current GPU. The same seed gives the same games as `wotd_env.Game`.
 
     `reset`, `load` and `step` fill the arrays below, which stay at the same place in the memory of the GPU. PyTorch,
-    CuPy and JAX can share this memory, by `torch.as_tensor(array, device="cuda")`, `cupy.asarray(array)` and
-    `jax.numpy.asarray(array)`. All kernels run in the default stream of the GPU, and do not wait for their results.
+    CuPy and JAX can share this memory, with `torch.as_tensor(array, device="cuda")`, `cupy.asarray(array)` and
+    `jax.numpy.asarray(array)`. All kernels run asynchronously in the default stream of the GPU.
 
     In shapes, n is the number of players, A the number of actions, and D the length of an observation.
 

@@ -24,8 +24,8 @@ def compile_kernels(
     """Compile all kernels that the installed extras can use. This takes about 75 s of processor time.
 
     Kernels that are in the cache already are not compiled again. The cache is the folder `wotd-env` in the folder of
-    the environment variable NUMBA_CACHE_DIR or, if this variable is not set, in numba's cache folder of the user. All
-    environments of the user with the same sources and the same versions of Python, NumPy and numba share it.
+    the environment variable NUMBA_CACHE_DIR or, if this variable is not set, in the user's numba cache folder. All
+    Python environments of the user with the same sources and the same versions of Python, NumPy and numba share it.
 
     Args:
         processes: number of processes that compile. With more than one, a script needs the usual guard

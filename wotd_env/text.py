@@ -63,8 +63,8 @@ class TextTable:
         retries: how many replies without a legal action a seat may give in each decision. The next such reply forfeits
             the game: with `"regret"`, it costs as much as a certain loss.
         show_legal: whether messages list the legal actions.
-        layout: names for the paths in all messages. The integer at index e is the path by whose name path e is called;
-            `"random"` draws a new layout in each game. See `wotd_env.symmetry`.
+        layout: a permutation of the paths' names in all messages: path e has the name of path `layout[e]`.
+            `"random"` draws a new permutation in each game. See `wotd_env.symmetry`.
         source: the judge of decisions, see `wotd_env.wrappers.Judge`; only used with `reward="regret"`.
 
     Raises:
@@ -157,7 +157,7 @@ class TextTable:
 
         Returns:
             A dict: `"seat"`; `"action"`, the word of the decision or None; `"fault"`, the reason why the reply has no
-            legal action, or an empty text; `"reward"`, the reward of the seat; `"result"`, the result of the seat, 0
+            legal action, or `""`; `"reward"`, the reward of the seat; `"result"`, the result of the seat, 0
             before the end. With `reward="regret"`, decisions and forfeits also have `"equity"`, the equity before the
             decision, and `"regret"`.
 
@@ -193,7 +193,7 @@ class TextTable:
         return info
 
     def play(self, action: int) -> None:
-        """Play an action for the seat to act, by its number in the game without the layout, as policies do.
+        """Play an action for the seat to act. `action` is its number without the layout, as policies return it.
 
         Raises:
             IllegalActionError: if the action is illegal.

@@ -127,9 +127,9 @@ def test_invalid_datasets_are_rejected_before_recording():
         (
             ["greedy", "sb3:model.zip"],
             "greedy",
-            "the opponent 'sb3:model.zip' needs consent",
+            "the opponent 'sb3:model.zip' needs trust=True",
         ),
-        (["sb3:model.zip"], "sb3:model.zip", "the opponent .* needs consent"),
+        (["sb3:model.zip"], "sb3:model.zip", "the opponent .* needs trust=True"),
         (["greedy", "first"], "random", "policy must be one of greedy, first, got 'random'"),
     ):
         with pytest.raises(ValueError, match=message):

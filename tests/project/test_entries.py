@@ -94,7 +94,10 @@ def test_foreign_result_files_are_reported(planner):
         (lambda result: {"training_minutes": 2.5}, "training_minutes must be from 0 to 2, got 2.5"),
         (lambda result: {"positions_digest": "0"}, "is for other positions than the bundled ones"),
         (lambda result: {"actions": result.actions[:-1]}, "actions"),
-        (lambda result: {"win_shares": {2: result.win_shares[2]}}, "win_shares must contain 3 players"),
+        (
+            lambda result: {"win_shares": {2: result.win_shares[2]}},
+            "win_shares must contain games of 3 players",
+        ),
         (lambda result: {"regret": {}}, "regret of all, all must be 0.0025"),
         (lambda result: {"actions": better(result)}, "regret of all, all must be 0.00"),
     ],

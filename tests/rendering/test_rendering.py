@@ -79,7 +79,7 @@ def test_seat_names_are_short_and_escaped():
         ),
         (
             {"phase": Phase.KEEP, "rolls_left": 0, "color": [2, 1, 0, 3, 4]},
-            "Turn 1: player_0 (A) may re-roll once more by the eye of the tiger",
+            "Turn 1: player_0 (A) may re-roll once more with the eye of the tiger",
         ),
         ({"phase": Phase.MOVE}, "Turn 1: player_0 (A) moves"),
         ({"phase": Phase.EXTRA, "perfection": 1}, "Turn 1: player_0 (A) may take an extra turn (perfection)"),

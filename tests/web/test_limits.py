@@ -106,7 +106,7 @@ def test_a_refusal_has_a_code_with_values_and_a_sentence(client: httpx.Client) -
     name = at.view["seats"][at.view["player"]]["name"]
     assert (refused.status_code, refused.json()["code"]) == (403, "turn")
     assert refused.json()["values"] == {"name": name}
-    assert refused.json()["error"] == f"it is the turn of {name}"
+    assert refused.json()["error"] == f"it is {name}'s turn"
 
 
 @pytest.mark.parametrize("code", REASONS)

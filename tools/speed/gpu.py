@@ -1,8 +1,8 @@
 """Measure a GPU: speed, training and equality of the game in JAX and on CUDA (`python -m tools.speed --gpu`).
 
-A *part* is a process with a time limit; together the limits are four minutes. A part prints a row of the results as
-soon as it is measured, and each row is written to the file of the results, so that nothing is lost if a later part
-fails. Everything runs from a checkout, with JAX, numba-cuda and PyTorch for the GPU.
+A *part* is a process with a time limit; together the limits are four minutes. Each row of the results is printed and
+written to the file as soon as it is measured, so a failure of a later part loses nothing. Everything runs from a
+checkout, with JAX, numba-cuda and PyTorch for the GPU.
 
 A bare machine without a network needs this checkout and, from wheels, the packages that its Python lacks. Besides
 NumPy, JAX, PyTorch, numba-cuda, matplotlib and rich, these are gymnasium, farama-notifications, pettingzoo, pgx and
@@ -38,7 +38,7 @@ Row = dict[str, Any]
 class Sizes(NamedTuple):
     """The amount of work of the parts."""
 
-    batches: tuple[int, ...] = (1024, 32_768, 1_048_576)  # games side by side
+    batches: tuple[int, ...] = (1024, 32_768, 1_048_576)  # numbers of parallel games
     seconds: float = 1.0  # length of a measurement of speed
     compared: int = 16_384  # games of the comparisons with the engine
     steps: int = 64  # decisions of each compared game
@@ -96,7 +96,7 @@ def peers(sizes: Sizes) -> Iterator[Row]:
 
 
 def jax_equality(sizes: Sizes) -> Iterator[Row]:
-    """Repeat decisions of the game in JAX by the engine, and compare the records, masks and rewards."""
+    """Repeat decisions of the game in JAX with the engine, and compare the records, masks and rewards."""
     import jax
     import jax.numpy as jnp
 
@@ -140,14 +140,14 @@ def jax_equality(sizes: Sizes) -> Iterator[Row]:
 
 
 def engine(sizes: Sizes) -> Iterator[Row]:
-    """Compare and measure the engine on CUDA in one process, because its kernel compiles for seconds."""
+    """Compare and measure the engine on CUDA in one process, because compiling its kernel takes seconds."""
     yield from cuda_equality(sizes)
     yield from cuda_speed(sizes)
     yield from torch_training(sizes)
 
 
 def cuda_equality(sizes: Sizes) -> Iterator[Row]:
-    """Repeat decisions of the engine on CUDA by the engine on the processor, and compare all arrays."""
+    """Repeat decisions of the engine on CUDA with the engine on the processor, and compare all arrays."""
     from tools.speed.choosing import chooser
     from wotd_env import Game, Rules
     from wotd_env.cuda import SIMULATED, CudaGame
@@ -198,7 +198,7 @@ def cuda_speed(sizes: Sizes) -> Iterator[Row]:
 
 
 def jax_training(sizes: Sizes) -> Iterator[Row]:
-    """Train by examples/jax_ppo.py for a time, and measure the strength against `greedy`."""
+    """Train with examples/jax_ppo.py for some time, and measure the strength against `greedy`."""
     import jax
     import jax.numpy as jnp
 
@@ -217,7 +217,7 @@ def jax_training(sizes: Sizes) -> Iterator[Row]:
     jax.block_until_ready(update(learner))  # type: ignore[no-untyped-call]
     start, count, spent = time.perf_counter(), 0, 0.0
     while spent < sizes.training:
-        # The learning rate and the entropy bonus fall with the time, as if 1000 updates filled it.
+        # The learning rate and the entropy bonus fall linearly with time, to 0 at the end of the training.
         at = jnp.int32(updates * spent / sizes.training)
         learner = jax.block_until_ready(update(learner._replace(update=at)))  # type: ignore[no-untyped-call]
         count, spent = count + 1, time.perf_counter() - start

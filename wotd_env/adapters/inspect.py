@@ -5,7 +5,7 @@
 
     eval(decisions(spaces=3), model="provider/model")
 
-Inspect brings its own interval of a mean. Decisions of the same game are dependent, so the intervals are clustered.
+The scores have Inspect's own confidence intervals, clustered by game because decisions of one game are dependent.
 """
 
 from __future__ import annotations
@@ -33,9 +33,9 @@ def decisions(
     """Ask for the action in each test position; see `wotd_env.text.decisions`.
 
     Args:
-        players: with `spaces` and `powers` the rules, unless `file` is given.
-        spaces: see `players`.
-        powers: see `players`.
+        players: number of players; ignored if `file` is given.
+        spaces: number of plain spaces; ignored if `file` is given.
+        powers: `Rules.powers`; ignored if `file` is given.
         file: a file of test positions, written by `wotd positions`.
         size: number of positions for each pair of kind and stage.
         layout: `"random"` renames the paths of each position.

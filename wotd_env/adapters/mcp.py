@@ -67,7 +67,7 @@ def make_server(rules: Rules, **options: Any) -> MCPServer[Any]:
 
     @server.tool()
     async def cost() -> dict[str, Any]:
-        """Return what your decisions in this game have cost: the equity that each gave away, 0 for the best action.
+        """Return the cost of your decisions in this game: the equity that each one lost, 0 for the best action.
 
         Equity is the expected result from -1 (loss) to 1 (win).
         """

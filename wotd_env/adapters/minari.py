@@ -95,7 +95,7 @@ def write(
             )
         return int(dataset.total_episodes)
     except BaseException:
-        for path in ours:  # not the dataset of another process that was faster
+        for path in ours:  # the list is empty if another process made the dataset first
             shutil.rmtree(path, ignore_errors=True)
         raise
 
@@ -142,7 +142,7 @@ def _environment(rules: Rules, policies: Sequence[str], policy: str, encoding: s
     for name in opponents:
         known = POLICIES.get(name.partition(":")[0])
         if known and known.needs_trust:
-            raise ValueError(f"the opponent {name!r} needs consent, which a Minari dataset cannot give")
+            raise ValueError(f"the opponent {name!r} needs trust=True, which a Minari dataset cannot set")
     return gymnasium.make(
         "wotd_env:wotd_env/WayOfTheDragon-v0", opponents=opponents, encoding=encoding, **asdict(rules)
     )

@@ -5,7 +5,7 @@
     app = make_app(Rules(spaces=1), opponents="greedy")  # for uvicorn
 
 A client sends replies and gets messages; see `wotd_env.text.TextGame`. Each session has its own game. Sessions with the
-same seed play the same game, so a group of rollouts can share one.
+same seed start the same game with the same dice, so all rollouts of a group can use one seed.
 """
 
 from __future__ import annotations

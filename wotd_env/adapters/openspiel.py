@@ -282,7 +282,7 @@ class WayOfTheDragonState(pyspiel.State):  # type: ignore[misc]  # pyspiel is un
             return _rolls(self._bytes[DICE_AT].tobytes())
         draw, rules = self._draws[0], self.game.rules
         if draw in ELEMENTS:
-            assert isinstance(rules.dead_pieces, int)  # a layout is not drawn
+            assert isinstance(rules.dead_pieces, int)  # only a number of dead pieces is placed at random
             left = rules.dead_pieces - notation.count_dead(self.record[0])
             return _dead_pieces(rules.spaces, ELEMENTS.index(draw), left)
         outcomes = rules.players if draw == START else len(_colorings(rules.players))

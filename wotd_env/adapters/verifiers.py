@@ -1,4 +1,4 @@
-"""verifiers evaluates and trains language models: single decisions, and games between 2 to 5 models.
+"""verifiers evaluates and trains language models: single decisions, and games of 2 to 5 models.
 
 verifiers finds a task set by the name of a module that exports it. Write such a module, e.g. `wotd_games.py`:
 

@@ -82,7 +82,7 @@ def classify(regret: float) -> str:
 
 
 def define_errors(players: int) -> str:
-    """Return a text that defines errors and blunders, in equity and in percent of games won."""
+    """Return a definition of errors and blunders, in equity and in percent of games won."""
     percent = share_difference(100.0, players)  # percent of games won per unit of equity
     return (
         f"An error loses at least {ERROR:g} of equity, {percent * ERROR:.2g} % of games won. "

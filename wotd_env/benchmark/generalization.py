@@ -44,7 +44,7 @@ def graded(spaces: int) -> list[str]:
 
 
 def _in_order(spaces: int) -> list[str]:
-    """Return the layouts with dead pieces in a fixed order, which has nothing to do with their properties."""
+    """Return the layouts with dead pieces in a fixed order that does not depend on their properties."""
     dead = [layout for layout in standard_layouts(spaces) if "#" in layout]
     return sorted(dead, key=lambda layout: hashlib.sha256(layout.encode()).digest())
 

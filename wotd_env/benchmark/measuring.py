@@ -290,10 +290,10 @@ def measure(
 
     Args:
         agent: a policy, or a name for `make_policy`.
-        rules: rules with bundled positions. The default rules have `players`, `powers` and the longest board that the
+        rules: rules with bundled positions. By default, they have `players`, `powers` and the longest board that the
             agent can play.
-        players: number of players of the default rules, and of all games. By default, the default rules have two
-            players if the agent can play such games, and the games have two to five players, or with dead pieces two.
+        players: number of players of the default rules and of all games. If None, the default rules have two players
+            if the agent can play such games. The games then have two to five players, or two with dead pieces.
         powers: `Rules.powers` of the default rules; by default `"none"` if the agent can play such games.
         games: number of games for each win share.
         size: number of positions to grade for each pair of kind and stage; by default all positions.

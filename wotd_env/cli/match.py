@@ -203,15 +203,15 @@ def _quoted(text: str) -> str:
 
 
 def question(decision: Decision) -> str:
-    """Return the text that asks a person for a decision."""
+    """Return the prompt for a person's decision."""
     state = decision.state[0]
     if state["phase"] == Phase.EXTRA:
         return "an extra turn?"
     if not decision.is_hold:
-        return f"your move by {show_dice(state['dice'])}"
+        return f"your move with {show_dice(state['dice'])}"
     left = int(state["rolls_left"])
     if not left:
-        return "once more by the eye of the tiger, or stop?"
+        return "re-roll once more with the eye of the tiger, or stop?"
     return f"which dice do you keep? {left} re-roll{'s' * (left != 1)} left"
 
 

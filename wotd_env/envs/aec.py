@@ -196,9 +196,10 @@ class raw_env(OneGame, AECEnv[str, Any, int]):  # type: ignore[misc]  # PettingZ
         return info
 
     def observe(self, agent: str) -> Any:
-        """Return an agent's observation at any time after the first reset, even if another agent is to act.
+        """Return an agent's observation at any time after the first reset, even on another agent's turn.
 
-        During the game, the mask of an agent that is not to act is all zeros. After the end, every mask is all ones.
+        During the game, an agent's mask is all zeros while another agent must act. After the end, every mask is all
+        ones.
         """
         return self._format.show(*self._seen_by(agent))
 

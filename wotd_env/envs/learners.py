@@ -1,6 +1,6 @@
 """The compiled part of the vector environment: one learner in each game, policies in the other seats.
 
-A game is *waiting* while an opponent of the learner is to decide. A step of the environment calls `advance` until no
+A game is *waiting* while an opponent of the learner must act. A step of the environment calls `advance` until no
 game is waiting. Opponents outside of compiled code act between two calls of `advance`.
 """
 

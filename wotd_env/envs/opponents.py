@@ -178,7 +178,7 @@ class Opponents:
         return choices
 
     def play(self, state: States, learner: int, choice: int, rng: np.random.Generator) -> None:
-        """Play one game until the seat `learner` is to decide or the game is over.
+        """Play one game until the seat `learner` must act or the game is over.
 
         Update `state`, STATE (1,), in place. `choice` is the choice of this game.
         """
@@ -221,9 +221,9 @@ def play_in_one(states: Records, config: Configs, learner: Any, scripts: Any, sc
 
 @kernel
 def play_scripts(s: Record, rules: Config, learner: Any, scripts: Any, after: Record) -> Any:
-    """Play the seats that have scripts until the learner or a seat without a script is to decide, or the game is over.
+    """Play the seats with scripts until the learner or a seat without a script must act, or the game is over.
 
-    Return False if a seat without a script is to decide.
+    Return False if a seat without a script must act.
     """
     while s.phase != Phase.OVER and s.player != learner:
         relative = s.player - learner

@@ -31,7 +31,7 @@ LEARNER = np.dtype(
         ("seat", "i1"),
         ("opponent", "i4"),  # index of the opponents in this game, see `Opponents`
         ("steps", "i4"),  # number of the learner's actions in this game
-        ("waiting", "?"),  # during a reset or step: whether an opponent of the learner is to decide
+        ("waiting", "?"),  # during a reset or step: whether an opponent of the learner must act next
         ("ended", "?"),  # whether the game has ended for the learner; the next step then starts another game
         ("lost", "?"),  # whether the learner lost the game by an illegal action
     ]

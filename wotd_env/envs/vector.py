@@ -296,7 +296,7 @@ class WayOfTheDragonVectorEnv(VectorEnv[Any, ArrayLike, NDArray[Any]]):
         return np.zeros((self.num_envs, 3 * self.game.rules.players), np.int8)
 
     def _play(self, step: StepArrays) -> bool:
-        """Play every game until its learner is to decide or the game has ended.
+        """Play every game until its learner must act or the game is over.
 
         Return whether any game has started or ended for its learner.
         """

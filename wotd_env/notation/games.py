@@ -128,7 +128,7 @@ def record_game(
         ValueError: for actions after the end of the game, or if `seed` and `state` are both given or both missing.
     """
     if (seed is None) == (state is None):
-        raise ValueError("a game is recorded from one of seed and state, got both or none")
+        raise ValueError("give either seed or state, got both or none")
     game = Game(rules, skip_forced=False)
     if state is not None:
         check_one(state)
@@ -215,7 +215,7 @@ def parse_game(text: str) -> RecordedGame:
     """
     if not isinstance(text, str) or len(text) > MOST_TEXT:
         got = "more" if isinstance(text, str) else repr(text)
-        raise ValueError(f"a game must be a text of at most {MOST_TEXT:,} characters, got {got}")
+        raise ValueError(f"a game must be a string of at most {MOST_TEXT:,} characters, got {got}")
     lines = text.split("\n")
     tags: dict[str, tuple[int, str]] = {}
     for first, line in enumerate(lines):

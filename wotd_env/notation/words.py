@@ -69,7 +69,7 @@ def parse_action(game: Game, state: States, text: str) -> int:
     """
     words = legal_words(game, state)
     if not isinstance(text, str):
-        raise ValueError(f"action must be a text such as {next(iter(words), 'pass')!r}, got {text!r}")
+        raise ValueError(f"action must be a string such as {next(iter(words), 'pass')!r}, got {text!r}")
     if not words:
         over = state["phase"][0] == Phase.OVER
         raise wrong("action", f"none, because {'the game is over' if over else 'a roll is due'}", text)

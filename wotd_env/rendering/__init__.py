@@ -85,7 +85,7 @@ class Renderer:
         state in the previous call.
 
         Raises:
-            ValueError: for a record that is invalid under the rules, or another number of games than in the last call.
+            ValueError: for a record that is invalid under the rules, or if the number of games has changed.
         """
         self._game.check(states)
         if self._mode is None:

@@ -18,9 +18,8 @@ from wotd_env.extras import needed_for
 from wotd_env.rendering.scene import HEIGHT, WIDTH, Mark, scene
 from wotd_env.rendering.svg import place
 
-MOST_WIDTH = (
-    10_000  # of a picture in pixels; it takes 300 MB, and the rasterizer aborts the process without memory
-)
+MOST_WIDTH = 10_000
+"""Maximum width of a picture in pixels. Such a picture takes 300 MB; without memory, the process aborts."""
 
 
 class _Sprite(NamedTuple):

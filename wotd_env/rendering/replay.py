@@ -135,7 +135,7 @@ class Replay:
         }
 
     def save(self, file: str | Path, *, theme: str | None = None, width: int = 640, fps: float = 2) -> None:
-        """Save the game as an HTML page for stepping through it, or as a GIF or MP4 film.
+        """Save the game as an HTML page for stepping through it, or as a GIF or MP4 video.
 
         Args:
             file: path. Its ending, one of `FORMATS`, selects the format.

@@ -57,7 +57,7 @@ def seat_names(names: Sequence[str] | None, players: int) -> list[str]:
         players: number of seats.
 
     Raises:
-        ValueError: if `names` is not one text for each seat.
+        ValueError: if `names` is not a list of one string for each seat.
     """
     if names is not None:
         check_names("names", names, players)
@@ -75,7 +75,7 @@ def describe_due(state: States) -> str:
     keep = f"chooses which dice to keep, {left} re-roll{'s' * (left != 1)} left"
     return {
         Phase.CHANCE: "rolls the dice",
-        Phase.KEEP: keep if left else "may re-roll once more by the eye of the tiger",
+        Phase.KEEP: keep if left else "may re-roll once more with the eye of the tiger",
         Phase.MOVE: "moves",
         Phase.EXTRA: "may take an extra turn",
         Phase.OVER: "has finished",
@@ -113,7 +113,7 @@ _Paint = Callable[[str, int], str]
 
 
 def paint(text: str, color: int) -> str:
-    """Color a text with ANSI codes. `color` is 0 to 4 for an element, 5 for the dragon, or 6 for dead pieces."""
+    """Color text with ANSI codes. `color` is 0 to 4 for an element, 5 for the dragon, or 6 for dead pieces."""
     return f"\x1b[1;{_COLORS[color]}m{text}\x1b[0m"
 
 

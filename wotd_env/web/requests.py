@@ -76,7 +76,7 @@ class SetPace(Message):
 class Step(Message):
     """A request to take decision number `ply` without a wait. The decision must be forced, or an agent's.
 
-    With `rush`, there is also no wait for the decisions after it, until a person is to act.
+    With `rush`, the following decisions are also taken without a wait, until a person must act.
     """
 
     ply: _Whole

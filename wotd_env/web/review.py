@@ -124,7 +124,7 @@ class Helper:
         return {"chances": [round(win_share(equity, n), 4) for equity in equities], **source(n, advised)}
 
     async def __call__(self, table: Table, viewer: Viewer) -> Json:
-        """Return JSON with every seat's chance to win and, if the viewer is to act, the best actions."""
+        """Return JSON with every seat's chance to win and, if the viewer must act, the best actions."""
         if not table.help or not table.number:
             raise Refused(409, "no_help", "table")
         game, state, number, ply = table.game, table.state, table.number, table.ply

@@ -182,7 +182,7 @@ class Table:
 
     @property
     def left(self) -> float | None:
-        """Seconds that the person to act has left, or None if no person is to act or the table has no clock."""
+        """Seconds left for the person to act, or None if it is no person's turn or the table has no clock."""
         if self.clock is None or self.status != "playing" or self.unattended:
             return None
         return max(0.0, round(self.since + self.clock - time.monotonic(), 1))

@@ -234,7 +234,7 @@ class Tables:
     ) -> None:
         """Take decision `ply` of `game` at once. It must be a forced decision or an agent's decision.
 
-        With `rush`, also take the next such decisions at once, until a person is to act.
+        With `rush`, also take the following decisions at once, until a person must act.
         """
         _check_host(viewer, "step through the game")
         _check_ply(table, ply, game)

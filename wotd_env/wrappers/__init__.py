@@ -25,8 +25,8 @@ class RegretReward(gymnasium.Wrapper[Any, Any, Any, Any], RecordConstructorArgs)
         env = RegretReward(gymnasium.make("wotd_env:wotd_env/WayOfTheDragon-v0", spaces=1))
 
     In a solved game of two players, minus the regret is the advantage of the action under perfect play. So a policy
-    that maximizes each reward for itself plays perfectly, with `gamma=0` too, and the rewards contain no luck. The sum
-    of the regrets of a game has no fixed bound: a random player loses about 8 of equity in a game, with a standard
+    that maximizes each reward separately plays perfectly, even with `gamma=0`, and the rewards contain no luck. The sum
+    of the regrets of a game has no fixed bound. A random player loses about 8 of equity in a game, with a standard
     deviation of 4, while the result of a game is -1 or 1. Set `clip` if a learner needs bounded rewards.
 
     Every info contains `"regret"` and `"equity"`, the equity before the action, in units of the result of a game, and
@@ -41,7 +41,7 @@ class RegretReward(gymnasium.Wrapper[Any, Any, Any, Any], RecordConstructorArgs)
         source: `"table"` for the solved table in the cache folder, which is exact; a table of `wotd_env.solver.load`;
             or `"td"` or another policy that plans with a value function, for estimates where no table exists.
         scale: factor of the reward.
-        clip: largest size of a reward, after scaling; by default there is no limit.
+        clip: largest absolute value of a reward, after scaling; by default there is no limit.
         noise: standard deviation of a normal error in the equity of each action, to study imperfect judges. The same
             position has the same errors.
         noise_seed: seed of these errors.
@@ -75,7 +75,7 @@ class RegretReward(gymnasium.Wrapper[Any, Any, Any, Any], RecordConstructorArgs)
         return observation, info | _entries(0.0, 0.0, 0.0)
 
     def step(self, action: Any) -> tuple[Any, float, bool, bool, dict[str, Any]]:
-        """Take an action; the reward is that of the regret."""
+        """Take an action; its reward follows from its regret."""
         record = self._base.record
         observation, result, terminated, truncated, info = self.env.step(action)
         equity, regret = self._judge(record, [as_integer(action)])

@@ -41,8 +41,8 @@ class Judge:
 
     Raises:
         ValueError: if the rules cannot be solved, the source does not fit the rules, or an argument is invalid.
-        FileNotFoundError: if there is no table for the rules; the message has the command that makes it. Tables of
-            boards that are solved within seconds are made at once.
+        FileNotFoundError: if there is no table for the rules; the message has the command that makes it. Small
+            boards need no table in advance: they are solved within seconds.
     """
 
     def __init__(self, game: Game, source: Source = "table", noise: float = 0.0, noise_seed: int = 0) -> None:
@@ -125,7 +125,7 @@ def _mix(x: NDArray[np.uint64]) -> NDArray[np.uint64]:
 
 
 class Scoring(NamedTuple):
-    """How a regret becomes a reward: minus `scale` times the regret, but not less than -`clip`."""
+    """The conversion of a regret to a reward: minus `scale` times the regret, but at least -`clip`."""
 
     scale: float = 1.0
     clip: float = np.inf

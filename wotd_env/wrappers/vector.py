@@ -45,7 +45,7 @@ class RegretReward(VectorWrapper):
     def step(
         self, actions: ArrayLike
     ) -> tuple[Any, NDArray[np.float64], NDArray[np.bool_], NDArray[np.bool_], dict[str, Any]]:
-        """Take the actions; the rewards are those of the regrets."""
+        """Take the actions; the rewards follow from their regrets."""
         record, resets = self._base.record, self._resets
         observation, result, terminated, truncated, infos = self.env.step(actions)
         equity, regret = self._judge(record, actions)

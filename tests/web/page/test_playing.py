@@ -240,9 +240,7 @@ def test_the_page_explains_the_socket_limit(visit, tmp_path):
         set_up(page)
         other = page.context.new_page()
         other.goto(page.url)
-        expect(other.locator("#offline")).to_have_text(
-            "1 sockets are open, which is the most. Trying again …"
-        )
+        expect(other.locator("#offline")).to_have_text("1 sockets are open, the maximum. Trying again …")
         page.close()
         expect(other.locator("#offline")).to_be_hidden()
         expect(other.locator(".play[data-at]")).to_be_visible()
