@@ -54,6 +54,7 @@ RATIOS = {
     "two threads against one, 65536 games": ("game-65536-2t", "game-65536"),
     "vector environment against CartPole vector": ("vector-4096", CARTPOLE),
     "vector environment, unmasked learner against masked": ("vector-1024-unmasked", "vector-1024-masked"),
+    "vector environment, with RegretReward against without": ("vector-1024-regret", "vector-1024-1-space"),
     "Game with one game against OpenSpiel maedn": ("game-one", "maedn"),
     "game in JAX against pgx backgammon, 64 games": ("jax-game-64", "jax-backgammon-64"),
     "game in JAX against pgx tic_tac_toe, 8192 games": ("jax-game-8192", "jax-tictactoe-8192"),

@@ -59,18 +59,24 @@ def pictures(batch: int, players: int, threads: int) -> Chunk:
     return chunk
 
 
-def vector_steps(batch: int, players: int, threads: int, masked: bool = True) -> Chunk:
-    """Return a loop of the vector environment with autoreset."""
+def vector_steps(
+    batch: int, players: int, threads: int, masked: bool = True, spaces: int = 7, regret: bool = False
+) -> Chunk:
+    """Return a loop of the vector environment with autoreset. If `regret` is true, `RegretReward` wraps it."""
     import warnings
 
     from wotd_env.envs.vector import WayOfTheDragonVectorEnv
+    from wotd_env.wrappers.vector import RegretReward
 
-    env = WayOfTheDragonVectorEnv(batch, players=players, num_threads=threads, autoreset_mode="SameStep")
+    base = WayOfTheDragonVectorEnv(
+        batch, players=players, spaces=spaces, num_threads=threads, autoreset_mode="SameStep"
+    )
+    env = RegretReward(base) if regret else base
     env.reset(seed=SEED)
     rng = np.random.default_rng(SEED)
 
     def step() -> float:
-        mask = env.action_masks() if masked else np.ones((batch, env.game.num_actions))
+        mask = base.action_masks() if masked else np.ones((batch, base.game.num_actions))
         actions = (rng.random(mask.shape, np.float32) * mask).argmax(1)
         start = perf_counter()
         with warnings.catch_warnings(action="ignore"):  # the environment warns at the first illegal action
@@ -318,6 +324,9 @@ CASES = [
     Case("vector-1024-masked", f"{VECTOR}, SAME_STEP, masked random actions", vector_steps, 1024),
     Case("vector-1024-unmasked", f"{VECTOR}, SAME_STEP, unmasked random actions",
          partial(vector_steps, masked=False), 1024),
+    Case("vector-1024-1-space", f"{VECTOR}, SAME_STEP, one plain space", partial(vector_steps, spaces=1), 1024),
+    Case("vector-1024-regret", "the same, rewarded with exact regrets (RegretReward)",
+         partial(vector_steps, spaces=1, regret=True), 1024),
     Case("plan-2048", "planner: a whole turn, by the hand-made value", turns, 2048),
     Case("plan-2048-learned", "planner: a whole turn, by a learned value", partial(turns, learned=True), 2048),
     Case("aec-raw", "raw_env: agent_iter, last, step", speed.aec),
