@@ -81,6 +81,38 @@ def _value(group: Group, block: Block, owner: Any, half: Any) -> None:
     powers.value_half(block.rows, value, block.swapped, half, first, group.held[owner])
 
 
+@inlined
+def _sweep(group: Group, block: Block, lanes: Any, write: bool) -> Any:
+    """Return the largest difference of new values from those of a block. Write the new values if `write` is true."""
+    value, largest = block.value, block.value.dtype.type(0)
+    for owner in range(group.owners):
+        for half in range(2):
+            _value(group, block, owner, half)
+            for lane in range(lanes):
+                if not block.over[half, lane]:
+                    new = block.rows[NOTHING, lane]
+                    largest = max(largest, abs(new - value[owner, half, lane]))
+                    if write:
+                        value[owner, half, lane] = new
+    return largest
+
+
+@inlined
+def _merge_twins(group: Group, block: Block, lanes: Any) -> Any:
+    """Copy the values of positions that are their own mirrors from the first half of a block to the second half.
+
+    The two halves can differ by more than the last change. Only values of the first half are written to the table.
+    Return whether there are such positions.
+    """
+    found = False
+    for lane in range(lanes):
+        if block.twin[lane]:
+            found = True
+            for owner in range(group.owners):
+                block.value[owner, 1, lane] = block.value[owner, 0, lane]
+    return found
+
+
 @kernel
 def solve_families(group: Group, block: Block, chunk: Chunk, tolerance: Any) -> Any:
     """For all sections of a group, solve the families of a chunk, and write their values.
@@ -104,23 +136,15 @@ def solve_families(group: Group, block: Block, chunk: Chunk, tolerance: Any) -> 
                                     guess, rows[families.first_end(owner, half) + np.uint64(end), lane]
                                 )
                         value[owner, half, lane] = guess
-        count = 0
-        change = tolerance + 1
-        while change > tolerance and count < MOST_ROUNDS:
-            change = tolerance * 0
-            for owner in range(group.owners):
-                for half in range(2):
-                    _value(group, block, owner, half)
-                    for lane in range(lanes):
-                        if not over[half, lane]:
-                            new = rows[NOTHING, lane]
-                            change = max(change, abs(new - value[owner, half, lane]))
-                            value[owner, half, lane] = new
+        count, done = 0, False
+        while not done and count < MOST_ROUNDS:
+            change = _sweep(group, block, lanes, True)
             count += 1
+            if change <= tolerance:
+                done = not _merge_twins(group, block, lanes) or _sweep(group, block, lanes, False) <= tolerance
         blocks += 1
         rounds += count
         most = max(most, count)
-        # A position that is its own mirror occurs in both halves.
         for owner in range(group.owners):
             for half in range(1, -1, -1):
                 for lane in range(lanes):
