@@ -234,9 +234,10 @@ def _read(part: Path) -> pa.Table:
 def _rows_of(part: Path, key: bytes) -> int | None:
     """Return the number of rows of a finished block; None if the block must be played again."""
     try:
+        if not is_sealed(part):  # pyarrow can raise any exception for a damaged file
+            return None
         with parquet.ParquetFile(part) as file:
             rows: int = file.metadata.num_rows
-            known = (file.schema_arrow.metadata or {}).get(KEY) == key
-        return rows if known and is_sealed(part) else None
+            return rows if (file.schema_arrow.metadata or {}).get(KEY) == key else None
     except (OSError, pa.ArrowException):
         return None
