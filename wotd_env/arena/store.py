@@ -225,7 +225,8 @@ def _unpack(tournament: Tournament, block: Block, games: bytes, forfeits: str) -
         and all(_is_possible(tournament, block, forfeit) for forfeit in entries)
     ):
         raise ValueError("its games are impossible")
-    for forfeit in entries[:1]:  # all take longer than playing; `wotd arena` shows the position of the first
+    # Only the first forfeit is replayed, because `wotd arena` shows its position. Replaying all of them is slow.
+    for forfeit in entries[:1]:
         replay(tournament.rules, forfeit.game_seed, forfeit.moves)
     return PlayedBlock(records, entries)
 

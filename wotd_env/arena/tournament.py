@@ -84,7 +84,7 @@ class Tournament:
             raise ValueError(f"policies must be at least one name, got {self.policies!r}")
         if len(set(self.policies)) < len(self.policies):
             twice = next(name for name in self.policies if self.policies.count(name) > 1)
-            raise ValueError(f"policies must differ, got {twice!r} twice; a policy alone plays itself")
+            raise ValueError(f"policies must differ, got {twice!r} twice; a single policy plays itself")
         k, seats = len(self.policies), self.rules.players
         matchups = math.comb(k, seats) if k >= seats else math.comb(seats - 1, k - 1)
         why = f"with {matchups:,} matchups" if matchups > 1 else ""

@@ -41,7 +41,7 @@ class Pool(AbstractContextManager[Any], Protocol):
         """Number of blocks that the pool can play at once."""
 
     def submit(self, block: Block, untried: frozenset[str]) -> Future[PlayedBlock]:
-        """Start to play a block. The policies in `untried` make their first decision of the run in this block."""
+        """Start playing a block. The policies in `untried` make their first decision of the run in this block."""
 
 
 class Here(AbstractContextManager["Here"]):
@@ -144,8 +144,8 @@ class Worker:
             deaths.append(call)
             if deaths.count(0) == _DEATHS:
                 raise RuntimeError(
-                    f"a worker process has ended {_DEATHS} times outside of any policy, at last because it {why}, "
-                    f"in {block}; is there enough memory?"
+                    f"a worker process has ended {_DEATHS} times outside of any policy, most recently because it "
+                    f"{why}, in {block}; is there enough memory?"
                 )
 
     def close(self) -> None:
@@ -210,7 +210,7 @@ def _serve(
     tournament: Tournament, given: Mapping[str, Policy], trust: bool, pipe: Connection, current_call: Any
 ) -> None:
     restore_environment()
-    prepare_streams()  # a policy that prints does not fail because nobody reads
+    prepare_streams()  # so printing never raises an error in a policy, even if nobody reads the output
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent handles Ctrl-C
     threading.Thread(target=_end_with_parent, daemon=True).start()
     os.environ.setdefault("OMP_NUM_THREADS", "1")  # networks in a worker use one core

@@ -279,7 +279,7 @@ def positions_after(board: Board, ends: Ends, base: Any, total: Any, n: Any) -> 
         positions.write_mirror(board, codes[i], mirrors[i], partners[i])
         over[i] = turns.is_over(board, codes[i])
         result[i] = turns.final_result(board, codes[i]) if over[i] else np.nan
-    after = np.empty((4, ENDS, n), np.int64)  # with powers, because of the indices after passes and swaps
+    after = np.empty((4, ENDS, n), np.int64)  # the shape with powers has the indices after passes and swaps
     turns.write_indices(board, ends, base, total, turns.Positions(codes, mirrors, partners, over), after)
     for end in range(ENDS):
         if not ends.perfection[end]:

@@ -211,7 +211,7 @@ def read_header(file: Path, expected: Rules | None = None) -> dict[str, Any]:
 
 
 def cure(file: Path, rules: Rules | None = None) -> str:
-    """Return a text that explains how to replace an invalid table."""
+    """Return advice on how to replace an invalid table."""
     return f"remove it and solve again: {command(file, rules)}"
 
 

@@ -420,7 +420,7 @@ def memory_for(rules: Rules) -> int:
 
 
 def describe_needs(rules: Rules) -> str:
-    """Return a text with the size of a table, and the time and memory needed to make the table."""
+    """Return the size of a table, and the time and memory needed to make it, as text."""
     positions = size_of(rules)
     minutes = max(positions * MICROSECONDS[rules.players] / 6e7, 0.1)
     needs = (positions * storage.VALUE.itemsize / 1e9, memory_for(rules) / 1e9, minutes)

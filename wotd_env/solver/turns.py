@@ -1,7 +1,7 @@
-"""What the ends of a turn do to positions, and the value of a turn given the values of its ends.
+"""Apply the ends of a turn to positions, and compute the value of a turn from the values of its ends.
 
-`planning.ends` has the ends that each roll offers. For speed, this module and the arrays of `positions.Board` have
-their own implementation of what an end does. Tests compare the solver with `core.engine`.
+`planning.ends` has the ends that each roll offers. For speed, this module and the arrays of `positions.Board`
+implement the effects of ends separately from `core.engine`. Tests compare both.
 """
 
 from __future__ import annotations
