@@ -94,11 +94,10 @@ def all_runs() -> list[Run]:
 
 def run_missing() -> None:
     """Train the missing runs, two at a time, and save each at its end."""
-    known = finished()
-    missing = [run for run in all_runs() if str(run) not in known]
+    missing = [run for run in all_runs() if str(run) not in finished()]
     with multiprocessing.get_context("spawn").Pool(2) as pool:
         for done, (run, rows) in enumerate(pool.imap_unordered(curve, missing), 1):
-            known[str(run)] = [[round(number, 3) for number in row] for row in rows]
+            known = finished() | {str(run): [[round(number, 3) for number in row] for row in rows]}
             lines = (f"{json.dumps(name)}: {json.dumps(rows)}" for name, rows in known.items())
             files.write(RESULTS, ("{\n" + ",\n".join(lines) + "\n}\n").encode())
             print(f"{done} of {len(missing)}: {run}, regret {rows[-1][2]:.1f} thousandths", flush=True)
@@ -114,7 +113,7 @@ def by_reward(curves: dict[Run, NDArray[np.float64]], spaces: int) -> dict[str, 
 
 
 def tables(curves: dict[Run, NDArray[np.float64]]) -> str:
-    """Return the table of the ends of all runs, and of the first points."""
+    """Return the table of the final and first measurements of all runs."""
     head = (
         "reward",
         "plain spaces",

@@ -152,7 +152,7 @@ def test_bundled_positions_are_legal_and_complete(rules):
     assert np.array_equal(positions.mask, Game(rules).legal_actions(positions.state))
     assert positions.first(drawing.SIZE).digest() == positions.digest()
     if rules.players == 2:
-        assert len(positions.game) > (3_000 if rules.dead_pieces else 10_000)
+        assert len(positions.game) > 10_000
         assert np.nanmax(positions.error) == 0
     else:
         assert len(positions.game) > 50

@@ -96,7 +96,7 @@ def test_runs_are_saved_and_not_repeated(tmp_path, monkeypatch):
 
 def test_the_table_has_means_over_the_seeds(monkeypatch):
     known = {study.name_of(Run(2, "td", TRAIN, seed)): [1.0 + seed, 3.0 + seed, 60.0] for seed in range(3)}
-    monkeypatch.setattr(study, "boards", lambda: [BOARDS[2]])
+    monkeypatch.setattr(study, "BOARDS", {2: BOARDS[2]})
     monkeypatch.setattr(study, "finished", lambda: known)
     monkeypatch.setattr(study, "regrets", lambda policy, spaces: [5.0, 4.0])
     head, _, first, *_, last = study.Findings().results().splitlines()
