@@ -155,3 +155,21 @@ def differences(ours: np.ndarray, theirs: np.ndarray) -> np.ndarray:
         unequal = ours[name] != theirs[name]
         differ |= unequal.reshape(len(ours), -1).any(1)
     return np.flatnonzero(differ)
+
+
+def immune_pieces() -> tuple[Game, np.ndarray, set[tuple[int, int]]]:
+    """Return a game, a position, and the (seat, path) of each piece that the engine never swaps in it.
+
+    On every path, each seat has a piece on a space of its own. The dice show five dragons, so that any two pieces of a
+    path may be swapped unless they are immune.
+    """
+    game = Game(Rules(players=4, immunity=True))
+    state = game.new(1, roll=False)
+    state["pieces"][0, :4] = np.arange(1, 5)[:, None]
+    state["phase"], state["dice"] = Phase.MOVE, FACES.index("dragon")
+    swapped = set()
+    for action in np.flatnonzero(game.legal_actions(state)[0]):
+        after = state.copy()
+        game.step(after, [action])
+        swapped |= set(zip(*np.nonzero((after["pieces"] != state["pieces"])[0]), strict=True))
+    return game, state, {(seat, path) for seat in range(4) for path in range(5)} - swapped

@@ -14,7 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.helpers.pictures import VARIANTS, check_apart, check_inside, played, ties, variants
-from tests.helpers.positions import board
+from tests.helpers.positions import board, immune_pieces
 from tools import __main__ as tool
 from wotd_env import Game, Phase, Rules
 from wotd_env.core.starting import roll_off_of
@@ -190,23 +190,14 @@ def test_moved_pieces_are_marked():
 
 
 def test_locks_are_on_the_pieces_that_the_engine_never_swaps():
-    game = Game(Rules(players=4, immunity=True))
-    state = game.new(1, roll=False)
-    state["pieces"][0, :4] = np.arange(1, 5)[:, None]  # one seat behind another on every path
-    state["phase"], state["dice"] = Phase.MOVE, 5  # five dragons: any two pieces on a path may be swapped
-    swapped = set()
-    for action in np.flatnonzero(game.legal_actions(state)[0]):
-        after = state.copy()
-        game.step(after, [action])
-        swapped |= set(zip(*np.nonzero((after["pieces"] != state["pieces"])[0]), strict=True))
-    locked = {(seat, path) for seat in range(4) for path in range(5)} - swapped
+    game, state, immune = immune_pieces()
     without = [(mark.svg, mark.x, mark.y) for mark in scene(Game(replace(game.rules, immunity=False)), state)]
     locks = [mark for mark in scene(game, state) if (mark.svg, mark.x, mark.y) not in without]
     assert len({mark.svg for mark in locks}) == 1
-    assert len(locks) == len(locked) == 4
+    assert len(locks) == len(immune) == 4
     columns, rows = (sorted({round(getattr(mark, name)) for mark in locks}) for name in "xy")
     assert [(1 + columns.index(round(mark.x)), rows.index(round(mark.y))) for mark in locks] == [
-        (seat + 1, path) for seat, path in sorted(locked)
+        (seat + 1, path) for seat, path in sorted(immune)
     ]
 
 

@@ -12,6 +12,7 @@ pytest.importorskip("starlette", reason="the server needs the extra web")
 from playwright.sync_api import expect
 
 from tests.helpers.page import recorded, violations
+from tests.helpers.positions import immune_pieces
 from tests.helpers.server import LINE
 from wotd_env import Game, notation
 from wotd_env.analysis import Advisor
@@ -35,6 +36,16 @@ def test_choices_are_listed_by_their_chance_to_win(visit, site):
     expect(page.locator("#analysis-title")).to_contain_text("After:")
     page.get_by_role("button", name="Back to the position").click()
     expect(page.locator("#analysis-title")).not_to_contain_text("After:")
+
+
+def test_locks_are_on_the_pieces_that_the_engine_never_swaps(visit, site):
+    game, state, immune = immune_pieces()
+    page = visit()
+    page.goto(f"{site}/#/analysis/{quote(notation.position(game.rules, state), safe='')}")
+    expect(page.locator(".board .lock")).to_have_count(len(immune))
+    for seat, path in immune:
+        cell = page.locator(".board [role=row]").nth(path).locator("[role=gridcell]").nth(seat + 1)
+        expect(cell.locator(".lock")).to_have_count(1)
 
 
 @pytest.mark.parametrize(("width", "height"), [(1366, 657), (1280, 720), (1366, 768)])
