@@ -55,7 +55,7 @@ def replacing(file: Path, *, sync: bool = True) -> Iterator[Path]:
 def _created(part: Path) -> Iterator[None]:
     """Create a file, and lock it during the `with` block. The lock shows other writers that this writer is alive."""
     while sys.platform != "win32":  # Windows cannot rename an open file
-        # Whatever the umask is, only this user can write to the file. Others replace it, for which the folder decides.
+        # With any umask, only this user can write to the file. The permissions of the folder decide who can replace it.
         with open(part, "xb", opener=lambda path, flags: os.open(path, flags, 0o644)) as stream:
             with suppress(OSError):  # some network file systems have no locks; nobody removes files there
                 fcntl.flock(stream, fcntl.LOCK_EX)

@@ -59,7 +59,7 @@ class Fingerprinted(Protocol):
     """A policy with a fingerprint. The arena reuses stored games of the policy while its fingerprint is unchanged."""
 
     def fingerprint(self) -> str:
-        """Return a text that changes whenever the policy may play differently, such as a digest of its weights."""
+        """Return a string that changes whenever the policy may play differently, such as a digest of its weights."""
 
 
 def check_plays(policy: Policy, rules: Rules) -> None:

@@ -75,7 +75,7 @@ def test_error_for_an_unknown_policy_lists_the_known_ones(name):
             "'json:dumps' must be a policy, or return one when called without arguments",
         ),
         ("fractions:Fraction.limit_denominator", ValueError, "must be a policy, or return one when called"),
-        ("json:JSONDecodeError:3", ValueError, "must be a policy, or return one when called with a text"),
+        ("json:JSONDecodeError:3", ValueError, "must be a policy, or return one when called with a string"),
         ("json:dump_", ValueError, "has no attribute 'dump_': did you mean json:dump?"),
         ("gredy", ValueError, "got 'gredy': did you mean greedy?"),
         ("GREEDY", ValueError, "got 'GREEDY': did you mean greedy?"),

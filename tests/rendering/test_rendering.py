@@ -65,7 +65,9 @@ def test_seat_names_are_short_and_escaped():
     assert seat_names(None, 2) == ["player_0", "player_1"]
     assert seat_names(["me:Anna", "me", "?", "td"], 4) == ["Anna", "me", "player_2", "td"]
     assert seat_names(["\x1b[2Jtd", "td"], 2) == [r"'\x1b[2Jtd'", "td"]
-    with pytest.raises(ValueError, match=r"names must be a list of 2 texts, one for each seat, got \['td'\]"):
+    with pytest.raises(
+        ValueError, match=r"names must be a list of 2 strings, one for each seat, got \['td'\]"
+    ):
         seat_names(["td"], 2)
 
 

@@ -25,11 +25,11 @@ from tools.wasm.layout import layout_section
 
 TRIPLE = "wasm32-unknown-unknown"
 FEATURES = "+bulk-memory,+sign-ext,+mutable-globals,+nontrapping-fptoint"
-INTEGERS = {"seed": types.uint64}  # all other integers are int64, and 32 bits wide outside
+INTEGERS = {"seed": types.uint64}  # all other integers are int64, and 32 bits wide outside the module
 NATIVE = {types.int64: "i64", types.uint64: "i64", types.float32: "float", types.none: "ptr"}
 
 ERRORS = re.compile(r"NRT_|Py|numba_|log10$")
-"""Functions that only word an error. They are missing in the module, because `wrapper` stops at any error."""
+"""Functions that only format error messages. They are missing in the module, because `wrapper` stops at any error."""
 
 EXP = """
 declare double @llvm.rint.f64(double)

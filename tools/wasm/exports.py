@@ -1,7 +1,7 @@
 """The exported functions of wotd.wasm, and its memory.
 
 The module has memory for one game. An argument of an exported function whose name is a key of MEMORY or TUPLES is
-in in this memory. All other arguments are integers, which the caller passes.
+in this memory. All other arguments are integers, which the caller passes.
 """
 
 from __future__ import annotations
@@ -138,7 +138,7 @@ def next_game(states: Records, config: Configs) -> None:
 
 @kernel
 def roll_off_round(states: Records, roll_off: Any, seats: Any) -> Any:
-    """Play one round of the roll-off of some seats, given as bits. Return the seats with most dragons, as bits.
+    """Play one round of the roll-off of some seats, given as bits. Return those with the most dragons, as bits.
 
     Write the dice of these seats to `roll_off`.
     """

@@ -77,13 +77,13 @@ def as_integers(name: str, value: Any, shape: tuple[int, ...]) -> NDArray[Any]:
 
 
 def check_names(name: str, value: object, players: int) -> None:
-    """Raise ValueError unless `value` is a list or tuple with a text for each player."""
+    """Raise ValueError unless `value` is a list or tuple with a string for each player."""
     if (
         not isinstance(value, list | tuple)
         or len(value) != players
         or not all(isinstance(x, str) for x in value)
     ):
-        raise ValueError(f"{name} must be a list of {players} texts, one for each seat, got {value!r}")
+        raise ValueError(f"{name} must be a list of {players} strings, one for each seat, got {value!r}")
 
 
 def _readable(limit: float) -> str:

@@ -276,7 +276,7 @@ def write_mask_of(s: Record, rules: Config, observer: Int, ended: bool, keep: Ke
     """Write the action mask of seat `observer`, int8 (A,).
 
     If the game is over or has ended for this seat (`ended`), the mask is all ones. Otherwise the mask is all zeros
-    unless this seat is to act.
+    unless this seat must act.
     """
     actions, swaps = np.uint64(0), np.uint64(0)
     if ended:

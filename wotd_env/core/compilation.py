@@ -2,9 +2,9 @@
 
 - Kernels release the GIL. They start no threads, because numba's threading layers break forked workers.
 - A fork waits until all running compilations are finished. Otherwise the child would inherit a locked compiler.
-- Kernels are cached on disk, in one folder for all environments of the user. The name of a file contains a digest of
-  everything that becomes part of the compiled code: the sources of the kernel's module and of its imports, the
-  functions that it calls, the values that it reads, and the versions of NumPy, numba and llvmlite.
+- Kernels are cached on disk, in one folder for all Python environments of the user. The name of a file contains a
+  digest of everything that becomes part of the compiled code: the sources of the kernel's module and of its imports,
+  the functions that it calls, the values that it reads, and the versions of NumPy, numba and llvmlite.
 - A damaged cache file is detected by its checksum and replaced. If the cache folder is not writable or the disk is
   full, every process compiles again.
 - Compiling takes seconds, so each process logs one warning before its first compilation.

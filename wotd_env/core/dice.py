@@ -28,8 +28,7 @@ NUM_ROLLS = comb(FACES + DICE - 1, DICE)
 NUM_KEEPS = comb(FACES + DICE, DICE)
 NUM_HOLDS = 1 << DICE
 
-# The tables are computed from Python's integers: the types of NumPy's integers, and so their overflow, depend on its
-# version and on the platform.
+# The tables use Python's integers, because NumPy's default integer type depends on its version and on the platform.
 _SYMBOLS = (*range(FACES), UNROLLED, UNROLLED)
 _INDEX_PARTS = [[comb(symbol + i, i + 1) for symbol in _SYMBOLS] for i in range(DICE)]
 INDEX_PARTS = np.array(_INDEX_PARTS, np.uint16)

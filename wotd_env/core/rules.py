@@ -113,7 +113,7 @@ class Rules:
     start: int | str = field(
         default="dragons",
         metadata=about(
-            "starting player: dragons (who rolls most dragons), loser (of the previous game), or a seat",
+            "starting player: dragons (the seat that rolls the most dragons), loser (of the previous game), or a seat",
             "dragons",
             "loser",
             least=0,
@@ -207,7 +207,7 @@ def number_of(name: str, value: Any) -> int:
 
 
 def read_value(name: str, text: str) -> Any:
-    """Return the value of a field of another type than bool, given as text. `Rules` checks the value."""
+    """Parse the value of a field whose type is not bool. `Rules` checks the value."""
     if text.isascii() and text.isdecimal():
         return int(text)
     return tuple(text.split(",")) if name == "colors" and text != "random" else text

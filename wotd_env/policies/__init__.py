@@ -258,7 +258,7 @@ def _from_module(name: str) -> Policy:
             except ValueError:  # some callables written in C have no signature
                 pass
             except TypeError:
-                how = "with a text" if colon else "without arguments"
+                how = "with a string" if colon else "without arguments"
                 raise ValueError(
                     f"{name!r} must be a policy, or return one when called {how}, got {found!r}. To use a "
                     "function (observation, mask) -> action, write wotd_env.policies.function.FunctionPolicy(function)"

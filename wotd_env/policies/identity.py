@@ -58,7 +58,7 @@ def policy_digest(name: str, policy: Policy | None = None, given: bool = False) 
 
 
 def _state(name: str, policy: Policy) -> str:
-    """Return a text that differs between policies with the same sources but different states."""
+    """Return a string that differs between policies with the same sources but different states."""
     if isinstance(policy, Fingerprinted):
         return policy.fingerprint()
     try:

@@ -141,7 +141,9 @@ def solve_families(group: Group, block: Block, chunk: Chunk, tolerance: Any) -> 
             change = _sweep(group, block, lanes, True)
             count += 1
             if change <= tolerance:
-                done = not _merge_twins(group, block, lanes) or _sweep(group, block, lanes, False) <= tolerance
+                done = (
+                    not _merge_twins(group, block, lanes) or _sweep(group, block, lanes, False) <= tolerance
+                )
         blocks += 1
         rounds += count
         most = max(most, count)
