@@ -109,12 +109,14 @@ RESOLVE := $(BIN)/uv pip compile --quiet --universal --python-version 3.11.5 --n
 	$(BIN)/python -m pip install --constraint constraints.txt --editable ".[$(extras)]"
 	touch $@
 
-# The extra rllib pins Gymnasium to its minimum, so all extras fit together here.
+# The extra rllib pins Gymnasium to its minimum, so it fits together with the others here. The libraries of the extra
+# cuda exclude the minimum of torch; numba-cuda itself comes with the extra dev.
 .venv/.oldest: pyproject.toml
 	test -x $(BIN)/pip || $(PYTHON) -m venv .venv
 	$(BIN)/python -m pip install --constraint constraints.txt uv
 	$(BIN)/uv venv --clear --python 3.11 .venv/oldest
-	$(BIN)/uv pip install --python .venv/oldest --resolution lowest-direct --requirement pyproject.toml --all-extras
+	$(BIN)/uv pip install --python .venv/oldest --resolution lowest-direct --requirement pyproject.toml \
+		$(addprefix --extra ,all rllib video bench dev notebooks)
 	$(BIN)/uv pip install --python .venv/oldest --no-deps --editable .
 	touch $@
 

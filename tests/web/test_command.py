@@ -14,7 +14,6 @@ import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from threading import Event
 from typing import Any
 
 import httpx
@@ -37,9 +36,7 @@ from tests.helpers.server import (
     running,
     wait_until_ready,
 )
-from wotd_env import Game, Rules
 from wotd_env.cli import app
-from wotd_env.core.state import States
 from wotd_env.web.connections import concerns
 from wotd_env.web.limits import Limits
 
@@ -63,7 +60,8 @@ def serve() -> Iterator[Serve]:
             str(file),
             *options,
         ]
-        started.append(subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True))
+        pipe = subprocess.PIPE
+        started.append(subprocess.Popen(command, stdout=pipe, stderr=pipe, text=True, cwd=file.parent))
         return started[-1]
 
     yield start
@@ -136,19 +134,22 @@ def test_command_prints_the_addresses_for_others(
     assert "127.0.1.1" not in result.output
 
 
-class Unready:
-    """A policy whose `check_rules` never returns."""
+UNREADY = """
+from threading import Event
 
-    def check_rules(self, rules: Rules) -> None:
+class Policy:
+    def check_rules(self, rules):
         Event().wait()
 
-    def act(self, game: Game, state: States, rng: np.random.Generator) -> Any:
+    def act(self, game, state, rng):
         raise NotImplementedError
+"""
 
 
 @pytest.mark.parametrize("stop", [signal.SIGINT, signal.SIGTERM])
 def test_command_stops_during_the_warm_up(serve: Serve, tmp_path: Path, stop: signal.Signals) -> None:
-    process = serve(tmp_path / "tables", "--policy", "slow=tests.web.test_command:Unready")
+    (tmp_path / "unready.py").write_text(UNREADY)
+    process = serve(tmp_path / "tables", "--policy", "slow=unready:Policy")
     assert process.stdout is not None
     (address,) = re.findall(r"http://\S+/", process.stdout.readline())
     assert not httpx.get(f"{address}api/setup", timeout=60).json()["ready"]
