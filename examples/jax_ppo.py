@@ -262,9 +262,7 @@ def train(settings: Settings) -> Params:
 
 
 if __name__ == "__main__":
-    parser = argparse.ArgumentParser(
-        description="Train with masked PPO in self-play, as one jitted function."
-    )
+    parser = argparse.ArgumentParser(description="Train with masked PPO in one jitted function.")
     for each in fields(Settings):
         parser.add_argument(f"--{each.name.replace('_', '-')}", type=type(each.default), default=each.default)
     try:

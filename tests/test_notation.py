@@ -466,9 +466,9 @@ def test_invalid_games_are_not_written():
         str(played._replace(states=played.states[:2]))
     with pytest.raises(ValueError, match="the dice of the game must be those of its seed, got seed 3"):
         str(played._replace(seed=3))
-    with pytest.raises(ValueError, match="from one of seed and state"):
+    with pytest.raises(ValueError, match="either seed or state, got both or none"):
         notation.record_game(Rules(), [])
-    with pytest.raises(ValueError, match="players must be a list of 2 texts"):
+    with pytest.raises(ValueError, match="players must be a list of 2 strings"):
         notation.record_game(Rules(), [], seed=0, players=["one"])
     with pytest.raises(ValueError, match="actions must be an integer array"):
         notation.record_game(Rules(), [0.5], seed=0)
