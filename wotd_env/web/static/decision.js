@@ -38,6 +38,8 @@ export class Decision {
   places = sortedPlaces();
   /** Whether the die of each place is held. */
   held = NONE;
+  /** The place of the first tapped die while the page asks what a tap means. @type {number|null} */
+  asking = null;
   /** @type {ReturnType<typeof makeBoard>|null} */
   board = null;
   /** The timer that ends the rest, during which presses are ignored; 0 without a rest. */
@@ -112,6 +114,7 @@ export class Decision {
   }
 
   dropChoice() {
+    this.asking = null;
     this.chosen = NOTHING;
     this.held = this.untapped;
   }
@@ -129,8 +132,10 @@ export class Decision {
 
   /** Store the meaning of a tap on a die. @param {string} meaning */
   choose(meaning) {
+    const { asking } = this;
     kept.set(TAP, meaning);
     this.undo();
+    if (asking !== null) this.pressDie(asking);
   }
 
   /** Make the field that changes the meaning of a tap on a die. */
@@ -225,7 +230,7 @@ export class Decision {
 
   holdButtons() {
     const { view, held, untapped } = this;
-    if (!kept.get(TAP, "")) {
+    if (this.asking !== null) {
       const answers = Object.entries(MEANINGS).map(([meaning, words]) =>
         h("button", { onclick: () => this.choose(meaning) }, capital(words)),
       );
@@ -335,6 +340,11 @@ export class Decision {
   /** @param {number} place */
   pressDie(place) {
     if (!this.keeping) return;
+    if (!kept.get(TAP, "")) {
+      this.asking = place;
+      this.showActions();
+      return say(t("What does a tap on a die mean?"));
+    }
     this.held = this.held.map((held, other) => (other === place ? !held : held));
     this.showDice();
     this.showBoard();
