@@ -34,16 +34,16 @@ def layouts(split: str, spaces: int) -> list[str]:
     check_choice("split", split, ("train", "test"))
     if spaces not in TESTS:
         raise ValueError(f"spaces must be one of {', '.join(map(str, TESTS))} in this track, got {spaces!r}")
-    test = _in_order(spaces)[: TESTS[spaces]]
+    test = in_order(spaces)[: TESTS[spaces]]
     return sorted(test) if split == "test" else sorted({*standard_layouts(spaces)} - {*test})
 
 
 def graded(spaces: int) -> list[str]:
     """Return the layouts of the bundled positions: all test layouts, then the same number of training layouts."""
-    return _in_order(spaces)[: 2 * TESTS[spaces]]
+    return in_order(spaces)[: 2 * TESTS[spaces]]
 
 
-def _in_order(spaces: int) -> list[str]:
+def in_order(spaces: int) -> list[str]:
     """Return the layouts with dead pieces in a fixed order that does not depend on their properties."""
     dead = [layout for layout in standard_layouts(spaces) if "#" in layout]
     return sorted(dead, key=lambda layout: hashlib.sha256(layout.encode()).digest())
