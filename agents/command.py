@@ -123,9 +123,12 @@ def train(run: Run, console: Console) -> dict[str, Evaluation]:
     task = bar.add_task(unit, total=run.total)
     rows, started, first = len(run.curve), time.perf_counter(), run.done
     early = console.is_terminal  # a bar shows the speed from the start
+    compiled = False
 
     def show(run: Run) -> None:
-        nonlocal rows, early
+        nonlocal rows, early, compiled, started, first
+        if not compiled and run.done > first:  # the first update includes compilation
+            compiled, started, first = True, time.perf_counter(), run.done
         bar.update(task, completed=run.done)
         taken = time.perf_counter() - started
         if not early and taken > EARLY and run.done > first:

@@ -271,7 +271,8 @@ class TextGame:
         others = self.table.rules.players - 1
         given: Sequence[Any] = opponents if isinstance(opponents, list | tuple) else [opponents] * others
         if len(given) != others:
-            raise ValueError(f"opponents must be one policy, or {others}, got {len(given)}: {opponents!r}")
+            expected = f"one policy, or a list of {others}, one for each other seat"
+            raise ValueError(f"opponents must be {expected}, got {len(given)}")
         self._policies = [make_policy(one) for one in given]
         for policy in self._policies:
             check_plays(policy, self.table.rules)

@@ -493,7 +493,7 @@ def test_a_step_after_the_end_is_rejected():
         (
             {"opponents": ["greedy", "random"]},
             ValueError,
-            "opponents must be one policy, or 1 for 2 players, got 2",
+            "opponents must be one policy, or a list of 1, one for each other seat, got 2",
         ),
         ({"opponents": 3}, ValueError, "policy 3 must have a method act"),
     ],

@@ -352,7 +352,7 @@ def test_render_returns_one_text_per_game():
         ({"seat": True}, "seat must be"),
         ({"seat": 1.0}, "seat must be"),
         ({"opponents": "gredy"}, "gredy"),
-        ({"opponents": ["greedy", "greedy"]}, "opponents must be one policy, or 1"),
+        ({"opponents": ["greedy", "greedy"]}, "opponents must be one policy, or a list of 1"),
         ({"players": 6}, "players"),
     ],
 )

@@ -14,7 +14,7 @@ from rich.console import Console
 
 from wotd_env import files
 from wotd_env.cli.common import PICTURES, check_writable, explained, progress_bar, ready_policies, say
-from wotd_env.cli.options import QUIET, SEED, TRUST, option, refuse, rules_options
+from wotd_env.cli.options import QUIET, TRUST, option, refuse, rules_options
 from wotd_env.core.arguments import check_integer
 from wotd_env.core.rules import Phase, Rules
 from wotd_env.policies import POLICIES, STRENGTHS
@@ -35,7 +35,9 @@ def command(
         None, "The table of `wotd solve`.", shown="in the cache folder; created in seconds if it is small"
     ),
     games: int = option(10_000, "Games that each policy plays."),
-    seed: int = SEED,
+    seed: int = option(
+        0, "Seed of the first game; the others have the next numbers, so close seeds share games."
+    ),
     against: str | None = option(None, "The opponent.", shown="the policy itself"),
     blunders: int = option(5, "Number of the worst decisions to list, 0 to 20."),
     out: Path | None = option(None, "Write the grades, .json."),

@@ -130,7 +130,7 @@ class Opponents:
         else:
             given: Sequence[Any] = opponents if isinstance(opponents, list | tuple) else [opponents] * others
             if len(given) != others:
-                expected = f"one policy, or {others} for {others + 1} players"
+                expected = f"one policy, or a list of {others}, one for each other seat"
                 raise ValueError(f"opponents must be {expected}, got {len(given)}: {opponents!r}")
             choices = [[make_policy(opponent) for opponent in given]]
         self.cumulative = weights.cumsum()

@@ -239,7 +239,9 @@ def _from_module(name: str) -> Policy:
         cure = f": write '{kind}:{name}' for the policy in this file" if kind else ""
         if ".py" in name:
             cure = _NO_FOLDER
-        if similar := difflib.get_close_matches(name.lower(), POLICIES, 1):
+        elif os.sep in name:
+            cure = cure or ": there is no such folder"
+        elif similar := difflib.get_close_matches(name.lower(), POLICIES, 1):
             cure = f": did you mean {similar[0]}?"
         raise ValueError(
             f"policy must be one of {', '.join(POLICIES)}, a run folder or 'module:object', got {name[:80]!r}{cure}"
