@@ -171,6 +171,8 @@ def draw(curves: dict[Run, NDArray[np.float64]]) -> None:
                 low, high = np.maximum(mean[:, 2] - error, 0.1), mean[:, 2] + error
                 axis.fill_between(mean[:, column] / unit, low, high, color=line.get_color(), alpha=0.2)
                 axis.set(yscale="log", title=f"{spaces} plain spaces")
+                axis.yaxis.set_major_formatter("{x:.0f}")
+                axis.yaxis.set_minor_formatter("{x:.0f}")
         row[0].set_ylabel("regret per decision in thousandths of equity")
     axes[-1][0].set_xlabel("million decisions")
     axes[-1][1].set_xlabel("minutes of processor time, without measurements")
