@@ -22,7 +22,7 @@ GAME_FILE = pages.ROOT / "docs" / "game.gif"  # animation at the top of README.m
 SHOWN = 61  # number of positions in the animation, which shows the end of a game
 
 WRITERS = (
-    # command | what it writes | changes that require it
+    # command | written files | changes after which it must run
     ("python -m tools.wasm", "the engine as WebAssembly", "rules, engine, planner"),
     ("python tests/core/playthroughs.py --regenerate", "tests/core/playthroughs", "rules"),
     ("make solution", "docs/results/perfect-play.md", "rules, solver"),

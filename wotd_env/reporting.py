@@ -28,7 +28,7 @@ class Estimate(NamedTuple):
 
 
 def percent(share: Estimate | None, digits: int = 1) -> str:
-    """Format a share and its error in percent; return "" if `share` is None."""
+    """Format a share and its error in percent. The result is empty if `share` is None."""
     return "" if share is None else f"{100 * share.value:.{digits}f} % ±{100 * share.error:.{digits}f}"
 
 
@@ -38,7 +38,7 @@ def signed(estimate: Estimate, digits: int, unit: float = 1) -> str:
 
 
 def thousandths(regret: Estimate | None, digits: int = 2) -> str:
-    """Format a mean regret and its upper error in thousandths; return "" if `regret` is None."""
+    """Format a mean regret and its upper error in thousandths. The result is empty if `regret` is None."""
     if regret is None:
         return ""
     return f"{1000 * regret.value:.{digits}f} ±{1000 * (regret.high - regret.value):.{digits}f}"

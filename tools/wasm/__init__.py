@@ -38,7 +38,7 @@ def digest(content: bytes) -> str:
 
 
 def versions() -> dict[str, Any]:
-    """Return the versions on which the bytes of the module depend. The version of a missing linker is None."""
+    """Return the versions that determine the bytes of the module; None for the linker if it is missing."""
     python = ".".join(platform.python_version_tuple()[:2])
     linker = shutil.which("wasm-ld")
     linked_by = subprocess.check_output([linker, "--version"], text=True).strip() if linker else None
