@@ -71,7 +71,7 @@ speed-check: .venv/.bench ## compare the speed ratios with the recorded ones
 solution: .venv/.dev ## measure the figures of docs/results/perfect-play.md and draw its pictures (ARGS="--tables FOLDER" for solved boards)
 	$(BIN)/python -m tools.solution $(ARGS)
 
-ladder: .venv/.dev ## play the tournaments of docs/results/ladder.md and write the page (trial: ARGS="--games 1000 --into FOLDER")
+ladder: .venv/.dev ## play the tournaments of docs/results/ladder.md and write the page (a part of them: ARGS="basic_2 powers_2")
 	$(BIN)/python -m tools.ladder $(ARGS)
 
 docs: .venv/.dev ## build the documentation site in docs/_build/html, with the demo in demo/

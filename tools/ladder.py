@@ -1,119 +1,98 @@
-"""`make ladder`: play the tournaments of docs/results/ladder.md; write the page, its pictures and the bundled ratings.
+"""Play the tournaments of docs/results/ladder.md; write the page, its pictures and the bundled ratings (`make ladder`).
 
-Games are saved in runs/ladder.sqlite. The same command continues after an interruption. If a policy has changed, only
-its matchups are played again.
+Games are saved in runs/ladder.sqlite, so the same command continues after an interruption. If a policy has changed,
+only its matchups are played again.
 """
 
-import argparse
 import json
 import os
 import platform
-from collections.abc import Sequence
+import re
 from dataclasses import replace
 from datetime import UTC, datetime
+from functools import partial
 from importlib.metadata import version
-from pathlib import Path
+from types import SimpleNamespace
 
 import wotd_env
 from tools import pages
 from wotd_env import Rules
 from wotd_env.arena import Results, Tournament, run, show
 from wotd_env.cli.common import progress_bar
-from wotd_env.core.arguments import check_integer
 from wotd_env.policies import plays
 from wotd_env.reporting import markdown
 
 PAGE = pages.ROOT / "docs" / "results" / "ladder.md"
+RATINGS = pages.ROOT / "wotd_env" / "arena" / "ladder.json"
 STORE = pages.ROOT / "runs" / "ladder.sqlite"
 POLICIES = ("random", "first", "greedy", "planner", "td", "ppo")
-PLAYERS = (2, 3, 4, 5)
-KINDS = {"basic game": Rules(), "powers": Rules(powers="own", colors="random")}
+KINDS = {"basic": Rules(), "powers": Rules(powers="own", colors="random")}
+TOURNAMENTS = {
+    f"{kind}_{n}": replace(rules, players=n) for n in (2, 3, 4, 5) for kind, rules in KINDS.items()
+}
 GAMES = 12_800  # games of a matchup; the standard error of a win share is then below half a percentage point
 SEED = 2026
 
 
-def main(arguments: Sequence[str] | None = None) -> None:
-    """Run the command line."""
-    parser = argparse.ArgumentParser(
-        prog="python -m tools.ladder", description=__doc__, formatter_class=argparse.RawTextHelpFormatter
+def section(name: str) -> str:
+    """Play a tournament, draw its picture, and return its generated part of the page."""
+    rules = TOURNAMENTS[name]
+    policies = tuple(policy for policy in POLICIES if plays(policy, rules))
+    STORE.parent.mkdir(exist_ok=True)
+    with progress_bar(f"games of {name}") as progress:
+        tournament = Tournament(policies, rules, GAMES, SEED)
+        results = run(tournament, STORE, workers=os.cpu_count() or 1, progress=progress)
+    kind, players = name.split("_")
+    picture, title = f"ladder-{players}-{kind}.svg", f"{players} players, {kind}"
+    show.draw(results, PAGE.with_name(picture), title)
+    date = f"{datetime.now(UTC):%Y-%m-%d}"
+    if rules == Rules():
+        of_policies = {policy: rating._asdict() for policy, rating in results.ratings.items()}
+        shipped = {"date": date, "version": wotd_env.__version__, "games": GAMES, "ratings": of_policies}
+        RATINGS.write_text(json.dumps(shipped, indent=1) + "\n")
+    return "\n\n".join(
+        [described(results, date), *tables(results), f"![ratings and pairings, {title}]({picture})"]
     )
-    add = parser.add_argument
-    add("--games", type=int, default=GAMES, help=f"games of each matchup (default {GAMES})")
-    add("--seed", type=int, default=SEED, help=f"default {SEED}")
-    add("--workers", type=int, default=os.cpu_count(), help="number of processes (default: one per core)")
-    add("--into", type=Path, help="write all files to this folder instead (a trial)")
-    options = parser.parse_args(arguments)
-    try:
-        Tournament(POLICIES, Rules(), options.games, options.seed)
-        check_integer("workers", options.workers, 0)
-    except ValueError as error:
-        parser.error(str(error))
-    if options.games != GAMES and not options.into:
-        parser.error(
-            "--games makes another page than the published one: name a folder for it with --into FOLDER"
-        )
-
-    folder = options.into or PAGE.parent
-    ratings = (options.into or pages.ROOT / "wotd_env" / "arena") / "ladder.json"
-    file = (options.into or STORE.parent) / STORE.name
-    file.parent.mkdir(parents=True, exist_ok=True)
-
-    played, sections = {}, []
-    for players in PLAYERS:
-        for kind, rules in KINDS.items():
-            title = f"{players} players, {kind}"
-            rules = replace(rules, players=players)
-            names = tuple(name for name in POLICIES if plays(name, rules))
-            tournament = Tournament(names, rules, options.games, options.seed)
-            with progress_bar(f"games of {title}") as progress:
-                played[title] = run(tournament, file, workers=options.workers, progress=progress)
-            picture = f"ladder-{players}-{kind.split()[0]}.svg"
-            show.draw(played[title], folder / picture, title)
-            sections.append(section(played[title], title, picture))
-
-    date, release = f"{datetime.now(UTC):%Y-%m-%d}", wotd_env.__version__
-    packages = ", ".join(f"{name} {version(name)}" for name in ("numpy", "numba"))
-    made = f"{date}, with wotd-env {release}, {packages}, Python {platform.python_version()}; seed {options.seed}"
-    parts = {
-        "made": f"Made by `make ladder` on {made}.",
-        "shares": summary(played),
-        "ladder": "\n\n".join(sections),
-    }
-    (folder / PAGE.name).write_text(pages.renew(PAGE.read_text(), parts))
-    if basic := played.get("2 players, basic game"):
-        of_policies = {name: rating._asdict() for name, rating in basic.ratings.items()}
-        shipped = {"date": date, "version": release, "games": options.games, "ratings": of_policies}
-        ratings.write_text(json.dumps(shipped, indent=1) + "\n")
-    print(f"wrote {folder / PAGE.name}")
 
 
-def summary(played: dict[str, Results]) -> str:
-    """Return the table of win shares."""
-    shares = {}
-    for title, results in played.items():
-        overall = (row for row in results.rows if row.matchup is None and row.seat is None)
-        shares[title] = {row.policy: f"{100 * row.share.value:.2f} %" for row in overall}
-    names = dict.fromkeys(name for row in shares.values() for name in row)
-    rows = [[title, *(row.get(name, "") for name in names)] for title, row in shares.items()]
-    head = ["win share", *(f"`{name}`" for name in names)]
-    return markdown(head, rows, right=range(1, len(head)))
-
-
-def section(results: Results, title: str, picture: str) -> str:
-    """Return the section of the page about one tournament."""
-    n = results.tournament.rules.players
+def described(results: Results, date: str) -> str:
+    """Return how the tournament was played."""
     matchups = f"{len(results.games)} {'matchup' if len(results.games) == 1 else 'matchups'}"
-    parts = [
-        f"## {title}",
-        f"{sum(map(len, results.games.values())):,} games of {matchups}; "
-        f"a win share of {100 / n:.1f} % means equal strength.",
-    ]
+    packages = ", ".join(f"{name} {version(name)}" for name in ("numpy", "numba"))
+    return (
+        f"{sum(map(len, results.games.values())):,} games of {matchups} ({date}, wotd-env {wotd_env.__version__}, "
+        f"{packages}, Python {platform.python_version()}, seed {SEED}). A win share of "
+        f"{100 / results.tournament.rules.players:.1f} % means equal strength."
+    )
+
+
+def tables(results: Results) -> list[str]:
+    """Return the tables of a tournament, all but the first with a title."""
+    parts = []
     for i, shown in enumerate(show.as_text(results, digits=2)):
         rows = [[f"`{name}`", *cells] for name, *cells in shown.rows]
         parts += [f"{shown.title}:"] if i else []
         parts += [markdown(shown.columns, rows, right=range(1, len(shown.columns)))]
-    parts += [f"![ratings and pairings, {title}]({picture})"]
-    return "\n\n".join(parts)
+    return parts
+
+
+def shares() -> str:
+    """Return the table of win shares of all tournaments, from the first table of their sections."""
+    found = {}
+    sections = r"^## (\d players, .*?)\n(.*?)(?=^##|\Z)"
+    for title, text in re.findall(sections, PAGE.read_text(), re.DOTALL | re.MULTILINE):
+        first_table = text.partition("\nShare of games")[0]
+        found[title] = dict(re.findall(r"^\| (`\w+`) \| [^|]* \| ([\d.]+ %)", first_table, re.MULTILINE))
+    policies = list(dict.fromkeys(policy for row in found.values() for policy in row))
+    rows = [[title, *(row.get(policy, "") for policy in policies)] for title, row in found.items()]
+    return markdown(["win share", *policies], rows, right=range(1, 1 + len(policies)))
+
+
+def main() -> None:
+    """Play the named tournaments, by default all, and renew the page."""
+    names = pages.parser_of(PAGE, __doc__).parse_args().names or [*TOURNAMENTS]
+    findings = SimpleNamespace(shares=shares, **{name: partial(section, name) for name in TOURNAMENTS})
+    pages.write(PAGE, findings, [*names, "shares"])
 
 
 if __name__ == "__main__":

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 import shutil
+import sys
 
 import pytest
 
@@ -14,46 +15,45 @@ from wotd_env.arena import Tournament, run
 from wotd_env.policies import plays
 
 
-def test_the_ladder_page_contains_pictures_and_ratings(tmp_path, monkeypatch):
-    monkeypatch.setattr(ladder, "POLICIES", ("random", "first"))
-    monkeypatch.setattr(ladder, "PLAYERS", (2, 3))
-    ladder.main(["--games", "20", "--workers", "0", "--seed", "7", "--into", str(tmp_path)])
-    page = (tmp_path / "ladder.md").read_text()
-    for title in ("2 players, basic game", "2 players, powers", "3 players, basic game", "3 players, powers"):
-        assert f"## {title}\n" in page
-    pictures = re.findall(r"!\[.*\]\((.*)\)", page)
-    assert len(pictures) == 4
-    assert all((tmp_path / picture).is_file() for picture in pictures)
+@pytest.fixture
+def page(tmp_path, monkeypatch):
+    """A copy of the page; all files of the tool are beside it, and its tournaments are small."""
+    page = tmp_path / "ladder.md"
+    shutil.copy(ladder.PAGE, page)
+    small = {"PAGE": page, "RATINGS": tmp_path / "ladder.json", "STORE": tmp_path / "store" / "ladder.sqlite"}
+    for name, value in (small | {"POLICIES": ("random", "first"), "GAMES": 20, "SEED": 7}).items():
+        monkeypatch.setattr(ladder, name, value)
+    return page
+
+
+def test_a_tournament_renews_its_section_the_summary_and_the_ratings(page, monkeypatch):
+    before = page.read_text()
+    monkeypatch.setattr(sys, "argv", ["ladder", "basic_2"])
+    ladder.main()
+    after = page.read_text()
+    changed = {name for name, text in parts(before).items() if parts(after)[name] != text}
+    assert changed == {"basic_2", "shares"}
+    (picture,) = re.findall(r"!\[.*\]\((.*)\)", parts(after)["basic_2"])
+    assert (page.parent / picture).is_file()
     results = run(Tournament(("random", "first"), games=20, seed=7))
-    shipped = json.loads((tmp_path / "ladder.json").read_text())["ratings"]
+    shipped = json.loads((page.parent / "ladder.json").read_text())["ratings"]
     assert shipped == {name: rating._asdict() for name, rating in results.ratings.items()}
     share = next(row.share for row in results.rows if row.policy == "first")
-    assert f"| {100 * share.value:.2f} % ±{100 * share.error:.2f} |" in page
-    (summary,) = re.findall(r"^\| 2 players, basic game \| .*$", page, flags=re.MULTILINE)
+    assert f"| {100 * share.value:.2f} % ±{100 * share.error:.2f} |" in parts(after)["basic_2"]
+    (summary,) = re.findall(r"^\| 2 players, basic game \| .*$", after, flags=re.MULTILINE)
     assert f"| {100 * share.value:.2f} % |" in summary
 
 
-@pytest.mark.parametrize(
-    ("option", "words"),
-    [
-        ("--games 0", "games must be"),
-        ("--workers -1", "workers must be"),
-    ],
-)
-def test_wrong_ladder_options_are_reported(tmp_path, capsys, option, words):
-    with pytest.raises(SystemExit):
-        ladder.main([*option.split(), "--into", str(tmp_path)])
-    assert words in capsys.readouterr().err
-    assert list(tmp_path.iterdir()) == []
+def parts(page):
+    return dict(re.findall(r"<!-- table: (\w+) -->\n(.*?)\n<!-- end -->", page, flags=re.DOTALL))
 
 
-def test_trials_do_not_replace_the_published_page(monkeypatch, capsys):
-    monkeypatch.setattr(ladder, "run", None)
-    with pytest.raises(SystemExit) as stopped:
-        ladder.main(["--games", "1000"])
-    assert stopped.value.code == 2
-    message = "--games makes another page than the published one: name a folder for it with --into FOLDER"
-    assert message in capsys.readouterr().err
+def test_the_page_has_a_part_for_every_tournament():
+    assert set(parts(ladder.PAGE.read_text())) == {*ladder.TOURNAMENTS, "shares"}
+
+
+def test_the_published_summary_has_the_win_shares_of_the_sections():
+    assert parts(ladder.PAGE.read_text())["shares"] == ladder.shares()
 
 
 def test_the_ladder_skips_policies_without_a_model(tmp_path, monkeypatch):
