@@ -50,7 +50,7 @@ class Settings(settings.Settings):
     # Defaults of the other settings. On one core, quick takes 5 minutes, standard an hour.
     preset: Literal["quick", "standard"] = "quick"
     # Decisions of the learner, rounded up to a whole number of rollouts between two milestones.
-    total_timesteps: Count = 1_966_080
+    total_timesteps: int = 1_966_080
     num_envs: Count = 256  # Games played side by side.
     n_steps: Count = 64  # Decisions of the learner per game and rollout.
     past: Share = 0.25  # Probability that an earlier snapshot of the network plays the other seats of a game.
@@ -68,6 +68,7 @@ class Settings(settings.Settings):
 
     def __post_init__(self) -> None:
         super().__post_init__()
+        check_integer("total_timesteps", self.total_timesteps, 1, 1 << 40)
         self.check("greedy", self.past + self.greedy <= 1, f"must be at most 1 - past = {1 - self.past:g}")
         rollout = self.num_envs * self.n_steps
         check_integer("batch_size", self.batch_size, 2, why="to normalize advantages")

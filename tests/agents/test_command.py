@@ -102,6 +102,7 @@ def test_a_nonempty_folder_is_refused_and_left_unchanged(tmp_path: Path, capsys:
     [
         ("--players 7", "players must be an integer from 2 to 5, got 7"),
         ("sb3 --past 0.25 --greedy 0.9", "greedy must be at most 1 - past = 0.75, got 0.9"),
+        ("sb3 --total-timesteps 0", "total_timesteps must be an integer from 1 to"),
         ("sb3 --device gpu", "device must be cpu or another device of torch, got 'gpu': Expected one of"),
         ("sb3 --device meta", "device must be cpu or another device of torch, got 'meta'"),
         ("--learning-rate -1", "learning_rate must be a positive number, got -1.0"),
