@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import errno
 import json
 import shutil
@@ -16,7 +17,7 @@ import pytest
 import torch as th
 from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
 
-from agents import checkpoint, command, evaluate, loop, ppo, td
+from agents import checkpoint, command, evaluate, loop, ppo, sb3, td
 from agents.checkpoint import CHECKPOINT, CheckpointError
 from agents.settings import LARGEST
 from tests.helpers import ROOT
@@ -24,6 +25,7 @@ from tests.helpers.training import (
     TINY_PPO,
     TINY_SB3,
     TINY_TD,
+    VARIANTS,
     Change,
     arguments,
     change_checkpoint,
@@ -41,10 +43,11 @@ from tests.helpers.training import (
     started,
     trained,
 )
-from wotd_env import Rules, files
+from wotd_env import Game, Rules, files
 from wotd_env.policies import oracle
 
-LEARNERS = pytest.mark.parametrize("settings", [TINY_PPO, TINY_TD, TINY_SB3], ids=learner_of)
+WITH_POOL = dataclasses.replace(TINY_SB3, past=0.5, greedy=0.25, milestones=3, total_timesteps=768)
+AGAINST = dataclasses.replace(TINY_TD, against="random", games=600, updates=2)
 
 
 @pytest.fixture(scope="module")
@@ -56,26 +59,33 @@ def finished(tmp_path_factory: pytest.TempPathFactory) -> Path:
 # ------------------------------------------------------------------------------------------------------- determinism
 
 
-@LEARNERS
+@pytest.mark.parametrize("settings", [TINY_PPO, TINY_TD, AGAINST, TINY_SB3], ids=learner_of)
 def test_the_same_seed_gives_the_same_weights_with_any_number_of_threads(settings: Any, tmp_path: Path):
     for name, threads, seed in (("one", 1, 1), ("two", 2, 1), ("three", 3, 1), ("other", 1, 2)):
-        more = {"threads": threads} if settings is TINY_TD else {}
+        more = {"threads": threads} if learner_of(settings) == "td" else {}
         trained(settings, tmp_path / name, seed=seed, **more)
     assert same(tmp_path / "one", tmp_path / "two")
     assert same(tmp_path / "one", tmp_path / "three")
     assert not same(tmp_path / "one", tmp_path / "other")
 
 
-@LEARNERS
+@pytest.mark.parametrize(
+    ("settings", "signals"), [(TINY_PPO, 1), (TINY_TD, 1), (WITH_POOL, 2)], ids=["ppo", "td", "sb3 at once"]
+)
 def test_an_interrupted_run_resumes_to_the_same_weights(
-    settings: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    settings: Any,
+    signals: int,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
 ):
+    """The first signal stops the run after the current update, the second one at once."""
     trained(settings, tmp_path / "whole")
     learner = type(loop.made(learner_of(settings), settings))
     update, at = learner.update, settings.updates // 2 - 1 + settings.updates % 2
 
     def interrupted(self: Any, number: int) -> dict[str, float]:
-        if number == at:
+        for _ in range(signals if number == at else 0):
             signal.raise_signal(signal.SIGINT)
         return update(self, number)
 
@@ -85,14 +95,14 @@ def test_an_interrupted_run_resumes_to_the_same_weights(
         assert command.main(arguments(settings, folder)) == 130
     assert signal.getsignal(signal.SIGINT) is handler
     assert f"--resume {folder}" in capsys.readouterr().out
-    assert checkpoint.load(folder / CHECKPOINT)[1]["updates"] == at + 1
+    assert checkpoint.load(folder / CHECKPOINT)[1]["updates"] == at + 2 - signals
     assert not (folder / loop.RESULT).exists()
     assert command.main(["--resume", str(folder)]) == 0
     assert (folder / loop.RESULT).exists()
     assert same(tmp_path / "whole", folder)
 
 
-@LEARNERS
+@pytest.mark.parametrize("settings", [TINY_PPO, TINY_TD, TINY_SB3], ids=learner_of)
 def test_a_run_resumed_before_its_first_update_learns_the_same_weights(settings: Any, tmp_path: Path):
     with started(settings, tmp_path / "run"):
         pass
@@ -158,7 +168,7 @@ def test_tensorboard_shows_losses_speed_and_strength_at_milestones(tmp_path: Pat
     ]
     names = [
         *("loss", "entropy", "approx_kl", "clipfrac", "gradient_norm", "regret", "learning_rate"),
-        *("critic_loss", "critic_explained_variance", "critic_gradient_norm"),
+        *("critic_loss", "critic_explained_variance", "critic_gradient_norm", "critic_learning_rate"),
     ]
     for name in (*(f"train/{name}" for name in names), "time/decisions_per_second"):
         assert [point.step for point in shown.Scalars(name)] == [32 * i for i in range(1, 5)], name
@@ -419,17 +429,25 @@ def test_a_run_can_be_resumed_after_a_full_disk(
     assert same(folder, whole)
 
 
-@pytest.mark.parametrize("learner", [ppo, td])
-def test_presets_set_their_own_values(learner: Any, tmp_path: Path):
-    for preset, named in learner.PRESETS.items():
-        name = learner_of(named)
-        _, settings = command.parse(
-            [name, "--preset", preset, "--width", "96", "--folder", str(tmp_path / "run")]
-        )
-        assert settings.width == 96
-        assert settings.updates == named.updates
-        assert settings.learning_rate == named.learning_rate
+@pytest.mark.parametrize(
+    "named",
+    [preset for learner in (ppo, td, sb3) for preset in learner.PRESETS.values()],
+    ids=lambda named: f"{learner_of(named)} {named.preset}",
+)
+def test_presets_set_their_own_values(named: Any, tmp_path: Path):
+    name, folder = learner_of(named), tmp_path / "run"
+    words = [name, "--preset", named.preset, "--width", "96", "--folder", str(folder)]
+    assert command.parse(words) == (name, dataclasses.replace(named, width=96, folder=folder))
 
 
-def test_rules_of_a_run_are_those_of_its_settings(finished: Path):
-    assert settings_in(finished).rules == Rules(spaces=1)
+@pytest.mark.parametrize("rules", VARIANTS[1:], ids=str)
+@pytest.mark.parametrize("settings", [TINY_PPO, TINY_TD], ids=learner_of)
+def test_every_variant_trains(settings: Any, rules: Rules, tmp_path: Path):
+    rules = dataclasses.replace(rules, max_turns=20)  # the games at milestones take most of the time
+    run = trained(settings, tmp_path / "run", rules=rules, updates=2, milestones=1)
+    assert run.curve[-1].done == run.total
+    assert settings_in(run.folder).rules == rules
+    game = Game(rules)
+    state = game.reset(50, seed=0)
+    actions = run.learner.policy().act(game, state, np.random.default_rng(0))
+    assert game.legal_actions(state)[np.arange(50), actions].all()

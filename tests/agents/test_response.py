@@ -10,7 +10,7 @@ import pytest
 
 from agents import response
 from tests.helpers.learned import some_value
-from tests.helpers.training import TINY_TD, rejected, same, trained
+from tests.helpers.training import TINY_TD, trained
 from wotd_env import Game, Phase, Rules, make_policy
 from wotd_env.core.state import States
 from wotd_env.evaluation import match
@@ -86,25 +86,6 @@ def test_only_the_learner_explores_and_plans():
     sampled = alone[~own]
     sample_turns(Game(rules), sampled, value, make_policy("first"), np.random.default_rng(0))
     assert (state[~own] == sampled).all()
-
-
-def test_same_seed_same_weights_with_any_number_of_threads(tmp_path: Path):
-    for threads in (1, 2, 3):
-        trained(TINY_TD, tmp_path / str(threads), against="random", games=600, updates=2, threads=threads)
-    assert same(tmp_path / "1", tmp_path / "2")
-    assert same(tmp_path / "1", tmp_path / "3")
-
-
-@pytest.mark.parametrize(
-    ("wrong", "words"),
-    [
-        ("--against nobody", "policy must be one of"),
-        ("--against td --spaces 4", "no trained model of td"),
-        ("--against greedy --ray auto", "ray must not be set for a best response"),
-    ],
-)
-def test_wrong_settings_are_named(wrong: str, words: str, capsys: pytest.CaptureFixture[str]):
-    assert words in rejected(["td", *wrong.split()], capsys)
 
 
 @pytest.mark.slow
