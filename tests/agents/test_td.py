@@ -63,12 +63,11 @@ def test_self_play_targets_follow_the_td_lambda_formula(rules: Rules):
             following = target
             ended += not continues
             chances = (np.roll(target, -int(before["player"])) * (n - 1) + 1) / n
-            np.testing.assert_allclose(samples.chances[t * 8 + i], chances, atol=1e-5)
-            np.testing.assert_array_equal(
-                samples.active[t * 8 + i], value.features.write(game, met[t][0][i : i + 1])[0]
-            )
+            np.testing.assert_allclose(samples.chances[t, i], chances, atol=1e-5)
+            features = value.features.write(game, met[t][0][i : i + 1])[0]
+            np.testing.assert_array_equal(samples.active[t, i], features)
     assert ended > 20
-    np.testing.assert_allclose(samples.chances.sum(1), 1, atol=1e-5)
+    np.testing.assert_allclose(samples.chances.sum(2), 1, atol=1e-5)
 
 
 @pytest.mark.parametrize("rules", VARIANTS, ids=str)
@@ -91,16 +90,16 @@ def test_gradient_steps_fit_the_targets():
     state = game.reset(20, seed=9, roll=False)
     for _ in range(5):
         play_turns(game, state, learner.value)
-    active = th.from_numpy(learner.value.features.write(game, state).astype(np.int32))
-    chances = th.from_numpy(np.linspace([0.1, 0.9], [0.9, 0.1], 20, dtype=np.float32))
-    distinct = th.from_numpy(np.unique(np.sort(active, 1), axis=0, return_index=True)[1])
-    rows = distinct[th.arange(learner.per_update) % len(distinct)]
+    active = learner.value.features.write(game, state).astype(np.int32)
+    chances = np.linspace([0.1, 0.9], [0.9, 0.1], 20, dtype=np.float32)
+    distinct = np.unique(np.sort(active, 1), axis=0, return_index=True)[1]
+    rows = distinct[np.arange(learner.per_update) % len(distinct)]
     learner.samples.active[0], learner.samples.chances[0] = active[rows], chances[rows]
     numbers = learner.learn(0)
     assert 0 < numbers["explained_variance"] < 1
     assert numbers["gradient_norm"] > 0
     with th.no_grad():
-        fitted = learner.averaged(active[distinct]).softmax(1)
+        fitted = learner.averaged(th.from_numpy(active[distinct])).softmax(1)
     np.testing.assert_allclose(fitted, chances[distinct], atol=0.02)
 
 
@@ -140,8 +139,8 @@ def test_an_update_learns_from_the_samples_of_the_last_updates(replay: int, monk
     monkeypatch.setattr(ValueNetwork, "forward", noted)
     columns = learner.samples.active.shape[2]
     for number in range(5):
-        active = th.full((per_update, columns), number, dtype=th.int32)
-        learner.store(number, td.Samples(active, th.full((per_update, 2), 0.5)))
+        active = np.full((per_update, columns), number, np.int32)
+        learner.store(number, td.Samples(active, np.full((per_update, 2), 0.5, np.float32)))
         seen.clear()
         learner.learn(number)
         numbers = {int(value) for active in seen for value in active.unique()}
