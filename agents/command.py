@@ -2,7 +2,6 @@
 
 import argparse
 import functools
-import importlib
 import inspect
 import shutil
 import sys
@@ -19,7 +18,7 @@ from rich.progress import Progress
 
 from agents import checkpoint, compare, evaluate, loop
 from agents.checkpoint import CHECKPOINT, CheckpointError
-from agents.loop import LEARNERS, REPLAY, Run, Stopped, opened, stopping
+from agents.loop import LEARNERS, REPLAY, Run, Stopped, module_of, opened, stopping
 from agents.settings import REPEATED, SettingError
 from wotd_env import Rules, files
 from wotd_env.core.rules import essence, options_of
@@ -35,12 +34,12 @@ def parse(arguments: Sequence[str]) -> tuple[str, Any]:
 
     Raises:
         CheckpointError: if the run to resume is missing or belongs to another learner.
-        SystemExit: for `--help` and for wrong arguments.
+        SettingError: if there is no such learner.
+        SystemExit: for `--help` and for other wrong arguments.
     """
     named = arguments[0] if arguments and not arguments[0].startswith("-") else None
     if named and named not in LEARNERS:
-        print(f"train.py: error: unknown learner {named!r}; choose {', '.join(LEARNERS)}", file=sys.stderr)
-        raise SystemExit(2)
+        raise SettingError(f"unknown learner {named!r}; choose {', '.join(LEARNERS)}")
     options = arguments[1:] if named else arguments
     defaults = argparse.ArgumentParser(prog="train.py", add_help=False, allow_abbrev=False)
     defaults.add_argument("--preset", default="quick")
@@ -52,7 +51,7 @@ def parse(arguments: Sequence[str]) -> tuple[str, Any]:
         if (named or name) != name or name not in LEARNERS:
             known = named or " or ".join(LEARNERS)
             raise CheckpointError(f"the run in {origin.resume} has the learner {name}, not {known}")
-    learner: Any = importlib.import_module(LEARNERS[name])
+    learner = module_of(name)
     presets = learner.PRESETS
     default = loop.read_settings(name, origin.resume) if origin.resume else presets.get(origin.preset)
     settings = tyro.cli(

@@ -4,7 +4,6 @@ Runs that differ only in their seeds give one curve: their mean strength against
 interval over the seeds. The curve of a single run has the interval over its games. This needs the extra `arena`.
 """
 
-import importlib
 import json
 from pathlib import Path
 from typing import Annotated
@@ -14,7 +13,7 @@ import tyro
 from agents import checkpoint
 from agents.checkpoint import CHECKPOINT, CheckpointError
 from agents.evaluate import Curves, Measurement, curves_of, draw_curves
-from agents.loop import LEARNERS
+from agents.loop import module_of
 from wotd_env import files
 
 
@@ -42,6 +41,6 @@ def draw(runs: Annotated[tuple[Path, ...], tyro.conf.Positional], file: Path = P
         ]
         label = " ".join([f"{opponent}: {facts['learner']}", *differing])
         curves.setdefault(label, []).extend(curve)
-    units = {importlib.import_module(LEARNERS[facts["learner"]]).Learner.unit for facts in found}
+    units = {module_of(facts["learner"]).Learner.unit for facts in found}
     labeled = {f"{label}, runs: {len(curve)}": curve for label, curve in curves.items()}
     files.write(file, draw_curves(labeled, " or ".join(sorted(units)), settings[0]["players"]))

@@ -81,7 +81,7 @@ def test_an_interrupted_run_resumes_to_the_same_weights(
 ):
     """The first signal stops the run after the current update, the second one at once."""
     trained(settings, tmp_path / "whole")
-    learner = type(loop.made(learner_of(settings), settings))
+    learner = loop.module_of(learner_of(settings)).Learner
     update, at = learner.update, settings.updates // 2 - 1 + settings.updates % 2
 
     def interrupted(self: Any, number: int) -> dict[str, float]:
