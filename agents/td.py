@@ -28,7 +28,7 @@ from numpy.typing import NDArray
 from torch import nn
 from torch.optim.swa_utils import AveragedModel, get_ema_multi_avg_fn
 
-from agents import response, settings
+from agents import settings
 from agents.checkpoint import adam, step, tensors_of
 from agents.settings import Count, Positive, Share
 from wotd_env import Game, Phase, Rules, files
@@ -39,10 +39,11 @@ from wotd_env.envs.layouts import LayoutGame
 from wotd_env.planning import learned
 from wotd_env.planning.learned import HIDDEN, Features, LearnedValue
 from wotd_env.planning.plans import CHUNK
-from wotd_env.planning.playing import Turns, play_turns
+from wotd_env.planning.playing import Turns, play_turns, sample_turns
 from wotd_env.planning.vectors import BLOCK
 from wotd_env.policies.planner import Planner
 from wotd_env.policies.td import Td
+from wotd_env.policy import Policy
 
 
 @dataclass(frozen=True)
@@ -174,6 +175,30 @@ def self_play(
     return Samples(active, win_share(np.take_along_axis(target, from_player, 2), n))
 
 
+def against(policy: Policy, seat: NDArray[np.int64], rng: np.random.Generator) -> Play:
+    """Return a function for best responses to a fixed policy. It plays one turn in every game.
+
+    The learner has the seat `seat`, (N,), of each game, and plans its turns. The turns of the other seats are sampled
+    from the policy, without the luck of their rolls (`sample_turns`).
+    """
+
+    def play(game: Game, state: States, value: LearnedValue, at_random: NDArray[np.bool_]) -> Turns:
+        own = state["player"] == seat
+        at_random &= own
+        shape = len(state), game.rules.players
+        turns = Turns(np.empty(shape, np.float32), np.empty(shape, np.float32))
+        for games in (np.flatnonzero(own), np.flatnonzero(~own)):
+            part = state[games]
+            if own[games].all():
+                played = play_turns(game, part, value, at_random[games])
+            else:
+                played = sample_turns(game, part, value, policy, rng)
+            state[games], turns.before[games], turns.after[games] = part, played.before, played.after
+        return turns
+
+    return play
+
+
 def play_slices(
     rules: Rules, state: States, value: LearnedValue, at_random: NDArray[np.bool_], td_lambda: float
 ) -> Samples:
@@ -277,7 +302,7 @@ class Learner:
         play: Play = play_turns
         if self.opponent:
             seat = np.arange(settings.games) % settings.rules.players
-            play = response.against(self.opponent, seat, np.random.default_rng([settings.seed, number, 2]))
+            play = against(self.opponent, seat, np.random.default_rng([settings.seed, number, 2]))
         return self_play(self.game, self.state, value, at_random, settings.td_lambda, play)
 
     def store(self, number: int, samples: Samples) -> None:

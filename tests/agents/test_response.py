@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from agents import response
+from agents.td import against
 from tests.helpers.learned import some_value
 from tests.helpers.training import TINY_TD, trained
 from wotd_env import Game, Phase, Rules, make_policy
@@ -76,7 +76,7 @@ def test_only_the_learner_explores_and_plans():
     seat = np.arange(len(state)) % 3
     at_random = np.ones(len(state), np.bool_)
     own, alone = state["player"] == seat, state.copy()
-    play = response.against(make_policy("first"), seat, np.random.default_rng(0))
+    play = against(make_policy("first"), seat, np.random.default_rng(0))
     turns = play(Game(rules), state, value, at_random)
     np.testing.assert_array_equal(at_random, own)
     planned = alone[own]
