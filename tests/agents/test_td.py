@@ -106,7 +106,7 @@ def test_gradient_steps_fit_the_targets():
 # ------------------------------------------------------------------------------------------------------------- running
 
 
-def test_training_starts_from_the_network_that_init_names(tmp_path: Path):
+def test_training_starts_from_the_network_that_init_names_and_can_be_stopped(tmp_path: Path):
     first = trained(TINY_TD, tmp_path / "first")
     with started(TINY_TD, tmp_path / "second", init=str(first.folder)) as second:
         for mine, its in zip(second.learner.value.network, first.learner.value.network, strict=True):  # type: ignore[attr-defined]
@@ -114,6 +114,8 @@ def test_training_starts_from_the_network_that_init_names(tmp_path: Path):
         second.stop = True
         with pytest.raises(loop.Stopped):
             loop.train(second, lambda run: None)
+    assert second.updates == 1
+    check_plays(make_policy(str(second.folder)), TINY_TD.rules)  # a stopped run is a policy
     measured = [row._replace(done=0, seconds=0) for row in first.curve[-3:]]
     assert [row._replace(seconds=0) for row in second.curve] == measured
 
@@ -146,15 +148,6 @@ def test_an_update_learns_from_the_samples_of_the_last_updates(replay: int, monk
         numbers = {int(value) for active in seen for value in active.unique()}
         assert number in numbers
         assert numbers <= set(range(max(0, number + 1 - replay), number + 1))
-
-
-def test_a_stopped_run_folder_is_a_policy(tmp_path: Path):
-    with started(TINY_TD, tmp_path / "run") as run:
-        run.stop = True
-        with pytest.raises(loop.Stopped):
-            loop.train(run, lambda run: None)
-    assert run.updates == 1
-    check_plays(make_policy(str(run.folder)), TINY_TD.rules)
 
 
 @pytest.mark.slow

@@ -151,13 +151,6 @@ def rejected(words: list[str], capsys: pytest.CaptureFixture[str]) -> str:
     return " ".join((output.out + output.err).replace("│", "").split())
 
 
-def flip(path: Path) -> None:
-    """Damage a file."""
-    data = bytearray(path.read_bytes())
-    data[len(data) // 2] ^= 0x55
-    path.write_bytes(data)
-
-
 def change_checkpoint(folder: Path, change: Change) -> None:
     """Change the content of a checkpoint and keep its digest valid, as an attacker could."""
     tensors, facts = checkpoint.load(folder / CHECKPOINT)
