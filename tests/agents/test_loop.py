@@ -85,7 +85,7 @@ def test_an_interrupted_run_resumes_to_the_same_weights(
     learner = loop.module_of(learner_of(settings)).Learner
     update, at = learner.update, settings.updates // 2 - 1 + settings.updates % 2
 
-    def interrupted(self: Any, number: int) -> dict[str, float]:
+    def interrupted(self: Any, number: int) -> Any:
         for _ in range(signals if number == at else 0):
             signal.raise_signal(signal.SIGINT)
         return update(self, number)
