@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
 
 from agents.td import against
 from tests.helpers.learned import some_value
-from tests.helpers.training import TINY_TD, trained
+from tests.helpers.training import LEARNING_TD, trained
 from wotd_env import Game, Phase, Rules, make_policy
 from wotd_env.core.state import States
 from wotd_env.evaluation import match
@@ -90,17 +89,7 @@ def test_only_the_learner_explores_and_plans():
 
 @pytest.mark.slow
 def test_a_best_response_beats_its_policy(tmp_path: Path):
-    small: dict[str, Any] = {
-        "games": 512,
-        "turns": 16,
-        "replay": 8,
-        "batches": 32,
-        "batch_size": 1024,
-        "width": 64,
-    }
-    run = trained(
-        TINY_TD, tmp_path / "run", against="planner", rules=Rules(spaces=0), updates=60, milestones=1, **small
-    )
+    run = trained(LEARNING_TD, tmp_path / "run", against="planner", width=64)
     game, games = Game(run.settings.rules), 20_000
     counts = match(game, run.learner.policy(), make_policy("planner"), games, seed=5)
     assert counts.wins > 0.5 * games  # at first 0.36; perfect play has 0.516

@@ -19,7 +19,17 @@ from agents.evaluate import MEASURING
 from agents.td import ValueNetwork, self_play
 from tests.helpers.games import positions
 from tests.helpers.learned import some_value
-from tests.helpers.training import TINY_TD, VARIANTS, arguments, contents, resumed, same, started, trained
+from tests.helpers.training import (
+    LEARNING_TD,
+    TINY_TD,
+    VARIANTS,
+    arguments,
+    contents,
+    resumed,
+    same,
+    started,
+    trained,
+)
 from tools import models as tool
 from wotd_env import Game, Rules, analysis, make_policy, models, solver
 from wotd_env.evaluation import Evaluation, match
@@ -152,18 +162,7 @@ def test_an_update_learns_from_the_samples_of_the_last_updates(replay: int, monk
 
 @pytest.mark.slow
 def test_self_play_learns(tmp_path: Path):
-    run = trained(
-        TINY_TD,
-        tmp_path / "run",
-        rules=Rules(spaces=0),
-        updates=60,
-        games=512,
-        turns=16,
-        replay=8,
-        batches=32,
-        batch_size=1024,
-        milestones=1,
-    )
+    run = trained(LEARNING_TD, tmp_path / "run")
     assert loop.strengths(run, 2000, MEASURING)["greedy"].wins > 1150
     table = solver.solve(0, tmp_path / "0.wotd")
     untrained = Planner(ValueNetwork(run.settings.rules, 64).value())
