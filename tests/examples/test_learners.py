@@ -11,7 +11,6 @@ import pytest
 
 pytest.importorskip("sb3_contrib", reason="sb3-contrib is not installed: pip install 'wotd-env[train]'")
 
-import torch as th
 
 from examples import actor_critic_numpy, dqn, ppo, td0
 from wotd_env import Game, evaluate
@@ -33,19 +32,6 @@ def test_equal_seeds_give_equal_weights(example: Any, settings: Any, no_measurin
     one, other = (example.train(settings) for _ in range(2))
     networks = (getattr(trained, "network", trained).parameters() for trained in (one, other))
     assert all(mine.equal(its) for mine, its in zip(*networks, strict=True))
-
-
-@pytest.mark.parametrize("players", [2, 4])
-def test_ppo_gives_no_probability_to_illegal_actions(players: int):
-    game = Game(players=players)
-    state = game.reset(50, seed=0)
-    for _ in range(20):
-        observation, mask = game.observe(state), game.legal_actions(state)
-        logits, value = ppo.Network(game)(th.from_numpy(observation), th.from_numpy(mask))
-        policy = th.distributions.Categorical(logits=logits)
-        assert ((policy.probs.detach().numpy() > 0) == mask).all()
-        assert value.shape == (50,)
-        game.step(state, policy.sample().numpy())
 
 
 def test_ppo_advantages_are_returns_with_trace_one_and_zero_values():
