@@ -19,17 +19,23 @@ from agents.checkpoint import CHECKPOINT
 from tests.helpers import ROOT
 from tests.helpers.training import TINY_SB3, arguments, refusal, resumed, same, trained
 from wotd_env import Game, Rules, make_policy
+from wotd_env.envs.vector import WayOfTheDragonVectorEnv
 
 
-def test_training_runs_with_different_seeds_share_no_games():
-    streams: list[set[int]] = []
+def test_training_runs_with_different_seeds_share_no_games(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    seeds: list[int] = []
+    reset = WayOfTheDragonVectorEnv.reset
+
+    def noted(self: Any, *, seed: list[int], options: Any) -> Any:
+        seeds.extend(seed)
+        return reset(self, seed=seed, options=options)
+
+    monkeypatch.setattr(WayOfTheDragonVectorEnv, "reset", noted)
     for seed in 0, 1:
-        learner = sb3.Learner(dataclasses.replace(TINY_SB3, seed=seed))
+        learner = sb3.Learner(dataclasses.replace(TINY_SB3, seed=seed, folder=tmp_path))
         for number in range(2):
-            learner.env.seed((seed << 32) + number * 8)
-            learner.env.reset()
-            streams.append(set(learner.env.env.record["rng"].tolist()))
-    assert len(set.union(*streams)) == 4 * 8
+            learner.update(number)
+    assert len(set(seeds)) == len(seeds) == 4 * 8
 
 
 def test_a_snapshot_is_kept_of_every_update_and_the_pool_has_the_given_weights(tmp_path: Path):
