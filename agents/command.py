@@ -2,8 +2,8 @@
 
 import argparse
 import functools
-import importlib
 import inspect
+import json
 import shutil
 import sys
 import time
@@ -11,15 +11,15 @@ from collections.abc import Sequence
 from dataclasses import replace
 from datetime import datetime
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
 import tyro
 from rich.console import Console
 from rich.progress import Progress
 
-from agents import checkpoint, compare, evaluate, loop
+from agents import checkpoint, evaluate, loop
 from agents.checkpoint import CHECKPOINT, CheckpointError
-from agents.loop import LEARNERS, REPLAY, Run, Stopped, opened, stopping
+from agents.loop import LEARNERS, REPLAY, Run, Stopped, module_of, opened, stopping
 from agents.settings import REPEATED, SettingError
 from wotd_env import Rules, files
 from wotd_env.core.rules import essence, options_of
@@ -35,12 +35,12 @@ def parse(arguments: Sequence[str]) -> tuple[str, Any]:
 
     Raises:
         CheckpointError: if the run to resume is missing or belongs to another learner.
-        SystemExit: for `--help` and for wrong arguments.
+        SettingError: if there is no such learner.
+        SystemExit: for `--help` and for other wrong arguments.
     """
     named = arguments[0] if arguments and not arguments[0].startswith("-") else None
     if named and named not in LEARNERS:
-        print(f"train.py: error: unknown learner {named!r}; choose {', '.join(LEARNERS)}", file=sys.stderr)
-        raise SystemExit(2)
+        raise SettingError(f"unknown learner {named!r}; choose {', '.join(LEARNERS)}")
     options = arguments[1:] if named else arguments
     defaults = argparse.ArgumentParser(prog="train.py", add_help=False, allow_abbrev=False)
     defaults.add_argument("--preset", default="quick")
@@ -52,7 +52,7 @@ def parse(arguments: Sequence[str]) -> tuple[str, Any]:
         if (named or name) != name or name not in LEARNERS:
             known = named or " or ".join(LEARNERS)
             raise CheckpointError(f"the run in {origin.resume} has the learner {name}, not {known}")
-    learner: Any = importlib.import_module(LEARNERS[name])
+    learner = module_of(name)
     presets = learner.PRESETS
     default = loop.read_settings(name, origin.resume) if origin.resume else presets.get(origin.preset)
     settings = tyro.cli(
@@ -74,7 +74,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     try:
         words = list(sys.argv[1:] if arguments is None else arguments)
         if words[:1] == ["compare"]:
-            tyro.cli(compare.draw, args=words[1:], prog="python train.py compare")
+            tyro.cli(compare, args=words[1:], prog="python train.py compare")
             return 0
         name, settings = parse(words)
         with opened(name, settings) as run:
@@ -86,6 +86,36 @@ def main(arguments: Sequence[str] | None = None) -> int:
         why = "interrupted before training; start it again with the same command"
         print(f"train.py: {why}", file=sys.stderr)
         return 130
+
+
+def compare(runs: Annotated[tuple[Path, ...], tyro.conf.Positional], file: Path = Path("curves.png")) -> None:
+    """Overlay the learning curves of several runs. Runs that differ only in their seeds give one curve.
+
+    Args:
+        runs: the run folders.
+        file: the PNG file to write.
+    """
+    if not runs:
+        raise CheckpointError("name the run folders to compare")
+    found = [checkpoint.load(folder / CHECKPOINT)[1] for folder in runs]
+    settings = [facts["settings"] | facts["settings"]["rules"] for facts in found]
+    curves: evaluate.Curves = {}
+    for folder, facts, own in zip(runs, found, settings, strict=True):
+        if not facts["curve"]:
+            raise CheckpointError(f"the run in {folder} has no milestone yet: leave it out, or wait")
+        by_opponent = evaluate.curves_of(evaluate.Measurement(*row) for row in facts["curve"])
+        opponent, curve = list(by_opponent.items())[-1]  # the strongest reference
+        others = [s for s, other in zip(settings, found, strict=True) if other["learner"] == facts["learner"]]
+        differing = [
+            f"{name}={json.dumps(value)}"
+            for name, value in own.items()
+            if name not in ("seed", "rules") and any(other.get(name) != value for other in others)
+        ]
+        label = " ".join([f"{opponent}: {facts['learner']}", *differing])
+        curves.setdefault(label, []).extend(curve)
+    units = {module_of(facts["learner"]).Learner.unit for facts in found}
+    labeled = {f"{label}, runs: {len(curve)}": curve for label, curve in curves.items()}
+    files.write(file, evaluate.draw_curves(labeled, " or ".join(sorted(units)), settings[0]["players"]))
 
 
 def work(run: Run, console: Console) -> int:

@@ -1,5 +1,6 @@
 """Load a trained network as a policy, and write networks as ONNX. Playing an ONNX file does not need torch."""
 
+import copy
 import json
 import logging
 import warnings
@@ -8,7 +9,6 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import onnx
 import torch as th
 from numpy.typing import NDArray
 from torch import nn
@@ -79,7 +79,7 @@ def to_onnx(network: Any) -> bytes:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # the exporter warns about its own code
         program = th.onnx.export(
-            _Logits(network).eval(),
+            _Logits(copy.deepcopy(network).cpu()).eval(),
             tuple(th.ones(2, size, dtype=th.int8) for size in (game.observation_size, game.num_actions)),
             input_names=["observation", "action_mask"],
             output_names=["logits"],
@@ -88,20 +88,16 @@ def to_onnx(network: Any) -> bytes:
         )
     assert program is not None
     model = program.model_proto
-    strip(model.graph)
+    # The metadata of the exporter contain local file paths.
+    del model.graph.value_info[:]
+    for node in model.graph.node:
+        node.ClearField("doc_string")
+        del node.metadata_props[:]
+    for weights in model.graph.initializer:
+        del weights.metadata_props[:]
     model.metadata_props.add(key=RULES, value=json.dumps(asdict(network.rules)))
     model.metadata_props.add(key=ENCODING, value="one_hot")
     return sealed(model.SerializeToString())
-
-
-def strip(graph: onnx.GraphProto) -> None:
-    """Remove the graph's metadata, which contains local file paths."""
-    del graph.value_info[:]
-    for node in graph.node:
-        node.ClearField("doc_string")
-        del node.metadata_props[:]
-    for weights in graph.initializer:
-        del weights.metadata_props[:]
 
 
 def load(run: Path | str) -> NetworkPolicy:

@@ -115,7 +115,8 @@ def opened(name: str, settings: Any) -> Iterator[Run]:
         with locked(settings.resume):
             yield _resume(name, settings)
     else:
-        run = Run(name, settings, made(name, settings))  # wrong settings raise before the folder is made
+        # Wrong settings raise an error here, before the folder is made.
+        run = Run(name, settings, module_of(name).Learner(settings))
         _make_folder(run.folder)
         with locked(run.folder):
             _make_folder(run.folder)  # raises if another run has started in this folder
@@ -124,10 +125,9 @@ def opened(name: str, settings: Any) -> Iterator[Run]:
             yield run
 
 
-def made(name: str, settings: Any) -> Learner:
-    """Return a new learner; raise SettingError if a setting names a policy or device that cannot be used."""
-    learner: Learner = importlib.import_module(LEARNERS[name]).Learner(settings)
-    return learner
+def module_of(name: str) -> Any:
+    """Return the module of a learner."""
+    return importlib.import_module(LEARNERS[name])
 
 
 def read_settings(name: str, folder: Path) -> Any:
@@ -138,7 +138,7 @@ def read_settings(name: str, folder: Path) -> Any:
     Raises:
         CheckpointError: if the checkpoint cannot be used, or its settings are not those of the learner.
     """
-    kind = importlib.import_module(LEARNERS[name]).Settings
+    kind = module_of(name).Settings
     path = folder / CHECKPOINT
     saved = checkpoint.load(path)[1].get("settings")
     try:
@@ -164,7 +164,7 @@ def _resume(name: str, settings: Any) -> Run:
             f"folder is {folder} and cannot change on resume, got {settings.folder}: omit --folder"
         )
     before = facts.get("settings", {})
-    for setting in importlib.import_module(LEARNERS[name]).Learner.fixed:
+    for setting in module_of(name).Learner.fixed:
         value, given = before.get(setting), kept(settings)[setting]
         if json.loads(json.dumps(given)) != value:
             cure = f"repeat --{setting} {value}" if setting in REPEATED else f"omit --{setting}"
@@ -172,7 +172,7 @@ def _resume(name: str, settings: Any) -> Run:
                 f"{setting} is {value} in {folder} and cannot change on resume, got {given}: {cure}"
             )
     try:
-        run = Run(name, settings, made(name, settings))
+        run = Run(name, settings, module_of(name).Learner(settings))
     except SettingError as error:
         raise CheckpointError(f"the run in {folder} cannot be resumed: {error}") from error
     try:

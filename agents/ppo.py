@@ -21,7 +21,6 @@ Advantages keep their unit, equity: the expected result of a game, from -1 to 1.
 would enlarge them as the policy converges, and the entropy bonus would lose its effect.
 """
 
-import copy
 import dataclasses
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
@@ -134,9 +133,8 @@ def learn(
     numbers = dict(zip(names, th.stack(logged).mean(0).tolist(), strict=True))
     if ended := int(rollout.over.sum()):
         numbers["episode_length"] = len(rollout.over) / ended
-    return numbers | {
-        "regret": float(rollout.advantage.amax(1).mean())
-    }  # the best advantage is the regret of old
+    numbers["regret"] = float(rollout.advantage.amax(1).mean())  # the best advantage is the regret of old
+    return numbers
 
 
 class Learner:
@@ -189,7 +187,7 @@ class Learner:
 
     def export(self, folder: Path) -> None:
         """Write the network to `model.onnx`."""
-        files.write(folder / "model.onnx", to_onnx(copy.deepcopy(self.network)))
+        files.write(folder / "model.onnx", to_onnx(self.network))
 
 
 def critic_settings(settings: Settings) -> td.Settings:

@@ -228,6 +228,6 @@ class Learner:
 
     def export(self, folder: Path) -> None:
         """Write the network to `model.onnx`, and the model to `model.zip`."""
-        files.write(folder / "model.onnx", to_onnx(copy.deepcopy(self.network).cpu()))
+        files.write(folder / "model.onnx", to_onnx(self.network))
         with files.replacing(folder / "model.zip") as part:
             self.model.save(part)

@@ -35,28 +35,20 @@ class SettingError(ValueError):
 class Settings:
     """The settings of every learner."""
 
-    resume: Path | None = None
-    """Run folder to resume; its settings are the defaults."""
-
-    folder: Path | None = None
-    """Run folder to create; by default runs/ followed by the time."""
-
+    resume: Path | None = None  # Run folder to resume; its settings are the defaults.
+    folder: Path | None = None  # Run folder to create; by default runs/ followed by the time.
+    # Random seed. The same seed and settings give the same network on the same kind of machine.
     seed: int = 0
-    """Random seed. The same seed and settings give the same network on the same kind of machine."""
 
     rules: Rules = field(default_factory=Rules)
 
+    # Dead pieces of games: any, as in the rules, or train, the training layouts of the track generalization.
     layouts: Literal["any", "train"] = "any"
-    """Dead pieces of games: any, as in the rules, or train, the training layouts of the track generalization."""
-
+    # Number of evenly spaced milestones. At each one the strength is measured and a checkpoint is written.
     milestones: Count = 10
-    """Number of evenly spaced milestones. At each one the strength is measured and a checkpoint is written."""
-
-    milestone_games: int = 500
-    """Games against each of random, greedy and planner at a milestone."""
-
+    milestone_games: int = 500  # Games against each of random, greedy and planner at a milestone.
+    # Minimum number of games against each of random, greedy and planner after training.
     final_games: int = 10_000
-    """Minimum number of games against each of random, greedy and planner after training."""
 
     def __post_init__(self) -> None:
         check_integer("seed", self.seed, 0, 2**31 - 1)

@@ -28,7 +28,7 @@ from numpy.typing import NDArray
 from torch import nn
 from torch.optim.swa_utils import AveragedModel, get_ema_multi_avg_fn
 
-from agents import response, settings
+from agents import settings
 from agents.checkpoint import adam, step, tensors_of
 from agents.settings import Count, Positive, Share
 from wotd_env import Game, Phase, Rules, files
@@ -39,10 +39,11 @@ from wotd_env.envs.layouts import LayoutGame
 from wotd_env.planning import learned
 from wotd_env.planning.learned import HIDDEN, Features, LearnedValue
 from wotd_env.planning.plans import CHUNK
-from wotd_env.planning.playing import Turns, play_turns
+from wotd_env.planning.playing import Turns, play_turns, sample_turns
 from wotd_env.planning.vectors import BLOCK
 from wotd_env.policies.planner import Planner
 from wotd_env.policies.td import Td
+from wotd_env.policy import Policy
 
 
 @dataclass(frozen=True)
@@ -128,10 +129,10 @@ class ValueNetwork(nn.Module):
 
 
 class Samples(NamedTuple):
-    """The training data of one update: M positions before a turn, n players, K active features."""
+    """Training data: positions before a turn, with n players and K active features. The first axes are arbitrary."""
 
-    active: th.Tensor  # int32 (M, K)
-    chances: th.Tensor  # float32 (M, n): the targets, which are chances to win; the seat to act comes first
+    active: NDArray[np.int32]  # (..., K)
+    chances: NDArray[np.float32]  # (..., n): the targets: chances to win, first that of the seat to act
 
 
 Play = Callable[[Game, States, LearnedValue, NDArray[np.bool_]], Turns]
@@ -146,7 +147,7 @@ def self_play(
     td_lambda: float,
     play: Play = play_turns,
 ) -> Samples:
-    """Play T turns in each of N games. Update `state` in place; return the positions before the turns, with targets.
+    """Play T turns in each of N games. Update `state` in place; return the samples of the turns, (T, N, ...).
 
     Args:
         game: the engine with the rules.
@@ -171,8 +172,31 @@ def self_play(
     for t in range(turns - 2, -1, -1):
         target[t] += td_lambda * continues[t] * (target[t + 1] - after[t])
     from_player = (player[:, :, None] + np.arange(n)) % n
-    chances = win_share(np.take_along_axis(target, from_player, 2), n)
-    return Samples(th.from_numpy(active).flatten(0, 1), th.from_numpy(chances).flatten(0, 1))
+    return Samples(active, win_share(np.take_along_axis(target, from_player, 2), n))
+
+
+def against(policy: Policy, seat: NDArray[np.int64], rng: np.random.Generator) -> Play:
+    """Return a function for best responses to a fixed policy. It plays one turn in every game.
+
+    The learner has the seat `seat`, (N,), of each game, and plans its turns. The turns of the other seats are sampled
+    from the policy, without the luck of their rolls (`sample_turns`).
+    """
+
+    def play(game: Game, state: States, value: LearnedValue, at_random: NDArray[np.bool_]) -> Turns:
+        own = state["player"] == seat
+        at_random &= own
+        shape = len(state), game.rules.players
+        turns = Turns(np.empty(shape, np.float32), np.empty(shape, np.float32))
+        for games in (np.flatnonzero(own), np.flatnonzero(~own)):
+            part = state[games]
+            if own[games].all():
+                played = play_turns(game, part, value, at_random[games])
+            else:
+                played = sample_turns(game, part, value, policy, rng)
+            state[games], turns.before[games], turns.after[games] = part, played.before, played.after
+        return turns
+
+    return play
 
 
 def play_slices(
@@ -195,18 +219,15 @@ def play_slices(
     )
     for part, (after, _) in zip(games, played, strict=True):
         state[part] = after
-    # Order the samples as `self_play` does.
-    by_turn = [[part.reshape(len(at_random), -1, part.shape[1]) for part in samples] for _, samples in played]
-    columns = (np.concatenate(parts, 1) for parts in zip(*by_turn, strict=True))
-    return Samples(*(th.from_numpy(column).flatten(0, 1) for column in columns))
+    columns = zip(*(samples for _, samples in played), strict=True)
+    return Samples(*(np.concatenate(parts, 1) for parts in columns))
 
 
 def _play_slice(
     rules: Rules, network: learned.Weights, state: States, at_random: NDArray[np.bool_], td_lambda: float
-) -> tuple[States, list[NDArray[np.generic]]]:
+) -> tuple[States, Samples]:
     state = state.copy()  # Ray's arrays are read-only
-    samples = self_play(Game(rules), state, LearnedValue(rules, network), at_random, td_lambda)
-    return state, [column.numpy() for column in samples]
+    return state, self_play(Game(rules), state, LearnedValue(rules, network), at_random, td_lambda)
 
 
 def falling(start: float, done: float) -> float:
@@ -248,8 +269,8 @@ class Learner:
         self.state = self.game.reset(settings.games, seed=settings.seed << 32, roll=False)
         # The samples of the last updates; those of update number k are in row k % replay.
         self.samples = Samples(
-            th.zeros((settings.replay, self.per_update, self.value.features.active), dtype=th.int32),
-            th.zeros((settings.replay, self.per_update, settings.rules.players)),
+            np.zeros((settings.replay, self.per_update, self.value.features.active), np.int32),
+            np.zeros((settings.replay, self.per_update, settings.rules.players), np.float32),
         )
 
     @property
@@ -281,13 +302,13 @@ class Learner:
         play: Play = play_turns
         if self.opponent:
             seat = np.arange(settings.games) % settings.rules.players
-            play = response.against(self.opponent, seat, np.random.default_rng([settings.seed, number, 2]))
+            play = against(self.opponent, seat, np.random.default_rng([settings.seed, number, 2]))
         return self_play(self.game, self.state, value, at_random, settings.td_lambda, play)
 
     def store(self, number: int, samples: Samples) -> None:
         """Replace the oldest samples."""
         for stored, new in zip(self.samples, samples, strict=True):
-            stored[number % self.settings.replay] = new
+            stored[number % self.settings.replay] = new.reshape(stored.shape[1:])
 
     def learn(self, number: int) -> dict[str, float]:
         """Take the gradient steps of an update, on random batches of the samples; return named means."""
@@ -298,9 +319,9 @@ class Learner:
         for i in range(settings.batches):
             done = (number + i / settings.batches) / settings.updates
             optimizer.param_groups[0]["lr"] = falling(settings.learning_rate, done)
-            chosen = th.from_numpy(rng.integers(count * self.per_update, size=settings.batch_size))
+            chosen = rng.integers(count * self.per_update, size=settings.batch_size)
             row = (number + 1 - count + chosen // self.per_update) % settings.replay
-            active, chances = (stored[row, chosen % self.per_update] for stored in self.samples)
+            active, chances = (th.from_numpy(x[row, chosen % self.per_update]) for x in self.samples)
             logits = network(active)
             loss = nn.functional.cross_entropy(logits, chances)
             norm = step(optimizer, loss)
@@ -313,8 +334,8 @@ class Learner:
     def tensors(self) -> dict[str, th.Tensor]:
         """Return the live tensors that a checkpoint keeps."""
         averaged = {f"averaged.{name}": weights for name, weights in self.averaged.state_dict().items()}
-        state = th.from_numpy(self.state.view(np.uint8))
-        own = {"state": state, **{f"samples.{name}": x for name, x in self.samples._asdict().items()}}
+        arrays = {f"samples.{name}": array for name, array in self.samples._asdict().items()}
+        own = {name: th.from_numpy(x) for name, x in {"state": self.state.view(np.uint8), **arrays}.items()}
         return tensors_of(self.network, self.optimizer) | averaged | own
 
     def check(self) -> None:

@@ -82,7 +82,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         folder = (sweep.folder or Path("runs", f"sweep-{datetime.now():%Y-%m-%d_%H-%M-%S}")).absolute()
         folder.mkdir(parents=True, exist_ok=True)
         base = replace(base, folder=folder)
-        loop.made(name, base)  # a wrong setting raises an error here, before any trial starts
+        loop.module_of(name).Learner(base)  # a wrong setting raises an error here, before any trial starts
         connect(sweep.ray)
     except (CheckpointError, SettingError, ImportError, OSError) as error:
         print(f"agents.tune: error: {error}", file=sys.stderr)

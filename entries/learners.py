@@ -1,12 +1,10 @@
 """Train the learners of `train.py` for the entries `td` and `ppo`."""
 
-import importlib
 import shutil
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
 
-from agents.loop import LEARNERS, locked, opened, train
+from agents.loop import locked, module_of, opened, train
 from entries.entry import WEIGHTS
 from wotd_env import make_policy
 from wotd_env.policy import Policy
@@ -16,16 +14,15 @@ from wotd_env.policy import Policy
 class Learner:
     """A learner with the preset `quick`."""
 
-    name: str  # name of the entry, which is also a key of `LEARNERS`
+    name: str  # name of the entry, and of the learner
     updates: dict[int, int]  # budget in minutes -> number of updates
 
     def train(self, budget: int, seed: int) -> None:
         if (folder := self._folder(budget, seed)).is_dir():
             with locked(folder):  # raises an error if another process trains there
                 shutil.rmtree(folder)
-        module: Any = importlib.import_module(LEARNERS[self.name])
         settings = replace(
-            module.PRESETS["quick"],
+            module_of(self.name).PRESETS["quick"],
             updates=self.updates[budget],
             seed=seed,
             folder=folder,

@@ -13,6 +13,7 @@ import numpy as np
 import torch as th
 from torch import nn
 
+from agents.checkpoint import step
 from agents.export import NetworkPolicy
 from agents.network import Network
 from entries.entry import WEIGHTS
@@ -66,8 +67,8 @@ class Learner:
         optimizer = th.optim.Adam([*network.parameters(), *value.parameters()])
         total = EPOCHS * len(action) // BATCH
         rows = np.concatenate([rng.permutation(len(action)) for _ in range(EPOCHS)])
-        for step, batch in enumerate(rows[: total * BATCH].reshape(total, BATCH)):
-            optimizer.param_groups[0]["lr"] = LEARNING_RATE * (1 - step / total)
+        for number, batch in enumerate(rows[: total * BATCH].reshape(total, BATCH)):
+            optimizer.param_groups[0]["lr"] = LEARNING_RATE * (1 - number / total)
             observation = th.from_numpy(game.observe(state[batch]))
             logits, position = network(observation.float())
             logits = logits.masked_fill(th.from_numpy(mask[batch]) == 0, -1e9)
@@ -75,9 +76,7 @@ class Learner:
             advantage = th.from_numpy(result[batch]).float() - value(position)[:, 0]
             weight = (self.beta * advantage.detach()).exp()
             loss = advantage.square().mean() - (weight * chosen).mean()
-            optimizer.zero_grad()
-            loss.backward()
-            optimizer.step()
+            step(optimizer, loss)
         th.save(network.state_dict(), self._file(budget, seed))
 
     def load(self, budget: int = 12_000, seed: int = 0) -> NetworkPolicy | None:

@@ -140,16 +140,13 @@ def draw(rows: list[Row], file: Path) -> None:
     left.set_title("Track samples: mean and 95 % interval", fontsize=10)
     largest = {row.name: row for row in rows if "`td`" in row.measured[0]}
     ranked = sorted(largest.values(), key=lambda row: row.mean("`td`")[0])
+    names = []
     for height, row in enumerate(ranked):
         share, error = row.mean("`td`")
         color = colors.get(row.entry.title, "grey")
         right.errorbar(share, height, xerr=error, fmt="o", color=color, capsize=3, markersize=4)
-    names = []
-    for row in ranked:
-        unit = TRACKS[row.entry.track].unit
-        names.append(
-            f"{row.entry.title}, {row.budget:,} {unit.removesuffix('s') if row.budget == 1 else unit}"
-        )
+        unit = TRACKS[row.entry.track].unit.removesuffix("s" if row.budget == 1 else "")
+        names.append(f"{row.entry.title}, {row.budget:,} {unit}")
     right.set_yticks(range(len(ranked)), names)
     right.tick_params("y", labelsize=8)
     right.axvline(50, color="grey", linewidth=0.8, linestyle=":")

@@ -31,9 +31,8 @@ class Settings:
     device: str = "cuda"  # or cpu
     seed: int = 0
     players: int = 2
-    total_timesteps: int = (
-        104_857_600  # decisions of all seats, in rollouts of num_envs * num_steps decisions
-    )
+    # decisions of all seats, in rollouts of num_envs * num_steps decisions
+    total_timesteps: int = 104_857_600
     num_envs: int = 8192  # number of parallel games
     num_steps: int = 64  # decisions of each game in a rollout
     update_epochs: int = 3  # passes over the decisions of a rollout

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import ast
 import dataclasses
 import io
-import itertools
 import json
 import re
 import shlex
@@ -129,6 +127,12 @@ def test_a_nonempty_folder_is_refused_and_left_unchanged(tmp_path: Path, capsys:
         ("td --init td:nowhere.npz", "init must name a policy for the rules at hand: no file nowhere.npz"),
         ("td --preset full", "full"),
         ("td --decisions 9", "--decisions"),
+        ("td --against nobody", "policy must be one of"),
+        ("td --against td --spaces 4", "no trained model of td"),
+        ("td --against greedy --ray auto", "ray must not be set for a best response, got 'auto'"),
+        ("td --layouts train --ray auto", "ray cannot be combined with training layouts, got 'auto'"),
+        ("td --spaces 1 --layouts train", "layouts needs the rules"),
+        ("dqn --updates 9", "train.py: error: unknown learner 'dqn'; choose ppo, td, sb3"),
     ],
 )
 def test_wrong_settings_are_reported(wrong: str, words: str, capsys: pytest.CaptureFixture[str]):
@@ -160,26 +164,10 @@ def test_help_names_the_learners_and_explains_every_setting(
             assert {*re.findall("[a-z]+", rest.split("--")[0])} - {"default"}, f"{name} is not explained"
 
 
-def test_settings_are_explained_in_one_line():
-    """The help keeps line breaks."""
-    checked = 0
-    for file in (ROOT / "agents").glob("*.py"):
-        classes = [node for node in ast.walk(ast.parse(file.read_text())) if isinstance(node, ast.ClassDef)]
-        for field, text in (pair for node in classes for pair in itertools.pairwise(node.body)):
-            if isinstance(field, ast.AnnAssign) and isinstance(text, ast.Expr):
-                assert "\n" not in ast.literal_eval(text.value), f"{file.name}: {ast.unparse(field)}"
-                checked += 1
-    assert checked > 5  # the other settings are explained by comments
-
-
 def test_no_module_imports_the_command_file():
     """`train.py` contains only the command; shared code belongs in agents/."""
-    files = [
-        file for folder in ("agents", "tools", "wotd_env", "tests") for file in (ROOT / folder).rglob("*.py")
-    ]
+    folders = ("agents", "tools", "wotd_env", "tests")
+    files = [file for folder in folders for file in (ROOT / folder).rglob("*.py")]
     assert len(files) > 100
-    for file in files:
-        for node in ast.walk(ast.parse(file.read_text())):
-            names = [alias.name for alias in node.names] if isinstance(node, ast.Import) else []
-            names += [node.module or ""] if isinstance(node, ast.ImportFrom) else []
-            assert "train" not in names, file
+    imports = re.compile(r"^\s*(from|import) train\b", re.MULTILINE)
+    assert not [file for file in files if imports.search(file.read_text())]

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from agents import command, compare, evaluate
+from agents import command, evaluate
 from agents.evaluate import Curves, Measurement
 from tests.helpers.training import TINY_PPO, TINY_TD, started, trained
 
@@ -20,7 +20,7 @@ def test_runs_that_differ_only_in_the_seed_give_one_curve(tmp_path: Path, monkey
         drawn.append((curves, unit))
         return draw(curves, unit, players)
 
-    monkeypatch.setattr(compare, "draw_curves", noted)
+    monkeypatch.setattr(evaluate, "draw_curves", noted)
     runs: dict[str, Any] = {"a": {}, "b": {"seed": 1}, "c": {"td_lambda": 0.5}}
     for name, changes in runs.items():
         trained(TINY_TD, tmp_path / name, updates=2, **changes)

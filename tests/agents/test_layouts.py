@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from agents import command, ppo, sb3, td
+from agents import ppo, sb3, td
 from agents.settings import SettingError
 from tests.helpers.training import TINY_PPO, TINY_SB3, TINY_TD
 from wotd_env import Rules, benchmark
@@ -44,13 +44,3 @@ def test_training_layouts_need_the_rules_of_the_track(module: Any, tiny: Any):
         SettingError, match=r"layouts needs the rules .*spaces=2.* or .*spaces=3.*, got 'train'"
     ):
         module.Learner(replace(tiny, rules=Rules(spaces=2), layouts="train"))
-
-
-def test_a_cluster_plays_no_training_layouts():
-    with pytest.raises(SettingError, match="ray cannot be combined with training layouts, got 'auto'"):
-        replace(TINY_TD, rules=RULES, layouts="train", ray="auto")
-
-
-def test_the_command_reports_rules_without_layouts(capsys):
-    assert command.main(["td", "--spaces", "1", "--layouts", "train"]) == 2
-    assert "layouts needs the rules" in capsys.readouterr().err

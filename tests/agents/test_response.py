@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
 
-from agents import response
+from agents.td import against
 from tests.helpers.learned import some_value
-from tests.helpers.training import TINY_TD, rejected, same, trained
+from tests.helpers.training import LEARNING_TD, trained
 from wotd_env import Game, Phase, Rules, make_policy
 from wotd_env.core.state import States
 from wotd_env.evaluation import match
@@ -76,7 +75,7 @@ def test_only_the_learner_explores_and_plans():
     seat = np.arange(len(state)) % 3
     at_random = np.ones(len(state), np.bool_)
     own, alone = state["player"] == seat, state.copy()
-    play = response.against(make_policy("first"), seat, np.random.default_rng(0))
+    play = against(make_policy("first"), seat, np.random.default_rng(0))
     turns = play(Game(rules), state, value, at_random)
     np.testing.assert_array_equal(at_random, own)
     planned = alone[own]
@@ -88,38 +87,9 @@ def test_only_the_learner_explores_and_plans():
     assert (state[~own] == sampled).all()
 
 
-def test_same_seed_same_weights_with_any_number_of_threads(tmp_path: Path):
-    for threads in (1, 2, 3):
-        trained(TINY_TD, tmp_path / str(threads), against="random", games=600, updates=2, threads=threads)
-    assert same(tmp_path / "1", tmp_path / "2")
-    assert same(tmp_path / "1", tmp_path / "3")
-
-
-@pytest.mark.parametrize(
-    ("wrong", "words"),
-    [
-        ("--against nobody", "policy must be one of"),
-        ("--against td --spaces 4", "no trained model of td"),
-        ("--against greedy --ray auto", "ray must not be set for a best response"),
-    ],
-)
-def test_wrong_settings_are_named(wrong: str, words: str, capsys: pytest.CaptureFixture[str]):
-    assert words in rejected(["td", *wrong.split()], capsys)
-
-
 @pytest.mark.slow
 def test_a_best_response_beats_its_policy(tmp_path: Path):
-    small: dict[str, Any] = {
-        "games": 512,
-        "turns": 16,
-        "replay": 8,
-        "batches": 32,
-        "batch_size": 1024,
-        "width": 64,
-    }
-    run = trained(
-        TINY_TD, tmp_path / "run", against="planner", rules=Rules(spaces=0), updates=60, milestones=1, **small
-    )
+    run = trained(LEARNING_TD, tmp_path / "run", against="planner", width=64)
     game, games = Game(run.settings.rules), 20_000
     counts = match(game, run.learner.policy(), make_policy("planner"), games, seed=5)
     assert counts.wins > 0.5 * games  # at first 0.36; perfect play has 0.516

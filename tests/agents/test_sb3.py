@@ -19,56 +19,42 @@ from agents.checkpoint import CHECKPOINT
 from tests.helpers import ROOT
 from tests.helpers.training import TINY_SB3, arguments, refusal, resumed, same, trained
 from wotd_env import Game, Rules, make_policy
+from wotd_env.envs.vector import WayOfTheDragonVectorEnv
 
 
-def test_training_runs_with_different_seeds_share_no_games():
-    streams: list[set[int]] = []
+def test_training_runs_with_different_seeds_share_no_games(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    seeds: list[int] = []
+    reset = WayOfTheDragonVectorEnv.reset
+
+    def noted(self: Any, *, seed: list[int], options: Any) -> Any:
+        seeds.extend(seed)
+        return reset(self, seed=seed, options=options)
+
+    monkeypatch.setattr(WayOfTheDragonVectorEnv, "reset", noted)
     for seed in 0, 1:
-        learner = sb3.Learner(dataclasses.replace(TINY_SB3, seed=seed))
+        learner = sb3.Learner(dataclasses.replace(TINY_SB3, seed=seed, folder=tmp_path))
         for number in range(2):
-            learner.env.seed((seed << 32) + number * 8)
-            learner.env.reset()
-            streams.append(set(learner.env.env.record["rng"].tolist()))
-    assert len(set.union(*streams)) == 4 * 8
+            learner.update(number)
+    assert len(set(seeds)) == len(seeds) == 4 * 8
 
 
-def test_the_snapshots_are_those_of_a_resumed_run(tmp_path: Path):
-    changes: dict[str, Any] = {"past": 0.5, "greedy": 0.25, "milestones": 3, "total_timesteps": 768}
-    run = trained(TINY_SB3, tmp_path / "whole", **changes)
+def test_a_snapshot_is_kept_of_every_update_and_the_pool_has_the_given_weights(tmp_path: Path):
+    run = trained(TINY_SB3, tmp_path / "run", past=0.5, greedy=0.25)
     learner: Any = run.learner
     assert all(rows.any() for name, rows in learner.snapshots.items() if name.endswith("weight"))
     assert set(learner.env.env.opponents.names) == {"itself", "past", "greedy"}
     np.testing.assert_allclose(learner.env.env.opponents.weights, [0.25, 0.5, 0.25])
-    settings = dataclasses.replace(TINY_SB3, **changes)
-    words = [*arguments(settings, tmp_path / "parts"), "--final-games", "4"]
-    update = sb3.Learner.update
-
-    def stopped(self: sb3.Learner, number: int) -> dict[str, float]:
-        if number == 1:
-            raise KeyboardInterrupt
-        return update(self, number)
-
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(sb3.Learner, "update", stopped)
-        assert command.main(words) == 130
-    assert command.main(["--resume", str(tmp_path / "parts")]) == 0
-    assert same(tmp_path / "whole", tmp_path / "parts")
 
 
-def test_the_learning_rate_falls_linearly_to_zero(tmp_path: Path):
-    run = trained(TINY_SB3, tmp_path / "run")
-    shown = EventAccumulator(str(run.folder)).Reload().Scalars("train/learning_rate")
-    rollout = TINY_SB3.num_envs * TINY_SB3.n_steps
-    for point in shown:
-        done = point.step - rollout  # SB3 logs the values of the update before
-        assert point.value == pytest.approx(TINY_SB3.learning_rate * (1 - done / run.total), abs=1e-9)
-
-
-def test_tensorboard_shows_the_losses_of_sb3(tmp_path: Path):
+def test_tensorboard_shows_the_losses_of_sb3_and_the_falling_learning_rate(tmp_path: Path):
     run = trained(TINY_SB3, tmp_path / "run")
     shown = EventAccumulator(str(run.folder)).Reload()
-    for name in ("train/loss", "train/approx_kl", "strength/wins_against_random"):
+    for name in ("train/loss", "train/approx_kl"):
         assert 0 < shown.Scalars(name)[-1].step <= run.done, name
+    rollout = TINY_SB3.num_envs * TINY_SB3.n_steps
+    for point in shown.Scalars("train/learning_rate"):
+        done = point.step - rollout  # SB3 logs the values of the update before
+        assert point.value == pytest.approx(TINY_SB3.learning_rate * (1 - done / run.total), abs=1e-9)
 
 
 def test_the_saved_model_is_a_model_of_sb3(tmp_path: Path):

@@ -12,16 +12,14 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import cloudpickle  # type: ignore[import-untyped]  # it ships no types
 import pytest
+import torch as th
 
-th = pytest.importorskip("torch")
-contrib = pytest.importorskip("sb3_contrib")
-cloudpickle = pytest.importorskip("cloudpickle")
-
-from agents import command, export  # noqa: E402
-from agents.checkpoint import CHECKPOINT, CheckpointError  # noqa: E402
-from tests.helpers.training import TINY_SB3, started  # noqa: E402
-from wotd_env import make_policy  # noqa: E402
+from agents import command, export
+from agents.checkpoint import CHECKPOINT, CheckpointError
+from tests.helpers.training import TINY_SB3, started
+from wotd_env import make_policy
 
 
 class Payload:

@@ -18,64 +18,45 @@ TINY = {
 }
 NEEDS = {"actor_critic_numpy": "numpy", "jax_ppo": "jax"}
 
-
-@pytest.fixture(params=TINY)
-def learner(request: pytest.FixtureRequest) -> str:
-    pytest.importorskip(NEEDS.get(request.param, "sb3_contrib"))
-    return str(request.param)
+WRONG = {
+    "--num-envs 0": "num_envs must be at least 1, got 0",
+    "--total-timesteps 0": "total_timesteps must be at least [0-9]+, got 0",
+    "--save nowhere/network": "save must be a file in an existing folder, got nowhere/network",
+    "--evaluation-games -1": "evaluation_games must be at least 1, got -1",
+}
+MORE_WRONG = [
+    ("actor_critic_numpy", "--learning-rate nan", "learning_rate must be at least 0, got nan"),
+    ("actor_critic_numpy", "--ent-coef -0.5", "ent_coef must be at least 0, got -0.5"),
+    ("actor_critic_numpy", "--seed -1", "seed must be at least 0, got -1"),
+    ("jax_ppo", "--players 9", "players must be"),
+    ("ppo", "--players 9", "players must be"),
+]
 
 
 @pytest.mark.filterwarnings("default")  # warnings of torch.onnx
+@pytest.mark.parametrize("name", TINY)
 def test_a_saved_learner_plays_in_the_arena_and_the_benchmark(
-    learner: str, save_and_measure: Callable[[str, str], None]
+    name: str, save_and_measure: Callable[[str, str], None]
 ):
-    pytest.importorskip("typer")
-    pytest.importorskip("onnxscript")
-    save_and_measure(learner, TINY[learner])
+    for needed in (NEEDS.get(name, "sb3_contrib"), "typer", "onnxscript"):
+        pytest.importorskip(needed)
+    save_and_measure(name, TINY[name])
 
 
 @pytest.mark.parametrize(
-    ("options", "message"),
-    [
-        ("--num-envs 0", "num_envs must be at least 1, got 0"),
-        ("--total-timesteps 0", "total_timesteps must be at least [0-9]+, got 0"),
-        ("--save nowhere/network", "save must be a file in an existing folder, got nowhere/network"),
-        ("--evaluation-games -1", "evaluation_games must be at least 1, got -1"),
-    ],
+    ("name", "options", "message"),
+    [*((name, *wrong) for name in TINY for wrong in WRONG.items()), *MORE_WRONG],
 )
 def test_wrong_settings_give_one_sentence(
-    learner: str,
+    name: str,
     options: str,
     message: str,
     run_example: Callable[[str, str], str],
     capsys: pytest.CaptureFixture[str],
 ):
+    pytest.importorskip(NEEDS.get(name, "sb3_contrib"))
     with pytest.raises(SystemExit) as stopped:
-        run_example(learner, options)
+        run_example(name, options)
     assert stopped.value.code == 2
     output = capsys.readouterr()
     assert re.search(message, re.sub(r"[│\s]+", " ", output.out + output.err))
-
-
-def test_numbers_that_are_not_counts_are_checked(
-    run_example: Callable[[str, str], str], capsys: pytest.CaptureFixture[str]
-):
-    for option, message in (
-        ("--learning-rate nan", "learning_rate must be at least 0, got nan"),
-        ("--ent-coef -0.5", "ent_coef must be at least 0, got -0.5"),
-        ("--seed -1", "seed must be at least 0, got -1"),
-    ):
-        with pytest.raises(SystemExit):
-            run_example("actor_critic_numpy", option)
-        assert capsys.readouterr().err.endswith(f"error: {message}\n")
-
-
-@pytest.mark.parametrize("name", ["ppo", "jax_ppo"])
-def test_wrong_numbers_of_players_are_refused(
-    name: str, run_example: Callable[[str, str], str], capsys: pytest.CaptureFixture[str]
-):
-    pytest.importorskip("sb3_contrib" if name == "ppo" else "jax")
-    with pytest.raises(SystemExit):
-        run_example(name, "--players 9")
-    output = capsys.readouterr()
-    assert "players must be" in output.out + output.err

@@ -11,11 +11,9 @@ import pytest
 
 pytest.importorskip("sb3_contrib", reason="sb3-contrib is not installed: pip install 'wotd-env[train]'")
 
-import torch as th
 
-from examples import actor_critic_numpy, dqn, ppo, sb3_ppo
+from examples import actor_critic_numpy, dqn, ppo, td0
 from wotd_env import Game, evaluate
-from wotd_env.adapters.sb3 import SB3VecEnv
 from wotd_env.analysis import regret
 from wotd_env.policies.onnx import Onnx
 from wotd_env.policies.oracle import Oracle
@@ -23,26 +21,17 @@ from wotd_env.wrappers import Judge
 
 TINY_PPO = ppo.Settings(total_timesteps=512, num_envs=16, num_steps=16, minibatch_size=64, update_epochs=1)
 TINY_DQN = dqn.Settings(total_timesteps=960, num_envs=16, batch_size=64, buffer_size=500)
+TINY_TD0 = td0.Settings(total_timesteps=320, num_envs=16)
 
 
-def test_ppo_learns_the_same_from_the_same_seed(no_measuring: Any):
-    no_measuring(ppo)
-    one, other = (ppo.train(TINY_PPO) for _ in range(2))
-    for mine, its in zip(one.parameters(), other.parameters(), strict=True):
-        assert mine.equal(its)
-
-
-@pytest.mark.parametrize("players", [2, 4])
-def test_ppo_gives_no_probability_to_illegal_actions(players: int):
-    game = Game(players=players)
-    state = game.reset(50, seed=0)
-    for _ in range(20):
-        observation, mask = game.observe(state), game.legal_actions(state)
-        logits, value = ppo.Network(game)(th.from_numpy(observation), th.from_numpy(mask))
-        policy = th.distributions.Categorical(logits=logits)
-        assert ((policy.probs.detach().numpy() > 0) == mask).all()
-        assert value.shape == (50,)
-        game.step(state, policy.sample().numpy())
+@pytest.mark.parametrize(
+    ("example", "settings"), [(ppo, TINY_PPO), (dqn, TINY_DQN), (td0, TINY_TD0)], ids=["ppo", "dqn", "td0"]
+)
+def test_equal_seeds_give_equal_weights(example: Any, settings: Any, no_measuring: Any):
+    no_measuring(example)
+    one, other = (example.train(settings) for _ in range(2))
+    networks = (getattr(trained, "network", trained).parameters() for trained in (one, other))
+    assert all(mine.equal(its) for mine, its in zip(*networks, strict=True))
 
 
 def test_ppo_advantages_are_returns_with_trace_one_and_zero_values():
@@ -163,27 +152,9 @@ def test_dqn_stores_n_step_returns():
     assert (rows["later"] == 9).all()
 
 
-def test_dqn_learns_the_same_from_the_same_seed(no_measuring: Any):
-    no_measuring(dqn)
-    one, other = (dqn.train(TINY_DQN) for _ in range(2))
-    for mine, its in zip(one.parameters(), other.parameters(), strict=True):
-        assert mine.equal(its)
-
-
 def test_dqn_values_illegal_actions_below_all_others():
     game = Game(encoding="features")
     state = game.reset(50, seed=0)
     mask = game.legal_actions(state)
     values = dqn.Network(game, 16).masked(game.observe(state), mask)
     assert (values.isneginf().numpy() == (mask == 0)).all()
-
-
-def test_sb3_model_plays_legal_actions():
-    model = sb3_ppo.train(sb3_ppo.Settings(total_timesteps=1024, num_envs=16, evaluation_games=4))
-    games = SB3VecEnv(16, encoding=sb3_ppo.ENCODING)
-    observation = games.reset()
-    for _ in range(20):
-        masks = games.action_masks()
-        action, _ = model.predict(np.asarray(observation), action_masks=masks)
-        assert masks[np.arange(16), action].all()
-        observation, *_ = games.step(action)

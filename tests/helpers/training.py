@@ -18,46 +18,37 @@ from wotd_env import STATE, Rules
 
 Change = Callable[[dict[str, th.Tensor], dict[str, Any]], Any]
 
+FEW: dict[str, Any] = {"rules": Rules(spaces=1), "milestones": 2, "milestone_games": 5, "final_games": 5}
+
 TINY_PPO = ppo.Settings(
-    rules=Rules(spaces=1),
+    **FEW,
     updates=4,
-    milestones=2,
     num_envs=8,
     num_steps=4,
     minibatch_size=16,
     width=8,
     update_epochs=1,
     critic_turns=64,
-    milestone_games=5,
-    final_games=5,
 )
 
 TINY_SB3 = sb3.Settings(
-    rules=Rules(spaces=1),
-    total_timesteps=512,
-    milestones=2,
-    num_envs=8,
-    n_steps=16,
-    batch_size=64,
-    n_epochs=1,
-    width=8,
-    milestone_games=5,
-    final_games=5,
+    **FEW, total_timesteps=512, num_envs=8, n_steps=16, batch_size=64, n_epochs=1, width=8
 )
 
-TINY_TD = td.Settings(
-    rules=Rules(spaces=1),
-    updates=6,
-    milestones=2,
-    games=16,
-    turns=4,
-    replay=2,
-    batches=3,
-    batch_size=32,
-    width=32,
-    milestone_games=5,
-    final_games=5,
+TINY_TD = td.Settings(**FEW, updates=6, games=16, turns=4, replay=2, batches=3, batch_size=32, width=32)
+
+LEARNING_TD = dataclasses.replace(
+    TINY_TD,
+    rules=Rules(spaces=0),
+    updates=60,
+    games=512,
+    turns=16,
+    replay=8,
+    batches=32,
+    batch_size=1024,
+    milestones=1,
 )
+"""Settings of a run that takes seconds and learns to play well."""
 
 VARIANTS = [
     Rules(spaces=3),
@@ -149,13 +140,6 @@ def rejected(words: list[str], capsys: pytest.CaptureFixture[str]) -> str:
     assert code == 2
     output = capsys.readouterr()
     return " ".join((output.out + output.err).replace("│", "").split())
-
-
-def flip(path: Path) -> None:
-    """Damage a file."""
-    data = bytearray(path.read_bytes())
-    data[len(data) // 2] ^= 0x55
-    path.write_bytes(data)
 
 
 def change_checkpoint(folder: Path, change: Change) -> None:

@@ -16,9 +16,10 @@ from pathlib import Path
 
 import torch as th
 
-from agents import command, evaluate, ppo
+from agents import command, ppo
 from agents.checkpoint import CHECKPOINT
 from tests.helpers.training import same
+from wotd_env.policies import oracle
 
 SETTINGS = (
     *("--updates", "2", "--milestones", "2", "--num-envs", "8", "--num-steps", "4", "--minibatch-size", "16"),
@@ -125,7 +126,7 @@ def main(folder: Path, number: int = 100) -> None:
     th.set_num_threads(1)
     # The export takes seconds each time and only writes one file at the end.
     vars(ppo)["to_onnx"] = lambda network: b"a network"
-    vars(evaluate)["SMALL"] = -1  # solving the board would take seconds each time
+    vars(oracle)["AT_ONCE"] = -1  # solving the board would take seconds each time
     command.main([*SETTINGS, "--folder", str(folder / "warm")])
     files = train_on(folder / "whole", at_files)
     calls = train_on(folder / "calls", at_calls)
