@@ -6,10 +6,10 @@ from typing import Any
 
 import numpy as np
 import pytest
-from typer.testing import CliRunner
 
+from tests.helpers.commands import wotd
 from wotd_env import Game, Rules, recording
-from wotd_env.cli import WRONG_USE, app
+from wotd_env.cli import WRONG_USE
 from wotd_env.core.observation import ENCODINGS
 from wotd_env.envs.single import WayOfTheDragonEnv
 
@@ -143,7 +143,7 @@ def test_invalid_datasets_are_rejected_before_recording():
 
 def test_the_encoding_option_needs_minari(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    result = CliRunner().invoke(app, ["record", "first", "--games", "1", "--encoding", "compact", "--quiet"])
+    result = wotd("record first --games 1 --encoding compact --quiet")
     assert result.exit_code == WRONG_USE
     assert "needs --minari" in result.stderr
     assert not list(tmp_path.iterdir())
@@ -151,13 +151,12 @@ def test_the_encoding_option_needs_minari(tmp_path, monkeypatch):
 
 def test_wotd_record_writes_games_and_dataset(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    arguments = "record greedy first --games 9 --spaces 0 --quiet --minari wotd/greedy-v0 --out g.parquet"
-    arguments += " --encoding compact"
-    result = CliRunner().invoke(app, arguments.split())
+    options = "--games 9 --spaces 0 --quiet --minari wotd/greedy-v0 --out g.parquet --encoding compact"
+    result = wotd(f"record greedy first {options}")
     assert result.exit_code == 0, result.output
     assert result.stdout.splitlines()[1] == "wotd/greedy-v0: 9 episodes of greedy"
     expected = Game(Rules(spaces=0), encoding="compact").observation_size
     assert minari.load_dataset("wotd/greedy-v0").observation_space.shape == (expected,)
-    result = CliRunner().invoke(app, arguments.split())
+    result = wotd(f"record greedy first {options}")
     assert result.exit_code == WRONG_USE
     assert "the Minari dataset wotd/greedy-v0 exists" in result.stderr

@@ -6,12 +6,12 @@ import dataclasses
 
 import numpy as np
 import pytest
-from typer.testing import CliRunner
 
+from tests.helpers.commands import wotd
 from wotd_env import Game, Rules, analysis, benchmark, make_policy, solver
 from wotd_env.benchmark import generalization, measuring
 from wotd_env.benchmark.generalization import BOARDS, TEST, TRAIN, by_split, graded
-from wotd_env.cli import WRONG_USE, app
+from wotd_env.cli import WRONG_USE
 from wotd_env.core.layouts import layout_of
 from wotd_env.reporting import Estimate
 
@@ -97,7 +97,7 @@ def test_other_rules_have_no_splits():
     ],
 )  # fmt: skip
 def test_agents_that_refuse_layouts_and_impossible_layouts_are_reported(arguments, message):
-    result = CliRunner(env={"COLUMNS": "400"}).invoke(app, ["benchmark", *map(str, arguments), "--quiet"])
+    result = wotd("benchmark --quiet", *arguments)
     assert result.exit_code == WRONG_USE
     assert message in result.stderr
     assert "Traceback" not in result.stderr

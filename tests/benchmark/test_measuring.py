@@ -12,24 +12,20 @@ from typing import Any
 import numba
 import numpy as np
 import pytest
-from typer.testing import CliRunner
 
 from tests.helpers.arena_policies import Lowest
+from tests.helpers.commands import wotd
 from tests.helpers.damage import survive
 from tools import benchmark as page
 from wotd_env import Game, Rules, analysis, benchmark, solver
 from wotd_env.benchmark import STAGES, Result, drawing, measuring
-from wotd_env.cli import FAILED, FORFEITS, INTERRUPTED, WRONG_USE, app
+from wotd_env.cli import FAILED, FORFEITS, INTERRUPTED, WRONG_USE
 from wotd_env.policies.function import FunctionPolicy
 from wotd_env.reporting import Estimate
 
 SMALL = Rules(spaces=0)
 OWN = Rules(players=3, powers="own", colors="random")
 OPTIONS: dict[str, Any] = {"games": 40, "size": 20}
-
-
-def wotd(*arguments):
-    return CliRunner(env={"COLUMNS": "120"}).invoke(app, list(map(str, arguments)))
 
 
 @pytest.fixture(scope="module")

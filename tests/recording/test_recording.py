@@ -9,12 +9,12 @@ from typing import Any
 
 import numpy as np
 import pytest
-from typer.testing import CliRunner
 
 from tests.helpers import ROOT
+from tests.helpers.commands import wotd
 from tests.helpers.damage import damaged, survive
 from wotd_env import Game, IllegalActionError, Rules, analysis, make_policy, notation, recording, solver
-from wotd_env.cli import WRONG_USE, app
+from wotd_env.cli import WRONG_USE
 from wotd_env.policy import ask, play_out
 from wotd_env.recording import writing
 from wotd_env.recording.reading import schema
@@ -42,10 +42,6 @@ def recorded(request, tmp_path):
 @pytest.fixture(autouse=True)
 def small_blocks(monkeypatch):
     monkeypatch.setattr(writing, "BLOCK", 8)
-
-
-def wotd(arguments: str) -> Any:
-    return CliRunner(env={"COLUMNS": "120"}).invoke(app, arguments)
 
 
 def test_recorded_rows_equal_the_decisions_of_the_games(recorded):
