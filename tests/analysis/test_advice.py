@@ -13,11 +13,6 @@ from wotd_env.planning.planner import best_actions, plan
 from wotd_env.policies.td import BundledValue
 
 
-@pytest.fixture(scope="module")
-def solved(tmp_path_factory):
-    return solver.solve(0, tmp_path_factory.mktemp("tables") / "0.wotd").file
-
-
 @pytest.fixture
 def cache(tmp_path, monkeypatch):
     monkeypatch.setattr(
@@ -72,23 +67,23 @@ def test_equities_do_not_depend_on_the_batch(cache):
         assert np.array_equal(single.actions[0], together.actions[i])
 
 
-def test_a_table_in_the_cache_is_the_best_source(cache, solved):
-    shutil.copy(solved, cache / "perfect-0.wotd")
+def test_a_table_in_the_cache_is_the_best_source(cache, table):
+    shutil.copy(table.file, cache / "perfect-0.wotd")
     game = Game(Rules(spaces=0))
     advisor = Advisor(game)
     assert advisor.exact
     assert "perfect-0.wotd" in advisor.source
     assert advisor.skipped == ()
     state = visited(game)
-    exact = analyze(game, state, solver.load(solved))
+    exact = analyze(game, state, table)
     ours = advisor.analyze(state)
     assert np.array_equal(ours.equity, exact.equity)
     assert np.array_equal(ours.actions, exact.actions)
     assert np.array_equal(ours.best, exact.best)
 
 
-def test_the_solution_is_not_exact_with_a_low_turn_limit(cache, solved):
-    shutil.copy(solved, cache / "perfect-0.wotd")
+def test_the_solution_is_not_exact_with_a_low_turn_limit(cache, table):
+    shutil.copy(table.file, cache / "perfect-0.wotd")
     advisor = Advisor(Game(Rules(spaces=0, max_turns=2)))
     assert not advisor.exact
     assert advisor.source == "the exact solution of the game without a turn limit, perfect-0.wotd"
@@ -108,8 +103,8 @@ def test_an_invalid_table_file_is_skipped(cache):
     assert "is not a table" in advisor.skipped[0]
 
 
-def test_damage_found_by_two_threads_skips_one_source(cache, solved, monkeypatch):
-    shutil.copy(solved, cache / "perfect-0.wotd")
+def test_damage_found_by_two_threads_skips_one_source(cache, table, monkeypatch):
+    shutil.copy(table.file, cache / "perfect-0.wotd")
     game = Game(Rules(spaces=0))
     advisor = Advisor(game)
     state = game.reset(1, seed=0)
@@ -131,9 +126,9 @@ def test_damage_found_by_two_threads_skips_one_source(cache, solved, monkeypatch
     assert asked[2] is asked[3]
 
 
-def test_a_damaged_table_is_replaced_by_the_next_source(cache, solved):
+def test_a_damaged_table_is_replaced_by_the_next_source(cache, table):
     file = cache / "perfect-0.wotd"
-    content = bytearray(solved.read_bytes())
+    content = bytearray(table.file.read_bytes())
     content[-1000] ^= 1
     file.write_bytes(content)
     game = Game(Rules(spaces=0))
@@ -172,11 +167,11 @@ def played(rules: Rules, seed: int, *names: str) -> notation.RecordedGame:
 
 
 @pytest.mark.parametrize("seed", range(4))
-def test_regrets_and_luck_add_up_to_the_result_of_a_solved_game(cache, solved, seed):
-    shutil.copy(solved, cache / "perfect-0.wotd")
+def test_regrets_and_luck_add_up_to_the_result_of_a_solved_game(cache, table, seed):
+    shutil.copy(table.file, cache / "perfect-0.wotd")
     rules = Rules(spaces=0, start=0)
     summary = review(played(rules, seed, "random", "planner"))
-    start = solver.load(solved).start
+    start = table.start
     assert summary.exact
     for seat, other in ((0, 1), (1, 0)):
         mine, theirs = summary.seats[seat], summary.seats[other]
@@ -184,15 +179,15 @@ def test_regrets_and_luck_add_up_to_the_result_of_a_solved_game(cache, solved, s
         assert mine.result == pytest.approx(expected, abs=1e-4)
 
 
-def test_a_given_table_is_the_only_source(cache, solved, tmp_path):
+def test_a_given_table_is_the_only_source(cache, table, tmp_path):
     recorded = played(Rules(spaces=0), 1, "random", "greedy")
-    game, table = Game(recorded.rules), solver.load(solved)
+    game = Game(recorded.rules)
     by_table = review(recorded, Advisor(game, table))
-    shutil.copy(solved, cache / "perfect-0.wotd")
+    shutil.copy(table.file, cache / "perfect-0.wotd")
     assert by_table.notes == review(recorded).notes
     assert by_table.exact
     damaged = tmp_path / "damaged.wotd"
-    content = bytearray(solved.read_bytes())
+    content = bytearray(table.file.read_bytes())
     content[-1000] ^= 1
     damaged.write_bytes(content)
     with pytest.raises(solver.TableError, match="damaged"):

@@ -24,11 +24,6 @@ SPACES = 0
 
 
 @pytest.fixture(scope="module")
-def table(tmp_path_factory):
-    return solver.solve(SPACES, tmp_path_factory.mktemp("tables") / "0.wotd")
-
-
-@pytest.fixture(scope="module")
 def game():
     return Game(Rules(spaces=SPACES), skip_forced=False)
 

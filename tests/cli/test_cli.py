@@ -25,14 +25,6 @@ from wotd_env.cli import FAILED, FORFEITS, INTERRUPTED, WRONG_USE, app
 from wotd_env.policies import POLICIES
 
 
-@pytest.fixture(scope="module")
-def table(tmp_path_factory) -> Path:
-    """Return the solution of the smallest board."""
-    file: Path = tmp_path_factory.mktemp("tables") / "0.wotd"
-    assert wotd("solve", "--spaces", 0, "--out", file, "--quiet").exit_code == 0
-    return file
-
-
 @pytest.mark.parametrize("command", ["arena", "watch", "play"])
 def test_every_rule_is_an_option_with_its_default(command):
     shown = {"immunity": "", "colors": ""} | ({"players": "(one for each"} if command != "arena" else {})
@@ -168,29 +160,29 @@ def test_a_recorded_game_can_be_analyzed(table):
     recorded = notation.read_game("game.txt")
     assert recorded.players == ("random", "random")
     assert recorded.seed == 0
-    result = wotd("analyze", "game.txt", "--table", table)
+    result = wotd("analyze", "game.txt", "--table", table.file)
     assert result.exit_code == 0, result.output
     first, *rest, definition = result.stdout.splitlines()
     assert definition == analysis.define_errors(2)
-    assert first == f"game.txt: 0 plain spaces, graded by {table}"
+    assert first == f"game.txt: 0 plain spaces, graded by {table.file}"
     asked = Game(recorded.rules).legal_actions(recorded.states[:-1]).sum(1) > 1
     assert sum(line.startswith("turn ") for line in rest) == asked.sum()
 
 
 def test_a_position_can_be_analyzed(table):
     line = "|AB.../|B..../|...../|...../|..... wf(meo) 3 A move 0 ffddd"
-    result = wotd("analyze", line, "--table", table)
+    result = wotd("analyze", line, "--table", table.file)
     assert result.exit_code == 0, result.output
     first, *actions = result.stdout.splitlines()
     rules, state = notation.parse_position(line)
-    exact = analysis.analyze(Game(rules), state, solver.load(table))
-    assert first == f"{exact.equity[0]:+.3f} for seat 0, by {table}"
+    exact = analysis.analyze(Game(rules), state, table)
+    assert first == f"{exact.equity[0]:+.3f} for seat 0, by {table.file}"
     assert len(actions) == 1
     assert actions[0].split()[:2] == [f"{exact.equity[0]:+.3f}", "f|2"]
     assert "move on fire, to number 2" in actions[0]
-    result = wotd("analyze", line.replace("move 0 ffddd", "over 0 ffddd"), "--table", table)
+    result = wotd("analyze", line.replace("move 0 ffddd", "over 0 ffddd"), "--table", table.file)
     assert len(result.stdout.splitlines()) == 1
-    result = wotd("analyze", line, "--table", table, "--games", 5)
+    result = wotd("analyze", line, "--table", table.file, "--games", 5)
     assert result.exit_code == WRONG_USE
     assert "--games is for grading policies" in result.output
 
@@ -238,19 +230,19 @@ def test_watch_records_an_interrupted_policy(monkeypatch):
 
 
 def test_solve_and_verify_print_the_value_and_the_residual(table):
-    again = wotd("solve", "--spaces", 0, "--out", table, "--quiet")
+    again = wotd("solve", "--spaces", 0, "--out", table.file, "--quiet")
     value = again.stdout.split()[-1]
     assert float(value) == pytest.approx(0.2735635, abs=1e-6)
     assert len(value.partition(".")[2]) == 7
-    loud = wotd("solve", "--spaces", 0, "--out", table)
-    assert loud.stderr == f"{table} is solved already\n"
-    result = wotd("solve", "--verify", table, "--quiet")
+    loud = wotd("solve", "--spaces", 0, "--out", table.file)
+    assert loud.stderr == f"{table.file} is solved already\n"
+    result = wotd("solve", "--verify", table.file, "--quiet")
     assert result.exit_code == 0, result.output
     assert float(result.stdout.split()[-1]) < 1e-6
 
 
 def test_analyze_grades_policies(table):
-    options = ("--spaces", 0, "--table", table, "--games", 200, "--quiet")
+    options = ("--spaces", 0, "--table", table.file, "--games", 200, "--quiet")
     result = wotd("analyze", "greedy", "oracle", *options, "--out", "a.json", "--plot", "a.svg")
     assert result.exit_code == 0, result.output
     grades = json.loads(Path("a.json").read_text())
@@ -398,17 +390,17 @@ def test_speed_measures_every_interface(monkeypatch):
 
 
 def test_solve_makes_a_compact_table(table, tmp_path):
-    result = wotd("solve", "--compact", table, "--out", tmp_path / "small.wotd", "--quiet")
+    result = wotd("solve", "--compact", table.file, "--out", tmp_path / "small.wotd", "--quiet")
     assert result.exit_code == 0, result.output
     assert "largest difference" in result.stdout
-    assert wotd("solve", "--compact", table, "--quiet").exit_code == WRONG_USE
-    assert wotd("solve", "--compact", table, "--spaces", 1, "--quiet").exit_code == WRONG_USE
+    assert wotd("solve", "--compact", table.file, "--quiet").exit_code == WRONG_USE
+    assert wotd("solve", "--compact", table.file, "--spaces", 1, "--quiet").exit_code == WRONG_USE
 
 
 @pytest.mark.parametrize("option", [[], ["--against"]], ids=["policy", "opponent"])
 def test_analyze_refuses_unsupported_rules_before_grading(table, option):
     network = models.FOLDER / "ppo-2-none.onnx"
-    result = wotd("analyze", "greedy", *option, f"onnx:{network}", "--table", table)
+    result = wotd("analyze", "greedy", *option, f"onnx:{network}", "--table", table.file)
     assert result.exit_code == WRONG_USE
     assert f"{network} is made for spaces=7, not for spaces=0" in " ".join(result.stderr.split())
     assert result.stdout == ""

@@ -13,7 +13,7 @@ import pytest
 from tests.helpers import ROOT
 from tests.helpers.commands import wotd
 from tests.helpers.damage import damaged, survive
-from wotd_env import Game, IllegalActionError, Rules, analysis, make_policy, notation, recording, solver
+from wotd_env import Game, IllegalActionError, Rules, analysis, make_policy, notation, recording
 from wotd_env.cli import WRONG_USE
 from wotd_env.policy import ask, play_out
 from wotd_env.recording import writing
@@ -227,11 +227,9 @@ def test_verify_finds_games_of_other_seeds(tmp_path):
 
 
 @pytest.mark.parametrize("flips", [100, pytest.param(3000, marks=pytest.mark.slow)])
-def test_damaged_recordings_are_refused(tmp_path, flips):
+def test_damaged_recordings_are_refused(table, tmp_path, flips):
     file = tmp_path / "games.parquet"
-    recording.record(
-        ["greedy", "random"], file, 20, Rules(spaces=0), table=solver.solve(0, tmp_path / "0.wotd")
-    )
+    recording.record(["greedy", "random"], file, 20, Rules(spaces=0), table=table)
 
     def read(file):
         decisions, some = recording.load(file), recording.load(file, filters=[("turn", "<", 3)])
@@ -322,8 +320,7 @@ def test_invalid_files_raise_errors_that_name_them(tmp_path):
         recording.load(file)
 
 
-def test_equities_equal_the_exact_solution(tmp_path):
-    table = solver.solve(0, tmp_path / "0.wotd")
+def test_equities_equal_the_exact_solution(table, tmp_path):
     file = tmp_path / "games.parquet"
     recording.record(["greedy", "random"], file, 10, Rules(spaces=0), table=table)
     decisions = recording.load(file)
