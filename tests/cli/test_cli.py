@@ -266,7 +266,7 @@ def test_analyze_grades_policies(table):
         ("arena greedy greedy", "got 'greedy' twice"),
         ("arena greedy nowhere:Policy", "No module named 'nowhere'"),
         ("arena greedy tests.helpers.arena_policies:Nobody", "has no attribute 'Nobody'"),
-        ("arena greedy tests.helpers.arena_policies:COUNTS", "must have a method act"),
+        ("arena greedy tests.helpers.arena_policies:np", "must have a method act"),
         ("arena greedy onnx:missing.onnx", "missing.onnx"),
         ("arena greedy random --players 6", "players must be an integer from 2 to 5, got 6"),
         ("arena greedy random --powers all", "powers must be one of 'none', 'own', 'any', got 'all'"),
