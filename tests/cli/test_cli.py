@@ -36,21 +36,10 @@ def test_every_rule_is_an_option_with_its_default(command):
         assert rest
 
 
-def test_help_names_every_command():
-    text = wotd("--help").stdout
-    for command in ("arena", "speed", "play", "watch", "record", "replay", "policies", "solve", "analyze"):
-        assert f" {command} " in text
-
-
 def test_version_prints_the_package_version():
     result = wotd("--version")
     assert result.exit_code == 0
     assert result.stdout == f"wotd-env {wotd_env.__version__}\n"
-
-
-@pytest.mark.parametrize("command", ["play", "solve"])
-def test_help_gives_an_example(command):
-    assert f"Example: wotd {command} " in wotd(command, "--help").stdout
 
 
 def test_policies_are_listed_with_descriptions():
@@ -310,6 +299,53 @@ def test_analyze_grades_policies(table):
         ("speed --seconds 0", "seconds must be from 0.01 to 3600, got 0.0"),
         ("speed --seconds nan", "seconds must be from 0.01 to 3600, got nan"),
         ("speed --seconds inf", "seconds must be from 0.01 to 3600, got inf"),
+        (
+            "analyze greedy --players 3",
+            "use: wotd benchmark AGENT --players N",
+        ),
+        ("record greedy --out games.csv", "must end in .parquet, got games.csv"),
+        ("record greedy --out nowhere/g.parquet", "no folder nowhere"),
+        ("record greedy random first --players 2", "one for each of the 2 seats, or one for all, got 3"),
+        ("record ranom", "policy must be one of"),
+        ("record greedy --games 0", "games must be an integer from 1"),
+        ("record greedy --table missing.wotd", "missing.wotd"),
+        ("replay missing.parquet", "missing.parquet"),
+        ("replay missing.txt", "missing.txt"),
+        ("replay notes.txt", "notes.txt: a game must begin with"),
+        ("replay notes.txt --game 1", "--game needs a .parquet file"),
+        ("replay notes.txt --out game.avi", "must end in .txt, .html, .gif, .mp4, got game.avi"),
+        ("replay notes.csv", "must end in .txt or .parquet, got notes.csv"),
+        (
+            "replay notes.parquet --out a.html",
+            "--out writes one game: choose a game of notes.parquet with --game",
+        ),
+        ("replay notes.txt --delay -1", "delay must be from 0"),
+        ("benchmark greedy random", "give one agent"),
+        ("benchmark greedy --format html", "--format must be one of"),
+        ("benchmark greedy --spaces 6", "no test positions"),
+        ("benchmark greedy --games 1", "games must be"),
+        ("benchmark greedy --size 1 --spaces 0", "size must be"),
+        ("benchmark greedy --out a.txt", "must end in .json"),
+        ("benchmark nobody", "policy must be one of"),
+        ("benchmark greedy --powers all", "with all powers are bundled; there are those for"),
+        ("benchmark greedy --powers own", "with own powers are bundled; there are those for 3 plain spaces"),
+        ("benchmark ppo --players 3 --spaces 7", "no trained model of ppo"),
+        ("benchmark --compare a.json", "two result files"),
+        ("benchmark --compare a.json b.json --games 10", "--games cannot be combined"),
+        ("benchmark --compare a.json b.json --format json", "table, markdown and latex"),
+        ("benchmark --compare a.json b.json", "a.json"),
+        ("benchmark td --spaces 2 --dead-pieces 5", "no trained model of td"),
+        ("benchmark greedy --dead-pieces 5", "--dead-pieces needs --spaces"),
+        (
+            "benchmark greedy --spaces 2 --dead-pieces 3",
+            "no test positions for 2 plain spaces and dead_pieces=3",
+        ),
+        ("benchmark greedy --spaces 2 --dead-pieces #./#./../..", "dead_pieces must be a number or 5 paths"),
+        (f"benchmark greedy --spaces 5 --dead-pieces #####{'/.....' * 4}", "fewer than 5 in a row"),
+        ("positions --spaces 2", "wotd solve --spaces 2"),
+        ("positions --players 3 --table a.wotd", "--table is for two players"),
+        ("positions --players 3 --powers own --colors water,fire,metal", "leave out --colors"),
+        ("positions --players 3 --spaces 2", "no trained model of td"),
     ],
 )
 def test_invalid_arguments_are_reported_before_any_output(arguments, message):
@@ -336,33 +372,23 @@ def test_watch_needs_consent_for_files_that_can_run_code():
         assert message in result.stderr
 
 
-def test_watch_checks_the_record_file_before_the_game(monkeypatch):
-    def refuse(file, *endings):
-        raise PermissionError(f"cannot write {file}, one of {endings}")
-
-    monkeypatch.setattr("wotd_env.cli.watch.check_writable", refuse)
-    result = wotd("watch", "greedy", "--record", "game.txt")
-    assert result.exit_code == WRONG_USE
-    assert result.stderr == "Error: cannot write game.txt, one of ('.txt',)\n"
-    assert result.stdout == ""
-
-
-def test_error_for_a_broken_policy_module_names_the_policy(monkeypatch, tmp_path):
-    (tmp_path / "broken_policy.py").write_text("1 / 0\n")
+@pytest.mark.parametrize(
+    ("name", "source", "failed"),
+    [
+        ("broken_policy", "1 / 0\n", "cannot be made"),
+        (
+            "unsure_policy",
+            "class Policy:\n    def check_rules(self, rules): 1 / 0\n    def act(self, game, state, rng): ...\n",
+            "cannot check its rules",
+        ),
+    ],
+)
+def test_errors_in_the_module_of_a_policy_name_the_policy(monkeypatch, tmp_path, name, source, failed):
+    (tmp_path / f"{name}.py").write_text(source)
     monkeypatch.syspath_prepend(tmp_path)
-    result = wotd("arena", "greedy", "broken_policy:Policy", "--quiet")
+    result = wotd("watch", f"{name}:Policy")
     assert result.exit_code == WRONG_USE
-    assert "policy 'broken_policy:Policy' cannot be made: ZeroDivisionError" in result.stderr
-
-
-def test_error_in_check_rules_names_the_policy(monkeypatch, tmp_path):
-    (tmp_path / "unsure_policy.py").write_text(
-        "class Policy:\n    def check_rules(self, rules): 1 / 0\n    def act(self, game, state, rng): ...\n"
-    )
-    monkeypatch.syspath_prepend(tmp_path)
-    result = wotd("watch", "unsure_policy:Policy")
-    assert result.exit_code == WRONG_USE
-    assert "policy 'unsure_policy:Policy' cannot check its rules: ZeroDivisionError" in result.stderr
+    assert f"policy '{name}:Policy' {failed}: ZeroDivisionError" in result.stderr
 
 
 def test_error_for_a_missing_extra_says_what_to_install():
@@ -420,19 +446,13 @@ GROUP: Any = typer.main.get_command(app)
 
 
 @pytest.mark.parametrize("name", sorted(GROUP.commands))
-def test_help_texts_name_only_files_in_the_wheel(name):
+def test_help_texts_have_an_example_and_name_only_files_in_the_wheel(name):
+    assert f" {name} " in wotd("--help").stdout
+    assert f"Example: wotd {name}" in wotd(f"{name} --help").stdout
     command = GROUP.commands[name]
     texts = [command.help or "", *(parameter.help or "" for parameter in command.params)]
     assert all(texts)
     assert not [text for text in texts if "docs/" in text or "agents/" in text]
-
-
-def test_analyze_names_the_only_number_of_players_with_exact_equities():
-    result = wotd("analyze", "greedy", "--players", 3)
-    assert result.exit_code == WRONG_USE
-    words = " ".join(result.stderr.split())
-    assert "--players must be 2, got 3: only games of two players have exact equities" in words
-    assert "wotd benchmark AGENT --players N" in words
 
 
 def test_analyze_checks_policies_before_it_makes_a_table(monkeypatch):
@@ -447,16 +467,3 @@ def test_analyze_checks_policies_before_it_makes_a_table(monkeypatch):
         result = wotd("analyze", *names, "--spaces", 0)
         assert result.exit_code == WRONG_USE
         assert "is made for spaces=7, not for spaces=0" in " ".join(result.stderr.split())
-
-
-@pytest.mark.parametrize("at", [100, -3], ids=["header", "values"])
-def test_a_damaged_table_names_the_command_for_its_board(tmp_path, at):
-    file = tmp_path / "0.wotd"
-    solver.solve(0, file)
-    content = bytearray(file.read_bytes())
-    content[at] ^= 255
-    file.write_bytes(content)
-    with pytest.raises(
-        solver.TableError, match=f"damaged: remove it and solve again: wotd solve --spaces 0 --out {file}"
-    ):
-        solver.solve(0, file).values  # noqa: B018  # reading the values checks them

@@ -14,7 +14,6 @@ from tests.helpers import ROOT
 from tests.helpers.commands import wotd
 from tests.helpers.damage import damaged, survive
 from wotd_env import Game, IllegalActionError, Rules, analysis, make_policy, notation, recording
-from wotd_env.cli import WRONG_USE
 from wotd_env.policy import ask, play_out
 from wotd_env.recording import writing
 from wotd_env.recording.reading import schema
@@ -277,13 +276,6 @@ def test_recordings_without_a_digest_are_read(tmp_path):
                 recording.load(file)
 
 
-def test_paths_that_look_like_partitions_are_read(tmp_path):
-    file = tmp_path / "seed=4" / "games.parquet"
-    file.parent.mkdir()
-    recording.record(["first"], file, 2, Rules(spaces=0))
-    assert recording.load(file).seed.max() == 1
-
-
 def test_invalid_files_raise_errors_that_name_them(tmp_path):
     file = tmp_path / "games.parquet"
     with pytest.raises(FileNotFoundError):
@@ -476,34 +468,3 @@ def test_wotd_record_and_wotd_replay_agree_with_the_api(tmp_path, monkeypatch):
     assert "The game is over in turn" in shown.stdout
     assert wotd("replay game.txt --out game.html").exit_code == 0
     assert Path("game.html").read_text().startswith("<!doctype html>")
-
-
-@pytest.mark.parametrize(
-    ("arguments", "message"),
-    [
-        ("record greedy --out games.csv", "must end in .parquet, got games.csv"),
-        ("record greedy --out nowhere/g.parquet", "no folder nowhere"),
-        ("record greedy random first --players 2", "one for each of the 2 seats, or one for all, got 3"),
-        ("record ranom", "policy must be one of"),
-        ("record greedy --games 0", "games must be an integer from 1"),
-        ("record greedy --table missing.wotd", "missing.wotd"),
-        ("replay missing.parquet", "missing.parquet"),
-        ("replay missing.txt", "missing.txt"),
-        ("replay notes.txt", "notes.txt: a game must begin with"),
-        ("replay notes.txt --game 1", "--game needs a .parquet file"),
-        ("replay notes.txt --out game.avi", "must end in .txt, .html, .gif, .mp4, got game.avi"),
-        ("replay notes.csv", "must end in .txt or .parquet, got notes.csv"),
-        (
-            "replay notes.parquet --out a.html",
-            "--out writes one game: choose a game of notes.parquet with --game",
-        ),
-        ("replay notes.txt --delay -1", "delay must be from 0"),
-    ],
-)
-def test_invalid_arguments_of_commands_are_explained(tmp_path, monkeypatch, arguments, message):
-    monkeypatch.chdir(tmp_path)
-    Path("notes.txt").write_text("no game")
-    result = wotd(arguments)
-    assert result.exit_code == WRONG_USE, result.output
-    assert message in " ".join(result.stderr.split())
-    assert [each.name for each in tmp_path.iterdir()] == ["notes.txt"]
