@@ -7,6 +7,7 @@ import shutil
 import numpy as np
 import pytest
 
+from tests.helpers.games import positions
 from wotd_env import Game, Phase, Rules, make_policy, notation, solver
 from wotd_env.analysis import BLUNDER, ERROR, Advisor, analyze, review
 from wotd_env.planning.planner import best_actions, plan
@@ -19,17 +20,6 @@ def cache(tmp_path, monkeypatch):
         "wotd_env.analysis.equity.cache_file", lambda rules: tmp_path / f"perfect-{rules.spaces}.wotd"
     )
     return tmp_path
-
-
-def visited(game: Game, seed: int = 3) -> np.ndarray:
-    """Return states of random games at decisions of all phases."""
-    state = game.reset(60, seed=seed)
-    rng = np.random.default_rng(seed)
-    states = []
-    for _ in range(40):
-        states.append(state[state["phase"] != Phase.OVER])
-        game.step(state, make_policy("random").act(game, state, rng))
-    return np.concatenate(states)
 
 
 @pytest.mark.parametrize(
@@ -49,7 +39,7 @@ def test_every_legal_action_has_an_equity(cache, rules, source):
     advisor = Advisor(game)
     assert source in advisor.source
     assert not advisor.exact
-    state = visited(game)
+    state = positions(game.rules)
     result = advisor.analyze(state)
     assert np.array_equal(np.isfinite(result.actions), game.legal_actions(state).astype(bool))
     assert np.abs(result.equity).max() <= 1 + 1e-6
@@ -60,7 +50,7 @@ def test_every_legal_action_has_an_equity(cache, rules, source):
 def test_equities_do_not_depend_on_the_batch(cache):
     game = Game(Rules(players=3, powers="own"))
     advisor = Advisor(game)
-    state = visited(game)[:100]
+    state = positions(game.rules)[:100]
     together = advisor.analyze(state)
     for i in range(len(state)):
         single = advisor.analyze(state[i : i + 1])
@@ -74,7 +64,7 @@ def test_a_table_in_the_cache_is_the_best_source(cache, table):
     assert advisor.exact
     assert "perfect-0.wotd" in advisor.source
     assert advisor.skipped == ()
-    state = visited(game)
+    state = positions(game.rules)
     exact = analyze(game, state, table)
     ours = advisor.analyze(state)
     assert np.array_equal(ours.equity, exact.equity)
@@ -134,7 +124,7 @@ def test_a_damaged_table_is_replaced_by_the_next_source(cache, table):
     game = Game(Rules(spaces=0))
     advisor = Advisor(game)
     exact_before = advisor.exact
-    state = visited(game)
+    state = positions(game.rules)
     result = advisor.analyze(state)
     assert (exact_before, advisor.exact) == (True, False)
     assert "td-2-none-0" in advisor.source
@@ -191,7 +181,7 @@ def test_a_given_table_is_the_only_source(cache, table, tmp_path):
     content[-1000] ^= 1
     damaged.write_bytes(content)
     with pytest.raises(solver.TableError, match="damaged"):
-        Advisor(game, solver.load(damaged)).analyze(visited(game))
+        Advisor(game, solver.load(damaged)).analyze(positions(game.rules))
     with pytest.raises(ValueError, match="is for 0 plain spaces, the game has 1"):
         Advisor(Game(Rules(spaces=1)), table)
 

@@ -31,13 +31,7 @@ def game():
 @pytest.fixture(scope="module")
 def visited(game):
     """Return states of random games at all kinds of decisions."""
-    state = game.reset(400, seed=5)
-    rng = np.random.default_rng(5)
-    kept = []
-    for _ in range(30):
-        kept.append(state[state["phase"] != Phase.OVER])
-        game.step(state, make_policy("random").act(game, state, rng))
-    states = np.concatenate(kept)
+    states = positions(game.rules, 400, 30)
     assert {Phase.KEEP, Phase.MOVE, Phase.EXTRA} == set(states["phase"])
     return states
 

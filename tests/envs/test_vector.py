@@ -292,13 +292,6 @@ def test_record_episode_statistics_counts_rewards_and_lengths(mode):
     assert ends > 5
 
 
-def test_gymnasiums_observation_wrappers_accept_it():
-    env = gymnasium.make_vec(ID, num_envs=4)
-    env = gymnasium.wrappers.vector.DtypeObservation(env, np.float32)
-    observations, _ = env.reset(seed=0)
-    assert observations.dtype == np.float32
-
-
 def test_render_returns_one_text_per_game():
     env = gymnasium.make_vec(ID, num_envs=3, render_mode="ansi")
     env.reset(seed=4)
