@@ -6,10 +6,8 @@ import dataclasses
 import json
 import re
 import signal
-import sqlite3
 import subprocess
 import sys
-from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +15,7 @@ import pytest
 import typer
 
 import wotd_env
-from tests.helpers import ROOT
+from tests.helpers import ROOT, tournaments
 from tests.helpers.commands import wotd
 from wotd_env import Game, Phase, Rules, analysis, models, notation, solver
 from wotd_env.arena import Tournament, run
@@ -95,24 +93,8 @@ def test_arena_shows_one_traceback_of_a_raising_policy():
 def test_interrupted_arena_keeps_games_and_says_how_to_continue(tmp_path):
     file = tmp_path / "games.sqlite"
     command = f"arena random greedy --spaces 0 --games 10000000 --quiet --workers 1 --file {file}"
-    process = subprocess.Popen(
-        [sys.executable, "-m", "wotd_env.cli", *command.split()],
-        cwd=ROOT,
-        text=True,
-        stderr=subprocess.PIPE,
-    )
-
-    def blocks() -> int:
-        try:
-            with (
-                closing(sqlite3.connect(f"file:{file}?mode=ro", uri=True, timeout=60)) as connection,
-                connection,
-            ):
-                return int(connection.execute("SELECT count(*) FROM block").fetchone()[0])
-        except sqlite3.OperationalError:  # not there yet
-            return 0
-
-    while blocks() < 2:
+    process = tournaments.wotd(*command.split())
+    while len(tournaments.blocks_of(file)) < 2:
         assert process.poll() is None, process.communicate()
     process.send_signal(signal.SIGINT)
     _, errors = process.communicate()
@@ -120,7 +102,7 @@ def test_interrupted_arena_keeps_games_and_says_how_to_continue(tmp_path):
     assert "Interrupted" in errors
     assert f"Finished games are saved in {file}; run the same command to continue." in errors
     assert "Traceback" not in errors
-    assert blocks() >= 2
+    assert len(tournaments.blocks_of(file)) >= 2
 
 
 def test_watch_prints_every_turn_until_the_end():

@@ -263,8 +263,11 @@ def test_tied_winners_share_the_reward(seat, expected):
     state["dice"], state["phase"], state["rolls_left"] = [4, 4, 5, 5, 5], Phase.KEEP, 1
     env = WayOfTheDragonEnv(players=3, seat=seat, opponents=KeepAll())
     env.reset(options={"state": state})
-    _, reward, terminated, truncated, _ = env.step(31)
+    _, reward, terminated, truncated, info = env.step(31)
     assert (reward, terminated, truncated) == (expected, True, False)
+    assert info["scores"].tolist() == [6, 10, 10]
+    assert info["places"].tolist() == [3, 1, 1]
+    assert info["winners"].tolist() == [False, True, True]
 
 
 @variants
