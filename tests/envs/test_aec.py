@@ -197,16 +197,6 @@ def test_all_seats_get_their_reward_once_and_end_together(rules):
 
 
 @makers
-def test_the_turn_limit_terminates_a_game(make):
-    """R16."""
-    env = make(players=3, max_turns=7)
-    env.reset(seed=0)
-    *_, (_, _, reward, terminated, truncated, _) = play(env, np.random.default_rng(0))
-    assert (reward, terminated, truncated) == (0, True, False)
-    assert env.record["turn"] == 7
-
-
-@makers
 def test_tied_winners_share_the_reward(make):
     """R10: the other two seats have equal points, more than the seat that ends the game."""
     rules = Rules(players=3)

@@ -23,7 +23,6 @@ from wotd_env import (
     describe_action,
     make_policy,
     notation,
-    way_of_the_dragon_v0,
 )
 from wotd_env.envs.single import WayOfTheDragonEnv
 
@@ -234,16 +233,6 @@ def test_the_dice_do_not_depend_on_the_seat():
     assert starts == {0, 1}
 
 
-def test_the_turn_limit_terminates_a_game():
-    """R16."""
-    env = WayOfTheDragonEnv(max_turns=6)
-    for seed in range(5):
-        env.reset(seed=seed)
-        _, reward, terminated, truncated, info = play(env, np.random.default_rng(seed))[-1]
-        assert (reward, terminated, truncated) == (0, True, False)
-        assert info["action_mask"].all()
-
-
 def test_a_game_over_after_reset_ends_in_the_first_step():
     env = WayOfTheDragonEnv(seat=0, opponents="first", max_turns=1, start=1)
     _, info = env.reset(seed=0)
@@ -293,15 +282,6 @@ def test_returned_arrays_never_change():
 # ------------------------------------------------------------------------------------------------ reset
 
 
-def test_dice_continue_without_a_seed():
-    env = WayOfTheDragonEnv(seat=0, start=0)
-    env.reset(seed=5)
-    play(env, np.random.default_rng(0))
-    before = env.record
-    env.reset()
-    np.testing.assert_array_equal(env.record, Game(Rules(start=0)).reset(before))
-
-
 def test_options_choose_the_starting_seat_or_the_state():
     env = WayOfTheDragonEnv(seat=2, players=3)
     env.reset(seed=1, options={"starting_player": 2})
@@ -315,14 +295,6 @@ def test_options_choose_the_starting_seat_or_the_state():
     env.reset(seed=9, options={"state": record})
     assert (env.record["pieces"] == record["pieces"]).all()
     assert env.record["rng"] != record["rng"]
-
-
-def test_a_state_of_the_pettingzoo_environment_is_accepted():
-    other = way_of_the_dragon_v0.env(players=3)
-    other.reset(seed=6)
-    env = WayOfTheDragonEnv(players=3, seat=int(other.record["player"][0]))
-    env.reset(options={"state": other.record})
-    assert env.record == other.record
 
 
 # ------------------------------------------------------------------------------------------------ invalid input

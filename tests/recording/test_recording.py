@@ -402,18 +402,6 @@ def test_invalid_calls_leave_no_files(tmp_path):
     assert list(tmp_path.iterdir()) == []
 
 
-def test_two_processes_cannot_write_the_same_file(tmp_path):
-    filelock = pytest.importorskip("filelock")
-    file, parts = tmp_path / "games.parquet", tmp_path / "games.parquet.parts"
-    parts.mkdir()
-    with (
-        filelock.FileLock(parts / "lock"),
-        pytest.raises(OSError, match="is being written by another process"),
-    ):
-        recording.record(["random"], file, 2)
-    assert not file.exists()
-
-
 def test_the_loser_of_the_lock_changes_nothing(tmp_path, monkeypatch):
     rules, file, parts = Rules(spaces=0), tmp_path / "games.parquet", tmp_path / "games.parquet.parts"
     lost = []
