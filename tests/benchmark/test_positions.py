@@ -231,16 +231,8 @@ def test_wrong_arguments_of_draw_raise_errors(table, tmp_path):
 
 
 REQUIRED = (
-    "@context",
-    "@type",
-    "conformsTo",
-    "description",
-    "license",
-    "name",
-    "url",
-    "creator",
-    "datePublished",
-)
+    "@context", "@type", "conformsTo", "description", "license", "name", "url", "creator", "datePublished",
+)  # fmt: skip
 """The required properties of a data set in Croissant 1.1, https://docs.mlcommons.org/croissant/docs/croissant-spec-1.1."""
 
 

@@ -11,6 +11,7 @@ import typer
 from rich.console import Console
 
 from tests.helpers.commands import wotd
+from wotd_env.cli import INTERRUPTED, WRONG_USE
 from wotd_env.cli.common import say
 from wotd_env.solver import storage
 
@@ -44,8 +45,10 @@ def test_files_are_written_before_anything_is_printed(monkeypatch, command, file
 
 
 @pytest.mark.parametrize("name", ["my game's file.txt", "$(touch x).txt", "a  b;c.txt"])
-@pytest.mark.parametrize("ending", ["quit\n", "\x03", "other program"])
-def test_the_command_that_continues_a_game_can_be_pasted(monkeypatch, name, ending):
+@pytest.mark.parametrize(
+    ("ending", "code"), [("quit", 0), ("\x03", INTERRUPTED), ("other program", WRONG_USE)]
+)
+def test_the_command_that_continues_a_game_can_be_pasted(monkeypatch, name, ending, code):
     def change(prompt):
         if ending == "\x03":
             raise KeyboardInterrupt
@@ -56,6 +59,7 @@ def test_the_command_that_continues_a_game_can_be_pasted(monkeypatch, name, endi
 
     monkeypatch.setattr("builtins.input", change)
     result = wotd("play me first --spaces 0 --seed 0 --file", name)
+    assert result.exit_code == code
     (line,) = (line for line in result.output.splitlines() if "wotd play --resume" in line)
     assert shlex.split(line[line.index("wotd play") :]) == ["wotd", "play", "--resume", name]
 

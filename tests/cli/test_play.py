@@ -19,7 +19,7 @@ from tests.helpers import ROOT
 from tests.helpers.commands import wotd
 from wotd_env import Game, notation
 from wotd_env.analysis import Advisor
-from wotd_env.cli import FAILED, INTERRUPTED, WRONG_USE, match
+from wotd_env.cli import FAILED, WRONG_USE, match
 from wotd_env.cli.match import Decision, equities
 
 EMPTY = "/".join([".......|....."] * 5)
@@ -414,16 +414,6 @@ def test_a_failing_policy_loses_no_game(tmp_path):
     assert "policy 'broken:Broken' failed: KeyError: 'lost'" in result.output
     assert "wotd play --resume game.txt" in result.output
     assert notation.read_game("game.txt").players == ("me", "broken:Broken")
-
-
-def test_ctrl_c_prints_the_resume_command(monkeypatch):
-    def interrupt(prompt: str) -> str:
-        raise KeyboardInterrupt
-
-    monkeypatch.setattr("builtins.input", interrupt)
-    result = play("me", "first", *SMALL)
-    assert result.exit_code == INTERRUPTED
-    assert "wotd play --resume game.txt" in result.output
 
 
 def command(*arguments: str) -> list[str]:

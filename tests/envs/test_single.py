@@ -15,15 +15,7 @@ from gymnasium.utils.env_checker import check_env
 
 from tests.helpers.positions import numbers
 from tests.helpers.single import play
-from wotd_env import (
-    Game,
-    IllegalActionError,
-    Phase,
-    Rules,
-    describe_action,
-    make_policy,
-    notation,
-)
+from wotd_env import Game, IllegalActionError, Phase, Rules, describe_action, make_policy, notation
 from wotd_env.envs.single import WayOfTheDragonEnv
 
 ID = "wotd_env/WayOfTheDragon-v0"
