@@ -205,9 +205,7 @@ def test_equity_before_a_roll_is_the_mean_over_rolls():
 
 @pytest.mark.slow
 @pytest.mark.parametrize(
-    ("policies", "rules"),
-    [(("greedy", "planner"), Rules(players=n, spaces=0)) for n in (2, 3)],
-    ids=str,
+    ("policies", "rules"), [(("greedy", "planner"), Rules(players=n, spaces=0)) for n in (2, 3)], ids=str
 )
 def test_intervals_contain_the_true_share_in_95_percent_of_tournaments(policies, rules):
     seeds, name = 150, policies[0]

@@ -87,10 +87,7 @@ def test_shares_have_all_references_and_numbers_of_players(measured):
     assert list(measured["random"].win_shares) == [2, 3, 4, 5]
     assert list(measured["random"].win_shares[3]) == ["greedy", "planner", "td"]
     # td has no network for four players here
-    assert list(measured["random"].win_shares[4]) == [
-        "greedy",
-        "planner",
-    ]
+    assert list(measured["random"].win_shares[4]) == ["greedy", "planner"]
     assert list(measured["greedy"].win_shares[3]) == ["planner", "td"]
     assert all(0 <= share.low <= share.high <= 1 for share in measured["random"].win_shares[5].values())
 

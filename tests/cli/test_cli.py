@@ -281,10 +281,7 @@ def test_analyze_grades_policies(table):
         ("speed --seconds 0", "seconds must be from 0.01 to 3600, got 0.0"),
         ("speed --seconds nan", "seconds must be from 0.01 to 3600, got nan"),
         ("speed --seconds inf", "seconds must be from 0.01 to 3600, got inf"),
-        (
-            "analyze greedy --players 3",
-            "use: wotd benchmark AGENT --players N",
-        ),
+        ("analyze greedy --players 3", "use: wotd benchmark AGENT --players N"),
         ("record greedy --out games.csv", "must end in .parquet, got games.csv"),
         ("record greedy --out nowhere/g.parquet", "no folder nowhere"),
         ("record greedy random first --players 2", "one for each of the 2 seats, or one for all, got 3"),

@@ -381,23 +381,6 @@ def test_raw_env_rejects_an_illegal_action_and_stays_unchanged():
         assert not any(env.terminations.values())
 
 
-@pytest.mark.parametrize("mask_in", ["obs", "info"])
-def test_env_ends_the_game_at_an_illegal_action(mask_in):
-    env = way_of_the_dragon_v0.env(players=3, mask_in=mask_in)
-    env.reset(seed=0)
-    agent = env.agent_selection
-    env.step(50)
-    received = {}
-    for seat in env.agent_iter():
-        observation, received[seat], terminated, _, info = env.last()
-        assert terminated
-        assert (info if mask_in == "info" else observation)["action_mask"].all()
-        env.step(None)
-    assert received == {seat: -1.0 if seat == agent else 0.0 for seat in env.possible_agents}
-    env.reset()
-    assert env.num_agents == 3
-
-
 def test_raw_env_needs_a_reset():
     env = way_of_the_dragon_v0.raw_env(render_mode="ansi")
     for call in (

@@ -206,9 +206,13 @@ def test_an_illegal_action_gives_the_rewards_of_pettingzoos_wrapper(mask_in, pla
         assert env.rewards == {seat: -1.0 if seat == agent else 0.0 for seat in env.possible_agents}
         seen = {}
         for seat in env.agent_iter():
-            seen[seat] = env.last()[1:4]
+            observation, *seen[seat], info = env.last()
+            shown = info if mask_in == "info" else observation
+            assert env is theirs or shown["action_mask"].all()
             env.step(None)
         rewards.append(seen)
+        env.reset()
+        assert env.num_agents == players
     assert rewards[0] == rewards[1]
 
 
@@ -222,8 +226,7 @@ def test_a_missing_pygame_raises_dependency_not_installed(monkeypatch):
     monkeypatch.setattr(builtins, "__import__", missing)
     env = WayOfTheDragonEnv(render_mode="human")
     with pytest.raises(
-        gymnasium.error.DependencyNotInstalled,
-        match="a window needs pygame, part of the extra",
+        gymnasium.error.DependencyNotInstalled, match="a window needs pygame, part of the extra"
     ):
         env.reset(seed=0)
     for mode in ("svg", "ansi"):

@@ -283,13 +283,7 @@ def test_invalid_files_raise_errors_that_name_them(tmp_path):
     whole = tmp_path / "whole.parquet"
     recording.record(["first"], whole, 2, Rules(spaces=0))
     content = whole.read_bytes()
-    for half in (
-        b"",
-        b"PAR1",
-        content[:-20],
-        content[: len(content) // 2],
-        b"PAR1" + b"\0" * 100 + b"PAR1",
-    ):
+    for half in (b"", b"PAR1", content[:-20], content[: len(content) // 2], b"PAR1" + b"\0" * 100 + b"PAR1"):
         file.write_bytes(half)
         with pytest.raises(ValueError, match=r"games\.parquet cannot be read as recorded games"):
             recording.load(file)
