@@ -244,7 +244,7 @@ def test_analyze_grades_policies(table):
         ("arena greedy random --colors red,blue", "2 different names among water"),
         ("arena greedy random --start me", "start must be 'dragons', 'loser' or a seat number, got 'me'"),
         ("arena greedy random --games 0", "games must be an integer from 1"),
-        ("arena greedy random --luck random", "luck must name a policy with a method equity"),
+        ("arena greedy random --luck random --workers 0", "luck must name a policy with a method equity"),
         ("arena greedy random --out results.xls", "must end in .json, .csv, got results.xls"),
         ("arena greedy random --plot nowhere/a.png", "no folder nowhere"),
         ("arena greedy random --file nowhere/a.sqlite", "no folder nowhere"),
