@@ -336,7 +336,8 @@ def test_invalid_arguments_are_reported_before_any_output(arguments, message):
     assert "Traceback" not in result.output
     assert isinstance(result.exception, SystemExit)
     assert result.stdout == ""
-    assert [(file.name, file.read_text()) for file in Path().iterdir()] == [("notes.txt", text)]
+    assert [file.name for file in Path().iterdir()] == ["notes.txt"]
+    assert Path("notes.txt").read_text() == text
 
 
 def test_watch_needs_consent_for_files_that_can_run_code():
