@@ -181,7 +181,7 @@ class WayOfTheDragonVectorEnv(VectorEnv[Any, ArrayLike, NDArray[Any]]):
         chosen = starts.read_options(self.game.rules, options, "reset_mask")
         last = take(self._state, games) if self._started else None
         learners = self._learners[games]
-        some = seeds._make(each[games] for each in seeds)
+        some = starts.Seeds(seeds.number[games], seeds.given[games])
         state = starts.next_games(self.game, last, learners, self._settings.draws, some, chosen)
         self._state.view(ROW)[games], self._learners[games] = state.view(ROW), learners
         super().reset(seed=int(seeds.number[seeds.given][0]) if seeds.given.any() else None)
