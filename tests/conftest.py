@@ -6,10 +6,14 @@ import os
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
 from hypothesis import settings
 from platformdirs import user_cache_dir
+
+if TYPE_CHECKING:
+    from wotd_env.solver import Table
 
 # Every worker of xdist has a core. Threads of BLAS and OpenMP would wait for each other in busy loops.
 for variable in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"):
@@ -30,6 +34,14 @@ def own_cache_folder(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]
         patch.setenv("MPLCONFIGDIR", str(Path.home() / ".cache" / "matplotlib"))
         patch.setenv("XDG_CACHE_HOME", str(tmp_path_factory.mktemp("cache")))
         yield
+
+
+@pytest.fixture(scope="session")
+def table(tmp_path_factory: pytest.TempPathFactory) -> Table:
+    """Return the solution of the smallest board."""
+    from wotd_env import solver
+
+    return solver.solve(0, tmp_path_factory.mktemp("tables") / "0.wotd")
 
 
 @pytest.fixture

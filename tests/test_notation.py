@@ -4,9 +4,6 @@ from __future__ import annotations
 
 import functools
 import re
-import threading
-from concurrent.futures import ThreadPoolExecutor
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -157,19 +154,6 @@ def test_mutated_positions_are_valid_or_raise_value_error(text: str, at: int, cu
         return
     again = notation.parse_position(notation.position(rules, state, stream=True))
     assert (again[0], again[1].tobytes()) == (rules, state.tobytes())
-
-
-def test_invalid_states_and_values_other_than_text_are_rejected():
-    state = Game().reset(2, seed=0)
-    with pytest.raises(ValueError, match="state must be one game, STATE"):
-        notation.position(Rules(), state)
-    with pytest.raises(ValueError, match="phase must be"):
-        notation.position(Rules(), np.full(1, 99, np.uint8).repeat(64).view(STATE))
-    not_text: Any = 5
-    with pytest.raises(ValueError, match="a position must be one line"):
-        notation.parse_position(not_text)
-    with pytest.raises(ValueError, match="a game must be a string"):
-        notation.parse_game(not_text)
 
 
 def test_illegal_action_errors_contain_the_position():
@@ -492,22 +476,6 @@ def test_invalid_game_files_raise_errors_with_the_file_name(tmp_path, content: b
     file.write_bytes(content)
     with pytest.raises(ValueError, match=rf"game\.txt:? .*{message}"):
         notation.read_game(file)
-
-
-def test_threads_can_write_one_file_concurrently(tmp_path, monkeypatch):
-    file, played = tmp_path / "game.txt", random_game(Rules(), 2, limit=12)
-    both_written, replace = threading.Barrier(2), Path.replace
-
-    def wait_for_the_other_thread(part, target):
-        both_written.wait()  # neither temporary file has replaced the target yet
-        return replace(part, target)
-
-    monkeypatch.setattr(Path, "replace", wait_for_the_other_thread)
-    with ThreadPoolExecutor(2) as threads:
-        for call in [threads.submit(notation.write_game, file, played) for _ in range(2)]:
-            call.result()
-    assert str(notation.read_game(file)) == str(played)
-    assert list(tmp_path.iterdir()) == [file]
 
 
 def test_failed_writes_keep_the_old_file(tmp_path):

@@ -369,11 +369,8 @@ def decisions(
         words = notation.legal_words(game, shown)
         legal = [*words.values()]
         best, second = -np.sort(-equities[legal].astype(np.float64))[:2]
-        kind, stage, number = (
-            KINDS[positions.kind[row]],
-            STAGES[positions.stage[row]],
-            int(positions.game[row]),
-        )
+        kind, stage = KINDS[positions.kind[row]], STAGES[positions.stage[row]]
+        number = int(positions.game[row])
         yield {
             "prompt": f"{explain(rules, 0)}\n\nYou are {SEATS[state['player'][0]]}.\n\n"
             + describe(game, shown, show_legal),

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
+from dataclasses import asdict
 from typing import Any
 
 import numpy as np
 import pytest
-from typer.testing import CliRunner
 
+from tests.helpers.commands import wotd
 from wotd_env import Game, Rules, recording
-from wotd_env.cli import WRONG_USE, app
+from wotd_env.cli import WRONG_USE
 from wotd_env.core.observation import ENCODINGS
 from wotd_env.envs.single import WayOfTheDragonEnv
 
@@ -31,10 +32,7 @@ def own_datasets(tmp_path, monkeypatch):
     ("rules", "encoding"),
     [
         (Rules(spaces=1), "one_hot"),
-        (
-            Rules(players=3, spaces=2, powers="own", max_turns=20, colors=("wood", "fire", "metal")),
-            "features",
-        ),
+        (Rules(3, 2, "own", max_turns=20, colors=("wood", "fire", "metal")), "features"),
     ],
     ids=["2 players", "3 players, turn limit"],
 )
@@ -49,24 +47,14 @@ def test_episodes_equal_games_in_the_gymnasium_environment(tmp_path, rules, enco
     for metadata, episode in zip(dataset.storage.get_episode_metadata(range(episodes)), dataset, strict=True):
         seat, seed = int(episode.infos["seat"][0]), metadata["seed"]
         assert (seed - 4 + 1) % rules.players == seat
-        env = WayOfTheDragonEnv(
-            opponents="greedy",
-            seat=seat,
-            **{name: getattr(rules, name) for name in ("players", "spaces", "powers")},
-            max_turns=rules.max_turns,
-            colors=rules.colors,
-            encoding=encoding,
-        )
+        env = WayOfTheDragonEnv(opponents="greedy", seat=seat, encoding=encoding, **asdict(rules))
         observation, info = env.reset(seed=seed)
         for i, action in enumerate(episode.actions):
             assert np.array_equal(observation, episode.observations[i])
             assert np.array_equal(info["action_mask"], episode.infos["action_mask"][i])
             observation, reward, terminated, truncated, info = env.step(int(action))
-            assert (reward, terminated, truncated) == (
-                episode.rewards[i],
-                episode.terminations[i],
-                episode.truncations[i],
-            )
+            recorded = episode.rewards[i], episode.terminations[i], episode.truncations[i]
+            assert (reward, terminated, truncated) == recorded
         assert terminated
         assert np.array_equal(observation, episode.observations[-1])
         assert np.array_equal(info["action_mask"], episode.infos["action_mask"][-1])
@@ -124,11 +112,7 @@ def test_the_dataset_of_a_faster_process_is_kept(tmp_path, monkeypatch):
 
 def test_invalid_datasets_are_rejected_before_recording():
     for policies, policy, message in (
-        (
-            ["greedy", "sb3:model.zip"],
-            "greedy",
-            "the opponent 'sb3:model.zip' needs trust=True",
-        ),
+        (["greedy", "sb3:model.zip"], "greedy", "the opponent 'sb3:model.zip' needs trust=True"),
         (["sb3:model.zip"], "sb3:model.zip", "the opponent .* needs trust=True"),
         (["greedy", "first"], "random", "policy must be one of greedy, first, got 'random'"),
     ):
@@ -143,7 +127,7 @@ def test_invalid_datasets_are_rejected_before_recording():
 
 def test_the_encoding_option_needs_minari(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    result = CliRunner().invoke(app, ["record", "first", "--games", "1", "--encoding", "compact", "--quiet"])
+    result = wotd("record first --games 1 --encoding compact --quiet")
     assert result.exit_code == WRONG_USE
     assert "needs --minari" in result.stderr
     assert not list(tmp_path.iterdir())
@@ -151,13 +135,12 @@ def test_the_encoding_option_needs_minari(tmp_path, monkeypatch):
 
 def test_wotd_record_writes_games_and_dataset(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    arguments = "record greedy first --games 9 --spaces 0 --quiet --minari wotd/greedy-v0 --out g.parquet"
-    arguments += " --encoding compact"
-    result = CliRunner().invoke(app, arguments.split())
+    options = "--games 9 --spaces 0 --quiet --minari wotd/greedy-v0 --out g.parquet --encoding compact"
+    result = wotd(f"record greedy first {options}")
     assert result.exit_code == 0, result.output
     assert result.stdout.splitlines()[1] == "wotd/greedy-v0: 9 episodes of greedy"
     expected = Game(Rules(spaces=0), encoding="compact").observation_size
     assert minari.load_dataset("wotd/greedy-v0").observation_space.shape == (expected,)
-    result = CliRunner().invoke(app, arguments.split())
+    result = wotd(f"record greedy first {options}")
     assert result.exit_code == WRONG_USE
     assert "the Minari dataset wotd/greedy-v0 exists" in result.stderr

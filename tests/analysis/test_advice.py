@@ -7,15 +7,11 @@ import shutil
 import numpy as np
 import pytest
 
+from tests.helpers.games import positions
 from wotd_env import Game, Phase, Rules, make_policy, notation, solver
 from wotd_env.analysis import BLUNDER, ERROR, Advisor, analyze, review
 from wotd_env.planning.planner import best_actions, plan
 from wotd_env.policies.td import BundledValue
-
-
-@pytest.fixture(scope="module")
-def solved(tmp_path_factory):
-    return solver.solve(0, tmp_path_factory.mktemp("tables") / "0.wotd").file
 
 
 @pytest.fixture
@@ -24,17 +20,6 @@ def cache(tmp_path, monkeypatch):
         "wotd_env.analysis.equity.cache_file", lambda rules: tmp_path / f"perfect-{rules.spaces}.wotd"
     )
     return tmp_path
-
-
-def visited(game: Game, seed: int = 3) -> np.ndarray:
-    """Return states of random games at decisions of all phases."""
-    state = game.reset(60, seed=seed)
-    rng = np.random.default_rng(seed)
-    states = []
-    for _ in range(40):
-        states.append(state[state["phase"] != Phase.OVER])
-        game.step(state, make_policy("random").act(game, state, rng))
-    return np.concatenate(states)
 
 
 @pytest.mark.parametrize(
@@ -54,7 +39,7 @@ def test_every_legal_action_has_an_equity(cache, rules, source):
     advisor = Advisor(game)
     assert source in advisor.source
     assert not advisor.exact
-    state = visited(game)
+    state = positions(game.rules)
     result = advisor.analyze(state)
     assert np.array_equal(np.isfinite(result.actions), game.legal_actions(state).astype(bool))
     assert np.abs(result.equity).max() <= 1 + 1e-6
@@ -65,30 +50,30 @@ def test_every_legal_action_has_an_equity(cache, rules, source):
 def test_equities_do_not_depend_on_the_batch(cache):
     game = Game(Rules(players=3, powers="own"))
     advisor = Advisor(game)
-    state = visited(game)[:100]
+    state = positions(game.rules)[:100]
     together = advisor.analyze(state)
     for i in range(len(state)):
         single = advisor.analyze(state[i : i + 1])
         assert np.array_equal(single.actions[0], together.actions[i])
 
 
-def test_a_table_in_the_cache_is_the_best_source(cache, solved):
-    shutil.copy(solved, cache / "perfect-0.wotd")
+def test_a_table_in_the_cache_is_the_best_source(cache, table):
+    shutil.copy(table.file, cache / "perfect-0.wotd")
     game = Game(Rules(spaces=0))
     advisor = Advisor(game)
     assert advisor.exact
     assert "perfect-0.wotd" in advisor.source
     assert advisor.skipped == ()
-    state = visited(game)
-    exact = analyze(game, state, solver.load(solved))
+    state = positions(game.rules)
+    exact = analyze(game, state, table)
     ours = advisor.analyze(state)
     assert np.array_equal(ours.equity, exact.equity)
     assert np.array_equal(ours.actions, exact.actions)
     assert np.array_equal(ours.best, exact.best)
 
 
-def test_the_solution_is_not_exact_with_a_low_turn_limit(cache, solved):
-    shutil.copy(solved, cache / "perfect-0.wotd")
+def test_the_solution_is_not_exact_with_a_low_turn_limit(cache, table):
+    shutil.copy(table.file, cache / "perfect-0.wotd")
     advisor = Advisor(Game(Rules(spaces=0, max_turns=2)))
     assert not advisor.exact
     assert advisor.source == "the exact solution of the game without a turn limit, perfect-0.wotd"
@@ -108,8 +93,8 @@ def test_an_invalid_table_file_is_skipped(cache):
     assert "is not a table" in advisor.skipped[0]
 
 
-def test_damage_found_by_two_threads_skips_one_source(cache, solved, monkeypatch):
-    shutil.copy(solved, cache / "perfect-0.wotd")
+def test_damage_found_by_two_threads_skips_one_source(cache, table, monkeypatch):
+    shutil.copy(table.file, cache / "perfect-0.wotd")
     game = Game(Rules(spaces=0))
     advisor = Advisor(game)
     state = game.reset(1, seed=0)
@@ -131,15 +116,15 @@ def test_damage_found_by_two_threads_skips_one_source(cache, solved, monkeypatch
     assert asked[2] is asked[3]
 
 
-def test_a_damaged_table_is_replaced_by_the_next_source(cache, solved):
+def test_a_damaged_table_is_replaced_by_the_next_source(cache, table):
     file = cache / "perfect-0.wotd"
-    content = bytearray(solved.read_bytes())
+    content = bytearray(table.file.read_bytes())
     content[-1000] ^= 1
     file.write_bytes(content)
     game = Game(Rules(spaces=0))
     advisor = Advisor(game)
     exact_before = advisor.exact
-    state = visited(game)
+    state = positions(game.rules)
     result = advisor.analyze(state)
     assert (exact_before, advisor.exact) == (True, False)
     assert "td-2-none-0" in advisor.source
@@ -172,11 +157,11 @@ def played(rules: Rules, seed: int, *names: str) -> notation.RecordedGame:
 
 
 @pytest.mark.parametrize("seed", range(4))
-def test_regrets_and_luck_add_up_to_the_result_of_a_solved_game(cache, solved, seed):
-    shutil.copy(solved, cache / "perfect-0.wotd")
+def test_regrets_and_luck_add_up_to_the_result_of_a_solved_game(cache, table, seed):
+    shutil.copy(table.file, cache / "perfect-0.wotd")
     rules = Rules(spaces=0, start=0)
     summary = review(played(rules, seed, "random", "planner"))
-    start = solver.load(solved).start
+    start = table.start
     assert summary.exact
     for seat, other in ((0, 1), (1, 0)):
         mine, theirs = summary.seats[seat], summary.seats[other]
@@ -184,19 +169,19 @@ def test_regrets_and_luck_add_up_to_the_result_of_a_solved_game(cache, solved, s
         assert mine.result == pytest.approx(expected, abs=1e-4)
 
 
-def test_a_given_table_is_the_only_source(cache, solved, tmp_path):
+def test_a_given_table_is_the_only_source(cache, table, tmp_path):
     recorded = played(Rules(spaces=0), 1, "random", "greedy")
-    game, table = Game(recorded.rules), solver.load(solved)
+    game = Game(recorded.rules)
     by_table = review(recorded, Advisor(game, table))
-    shutil.copy(solved, cache / "perfect-0.wotd")
+    shutil.copy(table.file, cache / "perfect-0.wotd")
     assert by_table.notes == review(recorded).notes
     assert by_table.exact
     damaged = tmp_path / "damaged.wotd"
-    content = bytearray(solved.read_bytes())
+    content = bytearray(table.file.read_bytes())
     content[-1000] ^= 1
     damaged.write_bytes(content)
     with pytest.raises(solver.TableError, match="damaged"):
-        Advisor(game, solver.load(damaged)).analyze(visited(game))
+        Advisor(game, solver.load(damaged)).analyze(positions(game.rules))
     with pytest.raises(ValueError, match="is for 0 plain spaces, the game has 1"):
         Advisor(Game(Rules(spaces=1)), table)
 

@@ -8,24 +8,19 @@ from typing import Any
 
 import numpy as np
 import pytest
-from typer.testing import CliRunner
 
+from tests.helpers.commands import wotd
 from tests.helpers.exact import ROLLS_AFTER, before_roll, random_positions, value_after, value_of_rolls
 from tests.helpers.games import positions
 from tests.helpers.learned import some_value
 from wotd_env import Game, IllegalActionError, Phase, Rules, analysis, make_policy, notation, solver
 from wotd_env.arena import replay
-from wotd_env.cli import WRONG_USE, app
+from wotd_env.cli import WRONG_USE
 from wotd_env.core.dice import HOLD_KEEP, keep_index
 from wotd_env.planning import learned
 from wotd_env.policy import ask
 
 SPACES = 0
-
-
-@pytest.fixture(scope="module")
-def table(tmp_path_factory):
-    return solver.solve(SPACES, tmp_path_factory.mktemp("tables") / "0.wotd")
 
 
 @pytest.fixture(scope="module")
@@ -36,13 +31,7 @@ def game():
 @pytest.fixture(scope="module")
 def visited(game):
     """Return states of random games at all kinds of decisions."""
-    state = game.reset(400, seed=5)
-    rng = np.random.default_rng(5)
-    kept = []
-    for _ in range(30):
-        kept.append(state[state["phase"] != Phase.OVER])
-        game.step(state, make_policy("random").act(game, state, rng))
-    states = np.concatenate(kept)
+    states = positions(game.rules, 400, 30)
     assert {Phase.KEEP, Phase.MOVE, Phase.EXTRA} == set(states["phase"])
     return states
 
@@ -317,9 +306,7 @@ def record(tmp_path):
     ["spaces 0", "games 5", "seed 0", "against greedy", "blunders 3", "out a.json", "plot a.png", "trust"],
 )
 def test_analyze_rejects_grading_options_for_a_recorded_game(table, record, option):
-    result = CliRunner().invoke(
-        app, ["analyze", str(record), "--table", str(table.file), *f"--{option}".split()]
-    )
+    result = wotd(f"analyze --{option}", record, "--table", table.file)
     assert result.exit_code == WRONG_USE
     assert f"--{option.split()[0]} is for grading policies, and {record} is a recorded game" in result.output
 
@@ -339,8 +326,8 @@ def test_analyze_rejects_grading_options_for_a_recorded_game(table, record, opti
 )
 def test_analyze_rejects_invalid_arguments_before_playing(table, record, arguments, message, monkeypatch):
     monkeypatch.setattr("wotd_env.analysis.grading._Tally.play", lambda *_: pytest.fail("games were played"))
-    words = arguments.format(table=table.file, record=record).split()
-    result = CliRunner().invoke(app, ["analyze", *words, "--table", str(table.file), "--quiet"])
+    words = arguments.format(table=table.file, record=record)
+    result = wotd(f"analyze {words} --quiet", "--table", table.file)
     assert result.exit_code == WRONG_USE
     assert message.format(table=table.file, record=record) in result.output.replace("\n", " ")
 
@@ -350,42 +337,20 @@ def test_a_policy_in_a_folder_with_a_space_is_graded(table, tmp_path, monkeypatc
     folder.mkdir()
     (folder / "value.npz").write_bytes(learned.save(some_value(Rules(spaces=SPACES))))
     for name in (str(folder), f"td:{folder / 'value.npz'}"):
-        arguments = [
-            "analyze",
-            name,
-            "--table",
-            str(table.file),
-            "--games",
-            "2",
-            "--blunders",
-            "0",
-            "--quiet",
-        ]
-        result = CliRunner().invoke(app, arguments)
+        result = wotd("analyze --games 2 --blunders 0 --quiet", name, "--table", table.file)
         assert result.exit_code == 0, result.output
 
 
 def test_result_error_of_one_game_is_null_in_json(table, tmp_path):
     out = tmp_path / "grades.json"
-    arguments = [
-        "analyze",
-        "greedy",
-        "--table",
-        str(table.file),
-        "--games",
-        "1",
-        "--out",
-        str(out),
-        "--quiet",
-    ]
-    assert CliRunner().invoke(app, arguments).exit_code == 0
+    result = wotd("analyze greedy --games 1 --quiet", "--table", table.file, "--out", out)
+    assert result.exit_code == 0, result.output
     grades = json.loads(out.read_text(), parse_constant=lambda word: pytest.fail(f"{word} is no JSON"))
     assert grades["greedy"]["result_error"] is None
 
 
 def test_analyze_prints_the_board_of_the_table(table):
-    arguments = ["analyze", "first", "--table", str(table.file), "--games", "5", "--blunders", "0", "--quiet"]
-    result = CliRunner().invoke(app, arguments)
+    result = wotd("analyze first --games 5 --blunders 0 --quiet", "--table", table.file)
     assert result.exit_code == 0
     assert "first: 5 games in self-play on 0 plain spaces" in result.stdout
     assert "thousandths with" not in result.stdout
@@ -399,9 +364,6 @@ def test_analyze_passes_trust_to_make_policy(table, monkeypatch):
         return make_policy("first")
 
     monkeypatch.setattr("wotd_env.policies.make_policy", make)
-    options = ["--table", str(table.file), "--games", "2", "--quiet"]
-    assert (
-        CliRunner().invoke(app, ["analyze", "sb3:a", "--against", "sb3:b", "--trust", *options]).exit_code
-        == 0
-    )
+    result = wotd("analyze sb3:a --against sb3:b --trust --games 2 --quiet", "--table", table.file)
+    assert result.exit_code == 0, result.output
     assert set(asked) == {("sb3:a", True), ("sb3:b", True)}

@@ -9,7 +9,7 @@ import math
 import numpy as np
 import pytest
 
-from tests.helpers.tournaments import OWN, QUICK
+from tests.helpers.tournaments import QUICK
 from wotd_env import Game, Rules
 from wotd_env.arena import Results, Tournament, results_dtype, run, show
 from wotd_env.arena.tournament import make_equity, seatings
@@ -121,23 +121,6 @@ def test_ratings_recover_strengths_and_stay_finite():
     assert 400 < results.ratings["a"].low < results.ratings["a"].value < results.ratings["a"].high < 2000
 
 
-def test_luck_has_mean_zero_and_narrows_the_interval():
-    tournament = Tournament((OWN + "Gambler", "first"), QUICK, games=600, luck=OWN + "Gambler")
-    results = run(tournament)
-    games = results.games[tournament.matchups[0]]
-    luck = games["luck"].astype(float)
-    assert luck.sum(1) == pytest.approx(np.zeros(len(games)), abs=1e-5)
-    by_duplicate = luck.reshape(-1, 2, 2)[:, 0, 0]
-    assert abs(by_duplicate.mean()) < 4 * by_duplicate.std() / np.sqrt(len(by_duplicate))
-    row = results.rows[0]
-    assert row.adjusted is not None
-    assert row.adjusted.error <= row.share.error
-    assert row.adjusted.low < row.share.value < row.adjusted.high
-    plain = run(Tournament(tournament.policies, QUICK, games=600))
-    for field in ("share", "points", "turns"):  # measuring changes no game
-        assert np.array_equal(games[field], plain.games[tournament.matchups[0]][field])
-
-
 def test_luck_adjustment_removes_explained_variance():
     tournament = Tournament(("a", "b"), games=2000, luck="a")
     rng = np.random.default_rng(0)
@@ -199,8 +182,13 @@ def test_luck_from_equities_narrows_the_interval(luck):
     assert row.adjusted is not None
     assert row.adjusted.error < 0.6 * row.share.error
     assert row.share.low < row.adjusted.value < row.share.high
-    mean = results.games[tournament.matchups[0]]["luck"][:, 0].reshape(-1, 2).mean(1)
+    games = results.games[tournament.matchups[0]]
+    assert games["luck"].sum(1) == pytest.approx(np.zeros(len(games)), abs=1e-5)
+    mean = games["luck"][:, 0].reshape(-1, 2).mean(1)
     assert abs(mean.mean()) < 4 * mean.std() / math.sqrt(len(mean))
+    plain = run(Tournament(tournament.policies, QUICK, games=600))
+    for field in ("share", "points", "turns"):  # measuring changes no game
+        assert np.array_equal(games[field], plain.games[tournament.matchups[0]][field])
 
 
 def test_equity_before_a_roll_is_the_mean_over_rolls():
@@ -217,9 +205,7 @@ def test_equity_before_a_roll_is_the_mean_over_rolls():
 
 @pytest.mark.slow
 @pytest.mark.parametrize(
-    ("policies", "rules"),
-    [(("greedy", "planner"), Rules(players=n, spaces=0)) for n in (2, 3)],
-    ids=str,
+    ("policies", "rules"), [(("greedy", "planner"), Rules(players=n, spaces=0)) for n in (2, 3)], ids=str
 )
 def test_intervals_contain_the_true_share_in_95_percent_of_tournaments(policies, rules):
     seeds, name = 150, policies[0]

@@ -26,20 +26,8 @@ from wotd_env.arena.tournament import results_dtype
 @pytest.mark.parametrize("workers", [0, 2])
 def test_a_killed_tournament_resumes(tmp_path, workers):
     file = tmp_path / "games.sqlite"
-    process = wotd(
-        "arena",
-        "random",
-        "greedy",
-        "--spaces",
-        0,
-        "--games",
-        10**7,
-        "--file",
-        file,
-        "--workers",
-        workers,
-        "--quiet",
-    )
+    options = ("--spaces", 0, "--games", 10**7, "--file", file, "--workers", workers, "--quiet")
+    process = wotd("arena", "random", "greedy", *options)
     while len(blocks_of(file)) < 3:
         assert process.poll() is None, process.communicate()
     process.kill()

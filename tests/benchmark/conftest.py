@@ -4,12 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from wotd_env import benchmark, solver
-
-
-@pytest.fixture(scope="session")
-def table(tmp_path_factory):
-    return solver.solve(0, tmp_path_factory.mktemp("tables") / "0.wotd")
+from wotd_env import benchmark
 
 
 @pytest.fixture(scope="session")

@@ -6,12 +6,10 @@ import dataclasses
 
 import numpy as np
 import pytest
-from typer.testing import CliRunner
 
 from wotd_env import Game, Rules, analysis, benchmark, make_policy, solver
 from wotd_env.benchmark import generalization, measuring
 from wotd_env.benchmark.generalization import BOARDS, TEST, TRAIN, by_split, graded
-from wotd_env.cli import WRONG_USE, app
 from wotd_env.core.layouts import layout_of
 from wotd_env.reporting import Estimate
 
@@ -84,23 +82,6 @@ def test_other_rules_have_no_splits():
     result = benchmark.measure("greedy", Rules(spaces=2), size=2, games=2, players=2)
     assert TEST not in result.regret
     assert result.score == result.regret["all"]["all"]
-
-
-@pytest.mark.parametrize(
-    ("arguments", "message"),
-    [
-        (("td", "--spaces", 2, "--dead-pieces", 5), "no trained model of td"),
-        (("greedy", "--dead-pieces", 5), "--dead-pieces needs --spaces"),
-        (("greedy", "--spaces", 2, "--dead-pieces", 3), "no test positions for 2 plain spaces and dead_pieces=3"),
-        (("greedy", "--spaces", 2, "--dead-pieces", "#./#./../.."), "dead_pieces must be a number or 5 paths"),
-        (("greedy", "--spaces", 5, "--dead-pieces", "#####/" + "/".join(["....."] * 4)), "fewer than 5 in a row"),
-    ],
-)  # fmt: skip
-def test_agents_that_refuse_layouts_and_impossible_layouts_are_reported(arguments, message):
-    result = CliRunner(env={"COLUMNS": "400"}).invoke(app, ["benchmark", *map(str, arguments), "--quiet"])
-    assert result.exit_code == WRONG_USE
-    assert message in result.stderr
-    assert "Traceback" not in result.stderr
 
 
 def test_an_agent_for_one_board_is_refused_with_the_cure():

@@ -15,9 +15,6 @@ from wotd_env import STATE, Game, Rules, analysis, benchmark, make_policy, solve
 from wotd_env.benchmark import SPLITS, STAGES, drawing
 from wotd_env.benchmark.positions import write
 from wotd_env.core.rules import Power
-from wotd_env.policies.planner import Planner
-from wotd_env.policy import play_out
-from wotd_env.solver import evaluate
 
 
 def same(one: benchmark.Positions, other: benchmark.Positions) -> bool:
@@ -94,27 +91,6 @@ def test_equities_equal_the_analysis_of_the_table(table, drawn):
     assert np.array_equal(positions.equity[positions.mask == 1], expected[positions.mask == 1])
 
 
-def test_equities_of_final_moves_equal_exact_evaluation(table, drawn):
-    """The policy of the best equities is perfect, so the solver evaluates it from the next position on."""
-    positions = drawn[1]
-    game = Game(positions.rules, skip_forced=False)
-    rows = np.flatnonzero((positions.kind == analysis.KINDS.index("move")) & (positions.stage == 2))[:3]
-    for row in rows:
-        for action in np.flatnonzero(positions.mask[row]):
-            state = positions.state[[row]].copy()
-            game.decide(state, [action])
-            mover = positions.state["player"][row]
-            if game.is_over(state)[0]:
-                expected = game.rewards(state)[0, mover]
-            elif state["player"][0] != mover:
-                mine, theirs = state["pieces"][0, 1 - mover].tolist(), state["pieces"][0, mover].tolist()
-                perfect = Planner(table.for_seats)
-                expected = -evaluate(perfect, table, (mine, theirs)).begins
-            else:  # the choice of an extra turn
-                continue
-            assert positions.equity[row, action] == pytest.approx(expected, abs=1e-5)
-
-
 def test_regret_is_the_difference_from_the_best_equity(drawn):
     positions = drawn[1]
     best = np.nanargmax(positions.equity, 1)
@@ -132,18 +108,6 @@ def test_stages_divide_the_progress_of_the_leader():
     state["pieces"][2, 0] = [3, 3, 3, 1, 0]
     state["pieces"][3, 0] = [3, 3, 3, 3, 3]
     assert [STAGES[i] for i in benchmark.stages(rules, state)] == ["opening", "middle", "endgame", "endgame"]
-
-
-def test_games_reach_all_stages():
-    rules = Rules(spaces=1)
-    game = Game(rules)
-    state, greedy, seen = game.reset(50, seed=3), make_policy("greedy"), set()
-    rng = np.random.default_rng(0)
-    for _ in play_out(
-        game, state, np.zeros((50, 2), int), lambda _, rows: greedy.act(game, state[rows], rng)
-    ):
-        seen |= set(benchmark.stages(rules, state).tolist())
-    assert seen == {0, 1, 2}
 
 
 @pytest.mark.parametrize("rules", benchmark.bundled(), ids=benchmark.positions.describe_board)
@@ -267,16 +231,8 @@ def test_wrong_arguments_of_draw_raise_errors(table, tmp_path):
 
 
 REQUIRED = (
-    "@context",
-    "@type",
-    "conformsTo",
-    "description",
-    "license",
-    "name",
-    "url",
-    "creator",
-    "datePublished",
-)
+    "@context", "@type", "conformsTo", "description", "license", "name", "url", "creator", "datePublished",
+)  # fmt: skip
 """The required properties of a data set in Croissant 1.1, https://docs.mlcommons.org/croissant/docs/croissant-spec-1.1."""
 
 

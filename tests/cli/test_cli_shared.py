@@ -9,16 +9,11 @@ import sys
 from pathlib import Path
 
 import pytest
-from typer.testing import CliRunner
 
 from tests.helpers import ROOT
-from wotd_env.cli import FAILED, INTERRUPTED, WRONG_USE, app, common
+from tests.helpers.commands import wotd
+from wotd_env.cli import FAILED, INTERRUPTED, WRONG_USE, common
 from wotd_env.cli.common import say
-
-
-@pytest.fixture(autouse=True)
-def temporary_folder(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
 
 
 def interrupt(*arguments, **options):
@@ -53,7 +48,7 @@ def interrupt(*arguments, **options):
 def test_interrupted_commands_say_how_to_continue(monkeypatch, arguments, where, expected):
     monkeypatch.setattr("wotd_env.policies.oracle.Oracle.table", lambda self, game: None)
     monkeypatch.setattr(where, interrupt)
-    result = CliRunner().invoke(app, arguments.split())
+    result = wotd(arguments)
     assert result.exit_code == INTERRUPTED
     assert result.stderr == expected
 
@@ -183,7 +178,7 @@ def test_old_results_survive_a_full_disk(tmp_path, monkeypatch, command, option,
     file.parent.mkdir()
     file.write_text("old")
     monkeypatch.setattr(writer, half)
-    result = CliRunner().invoke(app, [*command.split(), "--spaces", "0", "--quiet", option, str(file)])
+    result = wotd(f"{command} --spaces 0 --quiet {option}", file)
     assert result.exit_code == FAILED
     assert result.stderr == f"Error: {file}: No space left on device\n"
     assert [*file.parent.iterdir()] == [file]
@@ -195,12 +190,10 @@ def test_arena_checks_output_files_before_playing(monkeypatch, option):
     monkeypatch.setattr("wotd_env.arena.run", interrupt)
     ending = {"--out": "json", "--plot": "png"}[option]
     Path(f"a.{ending}").mkdir()
-    result = CliRunner().invoke(app, ["arena", "first", "random", option, f"a.{ending}"])
+    result = wotd(f"arena first random {option} a.{ending}")
     assert result.exit_code == WRONG_USE
     assert f"a.{ending} cannot be written: it exists and is not a regular file" in result.stderr
-    result = CliRunner().invoke(
-        app, ["arena", "first", "random", option, f"b.{ending}", "--file", f"./b.{ending}"]
-    )
+    result = wotd(f"arena first random {option} b.{ending} --file ./b.{ending}")
     assert result.exit_code == WRONG_USE
     assert f"b.{ending} is the file of the games" in result.stderr
 
@@ -216,9 +209,7 @@ def test_arena_names_its_missing_extra(module):
 
 
 def test_arena_shows_the_traceback_of_a_broken_policy():
-    result = CliRunner().invoke(
-        app, ["arena", "first", "tests.helpers.arena_policies:Broken", "--workers", "0", "--quiet"]
-    )
+    result = wotd("arena first tests.helpers.arena_policies:Broken --workers 0 --quiet")
     assert result.exit_code == FAILED
     assert result.stderr.startswith(
         "Error: policy 'tests.helpers.arena_policies:Broken' failed in its first decision: "
@@ -243,7 +234,7 @@ def test_arena_shows_the_traceback_of_a_broken_policy():
 def test_errors_name_the_failing_policy_and_show_its_traceback(command, policy, expected, traced):
     pytest.importorskip("pyarrow")
     name = f"tests.helpers.arena_policies:{policy}"
-    result = CliRunner().invoke(app, command.format(name).split())
+    result = wotd(command.format(name))
     assert result.exit_code == FAILED
     *_, message = result.stderr.partition("Error: ")
     assert message.startswith(f"policy {name!r} failed: {expected}")

@@ -9,16 +9,11 @@ from pathlib import Path
 import pytest
 import typer
 from rich.console import Console
-from typer.testing import CliRunner
 
-from wotd_env.cli import app
+from tests.helpers.commands import wotd
+from wotd_env.cli import INTERRUPTED, WRONG_USE
 from wotd_env.cli.common import say
 from wotd_env.solver import storage
-
-
-@pytest.fixture(autouse=True)
-def temporary_folder(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
 
 
 @pytest.mark.parametrize(
@@ -43,15 +38,17 @@ def test_files_are_written_before_anything_is_printed(monkeypatch, command, file
     monkeypatch.setattr(typer, "echo", show)
     monkeypatch.setattr(Console, "print", show)
     spaces = "3" if command.startswith("benchmark") else "0"
-    result = CliRunner().invoke(app, [*command.split(), "--spaces", spaces, *files.split()])
+    result = wotd(f"{command} --spaces {spaces} {files}")
     assert result.exit_code == 0, result.exception
     assert printed
     assert not any(printed)
 
 
 @pytest.mark.parametrize("name", ["my game's file.txt", "$(touch x).txt", "a  b;c.txt"])
-@pytest.mark.parametrize("ending", ["quit\n", "\x03", "other program"])
-def test_the_command_that_continues_a_game_can_be_pasted(monkeypatch, name, ending):
+@pytest.mark.parametrize(
+    ("ending", "code"), [("quit", 0), ("\x03", INTERRUPTED), ("other program", WRONG_USE)]
+)
+def test_the_command_that_continues_a_game_can_be_pasted(monkeypatch, name, ending, code):
     def change(prompt):
         if ending == "\x03":
             raise KeyboardInterrupt
@@ -61,7 +58,8 @@ def test_the_command_that_continues_a_game_can_be_pasted(monkeypatch, name, endi
         return "quit"
 
     monkeypatch.setattr("builtins.input", change)
-    result = CliRunner().invoke(app, ["play", "me", "first", "--spaces", "0", "--seed", "0", "--file", name])
+    result = wotd("play me first --spaces 0 --seed 0 --file", name)
+    assert result.exit_code == code
     (line,) = (line for line in result.output.splitlines() if "wotd play --resume" in line)
     assert shlex.split(line[line.index("wotd play") :]) == ["wotd", "play", "--resume", name]
 

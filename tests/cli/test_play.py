@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import os
 import re
 import shutil
@@ -13,25 +14,19 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from typer.testing import CliRunner, Result
 
 from tests.helpers import ROOT
+from tests.helpers.commands import wotd
 from wotd_env import Game, notation
 from wotd_env.analysis import Advisor
-from wotd_env.cli import FAILED, INTERRUPTED, WRONG_USE, app, match
+from wotd_env.cli import FAILED, WRONG_USE, match
 from wotd_env.cli.match import Decision, equities
 
 EMPTY = "/".join([".......|....."] * 5)
 POSITION = "|AB.../|B..../|...../|...../|..... wf(meo) 3 A move 0 {}"
 
 
-def play(*arguments: object, typed: str = "") -> Result:
-    return CliRunner(env={"COLUMNS": "120"}).invoke(app, ["play", *map(str, arguments)], input=typed)
-
-
-@pytest.fixture(autouse=True)
-def temporary_folder(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
+play = functools.partial(wotd, "play")
 
 
 def decision(line: str) -> Decision:
@@ -421,16 +416,6 @@ def test_a_failing_policy_loses_no_game(tmp_path):
     assert notation.read_game("game.txt").players == ("me", "broken:Broken")
 
 
-def test_ctrl_c_prints_the_resume_command(monkeypatch):
-    def interrupt(prompt: str) -> str:
-        raise KeyboardInterrupt
-
-    monkeypatch.setattr("builtins.input", interrupt)
-    result = play("me", "first", *SMALL)
-    assert result.exit_code == INTERRUPTED
-    assert "wotd play --resume game.txt" in result.output
-
-
 def command(*arguments: str) -> list[str]:
     return [sys.executable, "-c", "from wotd_env.cli import main; main()", "play", *arguments]
 
@@ -503,6 +488,6 @@ def test_the_page_shows_the_output_of_the_command(monkeypatch):
         return line
 
     monkeypatch.setattr("builtins.input", answer)
-    result = CliRunner().invoke(app, first.split())
+    result = wotd(first)
     assert result.exit_code == 0
     assert [line.rstrip() for line in result.stdout.splitlines()] == shown.splitlines()

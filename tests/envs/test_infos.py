@@ -8,9 +8,8 @@ import numpy as np
 import pytest
 from gymnasium.vector import AutoresetMode
 
-from tests.helpers.positions import numbers
 from tests.helpers.vectors import random_actions
-from wotd_env import Game, Phase, Rules, way_of_the_dragon_v0
+from wotd_env import Game, way_of_the_dragon_v0
 from wotd_env.envs.single import WayOfTheDragonEnv
 from wotd_env.envs.vector import WayOfTheDragonVectorEnv
 
@@ -139,16 +138,3 @@ def test_every_agent(arguments, make):
             assert {name: info[name].tolist() for name in RESULT} == result
         ends += 1
     assert ends == 30
-
-
-def test_tied_seats_have_the_same_place():
-    rules = Rules(players=3)
-    state = numbers(rules, "1 1 1 1 0", "2 3 2 3 0", "3 2 3 2 0")
-    state["pieces"][0, 0, 4] = rules.spaces
-    state["dice"], state["phase"], state["rolls_left"] = [4, 4, 5, 5, 5], Phase.KEEP, 1
-    env = WayOfTheDragonEnv(players=3, seat=0)
-    env.reset(options={"state": state})
-    info = env.step(31)[-1]  # the only move is forced
-    assert info["scores"].tolist() == [6, 10, 10]
-    assert info["places"].tolist() == [3, 1, 1]
-    assert info["winners"].tolist() == [False, True, True]

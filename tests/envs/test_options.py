@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import builtins
+from itertools import product
 from typing import Any
 
 import gymnasium
@@ -10,7 +11,8 @@ import numpy as np
 import pytest
 from pettingzoo.utils import wrappers
 
-from wotd_env import way_of_the_dragon_v0
+from tests.helpers.positions import foreign_records
+from wotd_env import Game, Phase, way_of_the_dragon_v0
 from wotd_env.envs.aec import raw_env
 from wotd_env.envs.single import WayOfTheDragonEnv
 from wotd_env.envs.vector import WayOfTheDragonVectorEnv
@@ -103,24 +105,86 @@ def test_a_misspelled_option_suggests_the_nearest_one(make, name, hint):
         make(**{name: 2})
 
 
-@pytest.mark.parametrize("make", [WayOfTheDragonEnv, WayOfTheDragonVectorEnv])
+SHARED = [
+    ({"players": 6}, "players must be an integer from 2 to 5"),
+    ({"mask_in": "both"}, "mask_in must be one of 'obs', 'info', got 'both'"),
+    ({"render_mode": "window"}, "must be one of None, 'human', 'rgb_array', 'svg', 'ansi', 'ansi_color'"),
+]
+OF_LEARNERS = [
+    *(
+        ({"seat": seat}, f"seat must be an integer from 0 to 1 or 'random', got {seat}")
+        for seat in (2, True, 1.0)
+    ),
+    ({"seat": "first"}, "seat must be an integer from 0 to 1 or 'random', got 'first'"),
+    ({"seat": np.zeros(1, int)}, "seat must be an integer from 0 to 1 or 'random', got array"),
+    ({"illegal": "ignore"}, "illegal must be one of 'lose', 'raise', got 'ignore'"),
+    ({"opponents": "greedily"}, "policy must be one of .*greedy.*, got 'greedily'"),
+    (
+        {"opponents": ["greedy", "random"]},
+        "must be one policy, or a list of 1, one for each other seat, got 2",
+    ),
+    ({"opponents": 3}, "policy 3 must have a method act"),
+]
+
+
+@pytest.mark.parametrize(
+    ("make", "case"), [*product(MAKERS, SHARED), *product(MAKERS[1:], OF_LEARNERS)], ids=str
+)
+def test_invalid_arguments_raise_an_error_that_names_them(make, case):
+    arguments, message = case
+    with pytest.raises(ValueError, match=message):
+        make(**arguments)
+
+
+FINISHED = Game().reset(1, seed=0)
+FINISHED["phase"] = Phase.OVER
+
+
+@makers
+@pytest.mark.parametrize(
+    ("seed", "options", "message"),
+    [
+        *((seed, None, "seed must be an integer from 0") for seed in (-1, 1.5, True, "one", int)),
+        (None, {"starting_player": 2}, "starting_player must be an integer from 0 to 1"),
+        (None, {"starting_player": 0, "state": Game().reset(1)}, "not have both"),
+        (None, {"state": 3}, "must be one record of wotd_env.STATE"),
+        (None, {"state": Game().reset(2)}, "must be one record of wotd_env.STATE"),
+        (None, {"state": FINISHED}, "got a finished one"),
+        *((None, {"state": other}, r"options\['state'\]: ") for other in foreign_records().values()),
+    ],
+    ids=str,
+)
+def test_an_invalid_reset_changes_nothing(make, seed, options, message):
+    env = make()
+    env.reset(seed=0)
+
+    def situation():
+        return env.record.tobytes(), make is raw_env or env.np_random.bit_generator.state
+
+    before = situation()
+    with pytest.raises(ValueError, match=message):
+        env.reset(seed=seed, options=options)
+    assert situation() == before
+    env.step([31] if make is WayOfTheDragonVectorEnv else 31)
+
+
+@makers
+def test_an_unknown_option_is_ignored_with_a_warning(make):
+    env, options = make(), {"starting_playr %": 1}
+    known = "'starting_player', 'state'"
+    with pytest.warns(UserWarning, match=rf"ignores options\['starting_playr %'\]; .*{known}"):
+        env.reset(seed=0, options=options)
+    assert options == {"starting_playr %": 1}
+    assert env.record["turn"] == 0
+
+
+@pytest.mark.parametrize("make", MAKERS[1:])
 def test_an_oracle_without_a_table_is_rejected_at_construction(make, tmp_path, monkeypatch):
     monkeypatch.setattr(
         "wotd_env.policies.oracle.cache_file", lambda rules: tmp_path / f"{rules.spaces}.wotd"
     )
     with pytest.raises(FileNotFoundError, match="wotd solve"):
         make(opponents="oracle")
-
-
-@pytest.mark.parametrize("players", [2, 3, 5])
-def test_an_illegal_action_gives_a_single_learner_the_loss_reward(players):
-    """The reward equals that of an ordinary loss. The other games get no reward."""
-    env = WayOfTheDragonEnv(players=players)
-    env.reset(seed=0)
-    many = WayOfTheDragonVectorEnv(2, players=players)
-    many.reset(seed=0)
-    assert env.step(50)[1] == -1 / (players - 1)
-    assert many.step([50, 31])[1].tolist() == [-1 / (players - 1), 0]
 
 
 @pytest.mark.parametrize("mask_in", ["obs", "info"])
@@ -142,9 +206,13 @@ def test_an_illegal_action_gives_the_rewards_of_pettingzoos_wrapper(mask_in, pla
         assert env.rewards == {seat: -1.0 if seat == agent else 0.0 for seat in env.possible_agents}
         seen = {}
         for seat in env.agent_iter():
-            seen[seat] = env.last()[1:4]
+            observation, *seen[seat], info = env.last()
+            shown = info if mask_in == "info" else observation
+            assert env is theirs or shown["action_mask"].all()
             env.step(None)
         rewards.append(seen)
+        env.reset()
+        assert env.num_agents == players
     assert rewards[0] == rewards[1]
 
 
@@ -158,8 +226,7 @@ def test_a_missing_pygame_raises_dependency_not_installed(monkeypatch):
     monkeypatch.setattr(builtins, "__import__", missing)
     env = WayOfTheDragonEnv(render_mode="human")
     with pytest.raises(
-        gymnasium.error.DependencyNotInstalled,
-        match="a window needs pygame, part of the extra",
+        gymnasium.error.DependencyNotInstalled, match="a window needs pygame, part of the extra"
     ):
         env.reset(seed=0)
     for mode in ("svg", "ansi"):

@@ -13,18 +13,9 @@ import pytest
 from gymnasium.error import ResetNeeded
 from gymnasium.utils.env_checker import check_env
 
-from tests.helpers.positions import foreign_records, numbers
+from tests.helpers.positions import numbers
 from tests.helpers.single import play
-from wotd_env import (
-    Game,
-    IllegalActionError,
-    Phase,
-    Rules,
-    describe_action,
-    make_policy,
-    notation,
-    way_of_the_dragon_v0,
-)
+from wotd_env import Game, IllegalActionError, Phase, Rules, describe_action, make_policy, notation
 from wotd_env.envs.single import WayOfTheDragonEnv
 
 ID = "wotd_env/WayOfTheDragon-v0"
@@ -234,16 +225,6 @@ def test_the_dice_do_not_depend_on_the_seat():
     assert starts == {0, 1}
 
 
-def test_the_turn_limit_terminates_a_game():
-    """R16."""
-    env = WayOfTheDragonEnv(max_turns=6)
-    for seed in range(5):
-        env.reset(seed=seed)
-        _, reward, terminated, truncated, info = play(env, np.random.default_rng(seed))[-1]
-        assert (reward, terminated, truncated) == (0, True, False)
-        assert info["action_mask"].all()
-
-
 def test_a_game_over_after_reset_ends_in_the_first_step():
     env = WayOfTheDragonEnv(seat=0, opponents="first", max_turns=1, start=1)
     _, info = env.reset(seed=0)
@@ -263,8 +244,11 @@ def test_tied_winners_share_the_reward(seat, expected):
     state["dice"], state["phase"], state["rolls_left"] = [4, 4, 5, 5, 5], Phase.KEEP, 1
     env = WayOfTheDragonEnv(players=3, seat=seat, opponents=KeepAll())
     env.reset(options={"state": state})
-    _, reward, terminated, truncated, _ = env.step(31)
+    _, reward, terminated, truncated, info = env.step(31)
     assert (reward, terminated, truncated) == (expected, True, False)
+    assert info["scores"].tolist() == [6, 10, 10]
+    assert info["places"].tolist() == [3, 1, 1]
+    assert info["winners"].tolist() == [False, True, True]
 
 
 @variants
@@ -290,15 +274,6 @@ def test_returned_arrays_never_change():
 # ------------------------------------------------------------------------------------------------ reset
 
 
-def test_dice_continue_without_a_seed():
-    env = WayOfTheDragonEnv(seat=0, start=0)
-    env.reset(seed=5)
-    play(env, np.random.default_rng(0))
-    before = env.record
-    env.reset()
-    np.testing.assert_array_equal(env.record, Game(Rules(start=0)).reset(before))
-
-
 def test_options_choose_the_starting_seat_or_the_state():
     env = WayOfTheDragonEnv(seat=2, players=3)
     env.reset(seed=1, options={"starting_player": 2})
@@ -312,14 +287,6 @@ def test_options_choose_the_starting_seat_or_the_state():
     env.reset(seed=9, options={"state": record})
     assert (env.record["pieces"] == record["pieces"]).all()
     assert env.record["rng"] != record["rng"]
-
-
-def test_a_state_of_the_pettingzoo_environment_is_accepted():
-    other = way_of_the_dragon_v0.env(players=3)
-    other.reset(seed=6)
-    env = WayOfTheDragonEnv(players=3, seat=int(other.record["player"][0]))
-    env.reset(options={"state": other.record})
-    assert env.record == other.record
 
 
 # ------------------------------------------------------------------------------------------------ invalid input
@@ -393,8 +360,6 @@ def test_masks_can_be_booleans(mask_in):
         seen, expected = (observation, info), (other, other_info)
         if terminated or truncated:
             seen, expected = env.reset(), plain.reset()
-    with pytest.raises(ValueError, match="mask_dtype must be one of 'int8', 'bool', got 'float32'"):
-        WayOfTheDragonEnv(mask_dtype="float32")
 
 
 @pytest.mark.parametrize("action", [np.array([31]), np.array(31), np.int32(31), np.array([[31]])])
@@ -420,8 +385,6 @@ def test_observations_can_be_floats(mask_in):
             observation, integers = observation["observation"], integers["observation"]
         assert observation.dtype == np.float32
         np.testing.assert_array_equal(observation, integers)
-    with pytest.raises(ValueError, match="observation_dtype must be one of 'int8', 'float32', got 'float64'"):
-        WayOfTheDragonEnv(observation_dtype="float64")
 
 
 @pytest.mark.parametrize("seat", [1, np.int64(1)])
@@ -440,19 +403,6 @@ def test_a_seed_can_be_a_numpy_integer(seed):
     assert one.np_random.bit_generator.state == other.np_random.bit_generator.state
 
 
-@pytest.mark.parametrize(
-    "action", [None, 1.0, True, "31", np.array([1, 2]), np.array([1.0]), np.array([True])]
-)
-def test_an_action_must_be_an_integer(action):
-    env = WayOfTheDragonEnv()
-    env.reset(seed=0)
-    before = env.record
-    with pytest.raises(TypeError, match="action must be an integer, got"):
-        env.step(action)
-    assert env.record == before
-    env.step(31)
-
-
 def test_every_call_needs_a_reset():
     env = WayOfTheDragonEnv(render_mode="ansi")
     for call in (lambda: env.step(31), env.action_masks, lambda: env.record, env.render, lambda: env.seat):
@@ -466,87 +416,6 @@ def test_a_step_after_the_end_is_rejected():
     play(env, np.random.default_rng(0))
     with pytest.raises(ResetNeeded, match=r"call reset\(\)"):
         env.step(31)
-
-
-@pytest.mark.parametrize(
-    ("arguments", "error", "message"),
-    [
-        ({"player": 3}, TypeError, "unexpected keyword argument 'player'"),
-        ({"players": 6}, ValueError, "players must be an integer from 2 to 5"),
-        ({"seat": 2}, ValueError, "seat must be an integer from 0 to 1 or 'random', got 2"),
-        ({"seat": "first"}, ValueError, "seat must be an integer from 0 to 1 or 'random', got 'first'"),
-        ({"seat": True}, ValueError, "seat must be an integer from 0 to 1 or 'random', got True"),
-        ({"seat": 1.0}, ValueError, "seat must be an integer from 0 to 1 or 'random', got 1.0"),
-        (
-            {"seat": np.zeros(1, int)},
-            ValueError,
-            "seat must be an integer from 0 to 1 or 'random', got array",
-        ),
-        ({"mask_in": "both"}, ValueError, "mask_in must be one of 'obs', 'info', got 'both'"),
-        ({"illegal": "ignore"}, ValueError, "illegal must be one of 'lose', 'raise', got 'ignore'"),
-        (
-            {"render_mode": "window"},
-            ValueError,
-            "render_mode must be one of None, 'human', 'rgb_array', 'svg', 'ansi', 'ansi_color'",
-        ),
-        ({"opponents": "greedily"}, ValueError, "policy must be one of .*greedy.*, got 'greedily'"),
-        (
-            {"opponents": ["greedy", "random"]},
-            ValueError,
-            "opponents must be one policy, or a list of 1, one for each other seat, got 2",
-        ),
-        ({"opponents": 3}, ValueError, "policy 3 must have a method act"),
-    ],
-    ids=lambda value: str(value),
-)
-def test_invalid_arguments_raise_an_error_that_names_them(arguments, error, message):
-    with pytest.raises(error, match=message):
-        WayOfTheDragonEnv(**arguments)
-
-
-@pytest.mark.parametrize(
-    ("seed", "options", "message"),
-    [
-        (-1, None, "seed must be an integer from 0"),
-        (1.5, None, "seed must be an integer from 0"),
-        (True, None, "seed must be an integer from 0"),
-        (np.arange(1), None, "seed must be an integer from 0"),
-        (None, {"starting_player": 2}, "starting_player must be an integer from 0 to 1"),
-        (None, {"state": 3}, "must be one record of wotd_env.STATE"),
-    ],
-    ids=str,
-)
-def test_an_invalid_reset_changes_nothing(seed, options, message):
-    env = WayOfTheDragonEnv()
-    env.reset(seed=0)
-    before, generator = env.record, env.np_random.bit_generator.state
-    with pytest.raises(ValueError, match=message):
-        env.reset(seed=seed, options=options)
-    assert env.record == before
-    assert env.np_random.bit_generator.state == generator
-    env.step(31)
-
-
-@pytest.mark.parametrize("name", foreign_records())
-def test_a_state_of_other_rules_is_rejected_without_changes(name):
-    env = WayOfTheDragonEnv()
-    env.reset(seed=0)
-    before = env.record
-    with pytest.raises(ValueError, match=r"options\['state'\]: "):
-        env.reset(options={"state": foreign_records()[name]})
-    assert env.record == before
-    env.step(31)
-
-
-def test_an_unknown_option_causes_a_warning():
-    env = WayOfTheDragonEnv()
-    options = {"starting_playr %": 1}
-    with pytest.warns(
-        UserWarning, match=r"ignores options\['starting_playr %'\]; .*'starting_player', 'state'"
-    ):
-        env.reset(seed=0, options=options)
-    assert options == {"starting_playr %": 1}
-    assert env.record["turn"] == 0
 
 
 def test_an_exception_in_an_opponent_ends_the_game():

@@ -12,9 +12,8 @@ from gymnasium.error import ResetNeeded
 from gymnasium.vector import AutoresetMode, SyncVectorEnv
 from gymnasium.wrappers import TimeLimit
 
-from tests.helpers.positions import foreign_records
 from tests.helpers.vectors import assert_same, play, random_actions
-from wotd_env import STATE, Game, IllegalActionError, Rules, make_policy
+from wotd_env import Game, IllegalActionError, Rules, make_policy
 from wotd_env.envs.single import WayOfTheDragonEnv
 from wotd_env.envs.vector import WayOfTheDragonVectorEnv
 from wotd_env.policies.first import First
@@ -169,24 +168,6 @@ def test_R01_the_loser_starts_in_its_new_seat(mode):
     assert (env.record["turn"] == 0).all()
 
 
-@pytest.mark.parametrize("name", foreign_records())
-def test_a_state_of_other_rules_is_rejected_without_changes(name):
-    env = WayOfTheDragonVectorEnv(2)
-    env.reset(seed=0)
-    before = env.record
-    with pytest.raises(ValueError, match=r"options\['state'\]: "):
-        env.reset(options={"state": foreign_records()[name], "reset_mask": np.array([True, False])})
-    assert (env.record == before).all()
-
-
-def test_an_unknown_option_causes_a_warning():
-    env = WayOfTheDragonVectorEnv(2)
-    env.reset(seed=0)
-    known = "'starting_player', 'state', 'reset_mask'"
-    with pytest.warns(UserWarning, match=rf"ignores options\['reset_masks'\]; .*{known}"):
-        env.reset(options={"reset_masks": np.array([True, False])})
-
-
 @pytest.mark.parametrize("opponents", ["greedy", "random", First()])
 def test_results_do_not_depend_on_num_threads(opponents):
     one = WayOfTheDragonVectorEnv(1000, opponents=opponents, spaces=1, start="loser")
@@ -311,13 +292,6 @@ def test_record_episode_statistics_counts_rewards_and_lengths(mode):
     assert ends > 5
 
 
-def test_gymnasiums_observation_wrappers_accept_it():
-    env = gymnasium.make_vec(ID, num_envs=4)
-    env = gymnasium.wrappers.vector.DtypeObservation(env, np.float32)
-    observations, _ = env.reset(seed=0)
-    assert observations.dtype == np.float32
-
-
 def test_render_returns_one_text_per_game():
     env = gymnasium.make_vec(ID, num_envs=3, render_mode="ansi")
     env.reset(seed=4)
@@ -343,27 +317,12 @@ def test_render_returns_one_text_per_game():
         ({"num_envs": 2.0}, "num_envs must be"),
         ({"max_episode_steps": 0}, "max_episode_steps must be"),
         ({"autoreset_mode": "Sometimes"}, "autoreset_mode must be one of 'NextStep'"),
-        ({"illegal": "ignore"}, "illegal must be"),
-        ({"mask_in": "nowhere"}, "mask_in must be"),
-        ({"render_mode": "window"}, "render_mode must be"),
         ({"num_threads": 0}, "num_threads must be"),
-        ({"seat": 2}, "seat must be"),
-        ({"seat": "first"}, "seat must be"),
-        ({"seat": True}, "seat must be"),
-        ({"seat": 1.0}, "seat must be"),
-        ({"opponents": "gredy"}, "gredy"),
-        ({"opponents": ["greedy", "greedy"]}, "opponents must be one policy, or a list of 1"),
-        ({"players": 6}, "players"),
     ],
 )
 def test_invalid_arguments_raise_an_error_that_names_them(arguments, message):
     with pytest.raises(ValueError, match=message):
         WayOfTheDragonVectorEnv(**arguments)
-
-
-def test_unknown_arguments_raise_an_error_that_names_them():
-    with pytest.raises(TypeError, match="'player'"):
-        WayOfTheDragonVectorEnv(2, player=3)
 
 
 def test_every_call_needs_a_reset():
@@ -378,18 +337,12 @@ def test_every_call_needs_a_reset():
 @pytest.mark.parametrize(
     ("call", "error"),
     [
-        ({"seed": -1}, Exception),
         ({"seed": [1, 2]}, ValueError),
         ({"seed": [1, -2, 3]}, ValueError),
-        ({"seed": 1.5}, ValueError),
-        ({"seed": True}, ValueError),
-        ({"seed": "one"}, ValueError),
         ({"seed": {1, 2, 3}}, ValueError),
         ({"seed": np.zeros(3)}, ValueError),
         ({"seed": np.zeros((3, 1), int)}, ValueError),
         ({"seed": [0, 1.0, 2]}, ValueError),
-        ({"options": {"starting_player": 2}}, ValueError),
-        ({"options": {"state": np.zeros(2, STATE)}}, ValueError),
         ({"options": {"reset_mask": [True, True, True]}}, TypeError),
         ({"options": {"reset_mask": np.ones(3)}}, TypeError),
         ({"options": {"reset_mask": np.ones(2, bool)}}, ValueError),
@@ -402,16 +355,6 @@ def test_an_invalid_reset_changes_nothing(call, error):
     before = env.record
     with pytest.raises(error):
         env.reset(**call)
-    assert (env.record == before).all()
-
-
-@pytest.mark.parametrize("actions", [[31, 31], [31.0] * 3, 31, [[31, 31]] * 3, None])
-def test_actions_of_invalid_shape_or_type_change_nothing(actions):
-    env = WayOfTheDragonVectorEnv(3)
-    env.reset(seed=0)
-    before = env.record
-    with pytest.raises(ValueError, match="actions must be an integer array"):
-        env.step(actions)
     assert (env.record == before).all()
 
 
@@ -482,26 +425,6 @@ def test_an_illegal_action_loses_the_game(players, action):
     assert infos["action_mask"][0].all()
 
 
-def test_actions_can_be_a_column():
-    one, other = (WayOfTheDragonVectorEnv(3) for _ in range(2))
-    one.reset(seed=0)
-    other.reset(seed=0)
-    assert_same(one.step([31, 0, 31]), other.step(np.array([[31], [0], [31]])))
-
-
-def test_observations_can_be_floats():
-    env, plain = (
-        WayOfTheDragonVectorEnv(5, observation_dtype=dtype, autoreset_mode="SameStep")
-        for dtype in ("float32", "int8")
-    )
-    floats, integers = env.reset(seed=0)[0], plain.reset(seed=0)[0]
-    for _ in range(300):
-        assert floats.dtype == env.observation_space.dtype == np.float32
-        np.testing.assert_array_equal(floats, integers)
-        actions = random_actions(env.action_masks(), np.random.default_rng(0), illegal=0.01)
-        floats, integers = env.step(actions)[0], plain.step(actions)[0]
-
-
 def test_an_ended_game_rejects_steps_without_autoreset():
     env = WayOfTheDragonVectorEnv(3, autoreset_mode="Disabled")
     env.reset(seed=0)
@@ -523,21 +446,3 @@ def test_an_opponents_illegal_action_raises_an_error_that_names_it():
         env.reset(seed=0)
     with pytest.raises(ResetNeeded):
         env.step(np.full(50, 31))
-
-
-class StreamRecorder:
-    """Policy that records the random streams it receives."""
-
-    def act(self, game, state, rng):
-        self.streams = state["rng"].copy()
-        return game.legal_actions(state).argmax(1)
-
-
-def test_policies_cannot_see_the_random_streams_of_the_games():
-    recorder = StreamRecorder()
-    env = WayOfTheDragonVectorEnv(100, opponents=recorder, seat=0)
-    env.reset(seed=0, options={"starting_player": 1})
-    streams = Game(Rules()).reset(100, seed=0, starting_player=1)["rng"]
-    assert len(recorder.streams)
-    assert not np.isin(recorder.streams, env.record["rng"]).any()
-    assert not np.isin(recorder.streams, streams).any()

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import copy
-import functools
 import multiprocessing
 import pickle
 import subprocess
@@ -13,11 +12,9 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from gymnasium.vector import AsyncVectorEnv
 
 from tests.helpers.vectors import assert_same, play, random_actions
 from wotd_env import STATE
-from wotd_env.envs.single import WayOfTheDragonEnv
 from wotd_env.envs.vector import WayOfTheDragonVectorEnv
 from wotd_env.policies.first import First
 
@@ -55,59 +52,6 @@ def test_child_processes_of_a_threaded_process_play_the_same_games(method):
     assert_same(here.recv(), expected)
     child.join()
     assert child.exitcode == 0
-
-
-@pytest.mark.filterwarnings("ignore:This process .* is multi-threaded:DeprecationWarning")
-def test_async_workers_forked_from_a_threaded_process_play_the_same():
-    play(WayOfTheDragonVectorEnv(600, num_threads=2), 2, 3)
-    workers = AsyncVectorEnv([lambda: WayOfTheDragonEnv(spaces=1, opponents="random")] * 2, context="fork")
-    native = WayOfTheDragonVectorEnv(2, spaces=1, opponents="random")
-    rng = np.random.default_rng(4)
-    assert_same(workers.reset(seed=3), native.reset(seed=3))
-    for _ in range(60):
-        actions = random_actions(native.action_masks(), rng)
-        assert_same(workers.step(actions), native.step(actions))
-    workers.close()
-
-
-@pytest.mark.filterwarnings("ignore:This process .* is multi-threaded:DeprecationWarning")
-def test_sb3_workers_forked_from_a_threaded_process_play_the_same():
-    vec_env = pytest.importorskip("stable_baselines3.common.vec_env")
-    play(WayOfTheDragonVectorEnv(600, num_threads=2), 2, 3)
-    make = functools.partial(WayOfTheDragonEnv, spaces=1, opponents="random")
-    workers = vec_env.SubprocVecEnv([make] * 2, start_method="fork")
-    native = WayOfTheDragonVectorEnv(2, spaces=1, opponents="random", autoreset_mode="SameStep")
-    workers.seed(3)
-    np.testing.assert_array_equal(workers.reset(), native.reset(seed=3)[0])
-    rng = np.random.default_rng(4)
-    for _ in range(60):
-        np.testing.assert_array_equal(workers.env_method("action_masks"), native.action_masks())
-        actions = random_actions(native.action_masks(), rng)
-        observations, rewards, dones, _ = workers.step(actions)
-        expected = native.step(actions)
-        np.testing.assert_array_equal(observations, expected[0])
-        np.testing.assert_array_equal(rewards, expected[1])
-        np.testing.assert_array_equal(dones, expected[2] | expected[3])
-    workers.close()
-
-
-@pytest.mark.filterwarnings("ignore:This process .* is multi-threaded:DeprecationWarning")
-def test_data_loader_workers_play_the_same_games():
-    data = pytest.importorskip("torch.utils.data")
-    play(WayOfTheDragonVectorEnv(600, num_threads=2), 2, 3)
-
-    class FinalObservations(data.Dataset):  # type: ignore[name-defined,misc]
-        def __len__(self):
-            return 4
-
-        def __getitem__(self, seed):
-            env = WayOfTheDragonVectorEnv(600, num_threads=2)
-            return play(env, seed, 3)[-1][0]
-
-    batches = list(data.DataLoader(FinalObservations(), batch_size=1, num_workers=2, collate_fn=list))
-    assert len(batches) == 4
-    for seed, batch in enumerate(batches):
-        np.testing.assert_array_equal(batch[0], play(WayOfTheDragonVectorEnv(600), seed, 3)[-1][0])
 
 
 MEMORY = """

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import functools
 import os
 
 import numpy as np
 
 from wotd_env import Game, Phase
-from wotd_env.core.dice import COUNTS, keep_index
 
 
 class Lowest:
@@ -114,21 +112,10 @@ class Vandal(Lowest):
 
 
 class Gambler(Lowest):
-    """Plays at random; its equity estimate counts only equal dice."""
+    """Plays at random."""
 
     def act(self, game, state, rng):
         return (game.legal_actions(state) * rng.random((len(state), game.num_actions))).argmax(1)
-
-    def equity(self, game: Game, state: np.ndarray) -> np.ndarray:
-        return np.array([_worth(*dice) for dice in state["dice"].tolist()])
-
-
-@functools.cache
-def _worth(*dice: int) -> float:
-    kept = [face for face in dice if face >= 0]
-    faces, probabilities = Game.chance_outcomes(5 - len(kept))
-    rolls = [keep_index(sorted([*kept, *more])) for more in faces.tolist()]
-    return float(probabilities @ COUNTS[rolls].max(1)) / 10
 
 
 class Seer(Lowest):

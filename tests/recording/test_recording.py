@@ -9,12 +9,11 @@ from typing import Any
 
 import numpy as np
 import pytest
-from typer.testing import CliRunner
 
 from tests.helpers import ROOT
+from tests.helpers.commands import wotd
 from tests.helpers.damage import damaged, survive
-from wotd_env import Game, IllegalActionError, Rules, analysis, make_policy, notation, recording, solver
-from wotd_env.cli import WRONG_USE, app
+from wotd_env import Game, IllegalActionError, Rules, analysis, make_policy, notation, recording
 from wotd_env.policy import ask, play_out
 from wotd_env.recording import writing
 from wotd_env.recording.reading import schema
@@ -42,10 +41,6 @@ def recorded(request, tmp_path):
 @pytest.fixture(autouse=True)
 def small_blocks(monkeypatch):
     monkeypatch.setattr(writing, "BLOCK", 8)
-
-
-def wotd(arguments: str) -> Any:
-    return CliRunner(env={"COLUMNS": "120"}).invoke(app, arguments)
 
 
 def test_recorded_rows_equal_the_decisions_of_the_games(recorded):
@@ -231,11 +226,9 @@ def test_verify_finds_games_of_other_seeds(tmp_path):
 
 
 @pytest.mark.parametrize("flips", [100, pytest.param(3000, marks=pytest.mark.slow)])
-def test_damaged_recordings_are_refused(tmp_path, flips):
+def test_damaged_recordings_are_refused(table, tmp_path, flips):
     file = tmp_path / "games.parquet"
-    recording.record(
-        ["greedy", "random"], file, 20, Rules(spaces=0), table=solver.solve(0, tmp_path / "0.wotd")
-    )
+    recording.record(["greedy", "random"], file, 20, Rules(spaces=0), table=table)
 
     def read(file):
         decisions, some = recording.load(file), recording.load(file, filters=[("turn", "<", 3)])
@@ -283,13 +276,6 @@ def test_recordings_without_a_digest_are_read(tmp_path):
                 recording.load(file)
 
 
-def test_paths_that_look_like_partitions_are_read(tmp_path):
-    file = tmp_path / "seed=4" / "games.parquet"
-    file.parent.mkdir()
-    recording.record(["first"], file, 2, Rules(spaces=0))
-    assert recording.load(file).seed.max() == 1
-
-
 def test_invalid_files_raise_errors_that_name_them(tmp_path):
     file = tmp_path / "games.parquet"
     with pytest.raises(FileNotFoundError):
@@ -297,13 +283,7 @@ def test_invalid_files_raise_errors_that_name_them(tmp_path):
     whole = tmp_path / "whole.parquet"
     recording.record(["first"], whole, 2, Rules(spaces=0))
     content = whole.read_bytes()
-    for half in (
-        b"",
-        b"PAR1",
-        content[:-20],
-        content[: len(content) // 2],
-        b"PAR1" + b"\0" * 100 + b"PAR1",
-    ):
+    for half in (b"", b"PAR1", content[:-20], content[: len(content) // 2], b"PAR1" + b"\0" * 100 + b"PAR1"):
         file.write_bytes(half)
         with pytest.raises(ValueError, match=r"games\.parquet cannot be read as recorded games"):
             recording.load(file)
@@ -326,8 +306,7 @@ def test_invalid_files_raise_errors_that_name_them(tmp_path):
         recording.load(file)
 
 
-def test_equities_equal_the_exact_solution(tmp_path):
-    table = solver.solve(0, tmp_path / "0.wotd")
+def test_equities_equal_the_exact_solution(table, tmp_path):
     file = tmp_path / "games.parquet"
     recording.record(["greedy", "random"], file, 10, Rules(spaces=0), table=table)
     decisions = recording.load(file)
@@ -417,18 +396,6 @@ def test_invalid_calls_leave_no_files(tmp_path):
     assert list(tmp_path.iterdir()) == []
 
 
-def test_two_processes_cannot_write_the_same_file(tmp_path):
-    filelock = pytest.importorskip("filelock")
-    file, parts = tmp_path / "games.parquet", tmp_path / "games.parquet.parts"
-    parts.mkdir()
-    with (
-        filelock.FileLock(parts / "lock"),
-        pytest.raises(OSError, match="is being written by another process"),
-    ):
-        recording.record(["random"], file, 2)
-    assert not file.exists()
-
-
 def test_the_loser_of_the_lock_changes_nothing(tmp_path, monkeypatch):
     rules, file, parts = Rules(spaces=0), tmp_path / "games.parquet", tmp_path / "games.parquet.parts"
     lost = []
@@ -483,34 +450,3 @@ def test_wotd_record_and_wotd_replay_agree_with_the_api(tmp_path, monkeypatch):
     assert "The game is over in turn" in shown.stdout
     assert wotd("replay game.txt --out game.html").exit_code == 0
     assert Path("game.html").read_text().startswith("<!doctype html>")
-
-
-@pytest.mark.parametrize(
-    ("arguments", "message"),
-    [
-        ("record greedy --out games.csv", "must end in .parquet, got games.csv"),
-        ("record greedy --out nowhere/g.parquet", "no folder nowhere"),
-        ("record greedy random first --players 2", "one for each of the 2 seats, or one for all, got 3"),
-        ("record ranom", "policy must be one of"),
-        ("record greedy --games 0", "games must be an integer from 1"),
-        ("record greedy --table missing.wotd", "missing.wotd"),
-        ("replay missing.parquet", "missing.parquet"),
-        ("replay missing.txt", "missing.txt"),
-        ("replay notes.txt", "notes.txt: a game must begin with"),
-        ("replay notes.txt --game 1", "--game needs a .parquet file"),
-        ("replay notes.txt --out game.avi", "must end in .txt, .html, .gif, .mp4, got game.avi"),
-        ("replay notes.csv", "must end in .txt or .parquet, got notes.csv"),
-        (
-            "replay notes.parquet --out a.html",
-            "--out writes one game: choose a game of notes.parquet with --game",
-        ),
-        ("replay notes.txt --delay -1", "delay must be from 0"),
-    ],
-)
-def test_invalid_arguments_of_commands_are_explained(tmp_path, monkeypatch, arguments, message):
-    monkeypatch.chdir(tmp_path)
-    Path("notes.txt").write_text("no game")
-    result = wotd(arguments)
-    assert result.exit_code == WRONG_USE, result.output
-    assert message in " ".join(result.stderr.split())
-    assert [each.name for each in tmp_path.iterdir()] == ["notes.txt"]

@@ -12,7 +12,7 @@ import pytest
 from gymnasium.utils.env_checker import check_env
 from gymnasium.vector import AutoresetMode
 
-from wotd_env import Game, Rules, analysis, make_policy, solver, way_of_the_dragon_v0
+from wotd_env import Game, Rules, analysis, make_policy, way_of_the_dragon_v0
 from wotd_env.envs.single import WayOfTheDragonEnv
 from wotd_env.envs.vector import WayOfTheDragonVectorEnv
 from wotd_env.policies import oracle
@@ -25,12 +25,6 @@ with warnings.catch_warnings():
     from pettingzoo.test import api_test
 
 LEARNERS_FIRST: dict[str, Any] = {"seat": 0, "start": 0}
-
-
-@pytest.fixture(scope="module")
-def table(tmp_path_factory: pytest.TempPathFactory) -> Table:
-    """The solution of the shortest board."""
-    return solver.solve(0, tmp_path_factory.mktemp("table") / "0.wotd")
 
 
 def played(env: Any, policy: str, steps: int, seed: int = 3) -> list[tuple[Any, ...]]:

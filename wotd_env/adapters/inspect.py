@@ -23,6 +23,7 @@ from wotd_env import text
 from wotd_env.core.rules import Rules
 
 _CLUSTERED = [mean(), stderr(cluster="game"), ci(cluster="game")]
+_INDEPENDENT = [mean(), ci()]
 
 
 @task
@@ -108,14 +109,7 @@ def play(opponent: str, options: dict[str, Any]) -> Solver:
     return solve
 
 
-@scorer(
-    metrics={
-        "regret": [mean(), ci()],
-        "per_game": [mean(), ci()],
-        "result": [mean(), ci()],
-        "illegal": [mean()],
-    }
-)
+@scorer(metrics={**dict.fromkeys(("regret", "per_game", "result"), _INDEPENDENT), "illegal": [mean()]})
 def game_regret() -> Scorer:
     """Score a game: mean and sum of the regrets of its decisions, its result, and the share of faulty replies."""
 

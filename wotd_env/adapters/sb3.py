@@ -37,48 +37,7 @@ if TYPE_CHECKING:
 __all__ = ["Learner", "SB3VecEnv"]
 
 
-class SharedVecEnv(VecEnv):
-    """A `VecEnv` whose environments are all part of one vector environment, the attribute `env`."""
-
-    env: Any
-
-    def close(self) -> None:
-        """Do nothing: there is no window."""
-
-    def get_attr(self, attr_name: str, indices: VecEnvIndices = None) -> list[Any]:
-        """Return each environment's row of an attribute of `env`, or the value of an attribute without rows."""
-        return self._rows(getattr(self.env, attr_name), indices)
-
-    def set_attr(self, attr_name: str, value: Any, indices: VecEnvIndices = None) -> None:
-        """Set an attribute of `env`, which all environments share, such as `opponents`.
-
-        Raises:
-            ValueError: if `indices` does not contain all environments.
-        """
-        if len(set(self._get_indices(indices))) < self.num_envs:
-            raise ValueError(
-                f"indices must contain all {self.num_envs} environments, because they share the attribute "
-                f"{attr_name!r}, got {indices!r}: leave out indices"
-            )
-        setattr(self.env, attr_name, value)
-
-    def env_method(
-        self, method_name: str, *args: Any, indices: VecEnvIndices = None, **kwargs: Any
-    ) -> list[Any]:
-        """Call a method of `env` once. Return each environment's row of the result, or a result without rows."""
-        return self._rows(getattr(self.env, method_name)(*args, **kwargs), indices)
-
-    def _rows(self, value: Any, indices: VecEnvIndices) -> list[Any]:
-        many = isinstance(value, tuple) or (isinstance(value, np.ndarray) and value.ndim > 0)
-        rows = many and len(value) == self.num_envs
-        return [value[i] if rows else value for i in self._get_indices(indices)]
-
-    def env_is_wrapped(self, wrapper_class: Any, indices: VecEnvIndices = None) -> list[bool]:
-        """Return False for each environment."""
-        return [False for _ in self._get_indices(indices)]
-
-
-class SB3VecEnv(SharedVecEnv):
+class SB3VecEnv(VecEnv):
     """A `VecEnv` of N games. It is faster than SB3's `DummyVecEnv` and gives the same results.
 
     When a game ends, its info contains the dict `"episode"`, in the format of SB3's `Monitor`: `"r"` is the return,
@@ -93,8 +52,6 @@ class SB3VecEnv(SharedVecEnv):
     Attributes:
         env: the vector environment.
     """
-
-    env: WayOfTheDragonVectorEnv
 
     def __init__(self, num_envs: int = 1, **options: Any) -> None:
         self.env = WayOfTheDragonVectorEnv(num_envs, autoreset_mode=AutoresetMode.SAME_STEP, **options)
@@ -148,6 +105,34 @@ class SB3VecEnv(SharedVecEnv):
 
     def _info(self, infos: dict[str, Any], i: int) -> dict[str, Any]:
         return {name: infos[name][i] for name in self._names}
+
+    def get_attr(self, attr_name: str, indices: VecEnvIndices = None) -> list[Any]:
+        """Return each environment's row of an attribute of `env`, or the value of an attribute without rows."""
+        return self._rows(getattr(self.env, attr_name), indices)
+
+    def set_attr(self, attr_name: str, value: Any, indices: VecEnvIndices = None) -> None:
+        """Set an attribute of `env`, which all environments share, such as `opponents`.
+
+        Raises:
+            ValueError: if `indices` does not contain all environments.
+        """
+        if len(set(self._get_indices(indices))) < self.num_envs:
+            raise ValueError(
+                f"indices must contain all {self.num_envs} environments, because they share the attribute "
+                f"{attr_name!r}, got {indices!r}: leave out indices"
+            )
+        setattr(self.env, attr_name, value)
+
+    def env_method(
+        self, method_name: str, *args: Any, indices: VecEnvIndices = None, **kwargs: Any
+    ) -> list[Any]:
+        """Call a method of `env` once. Return each environment's row of the result, or a result without rows."""
+        return self._rows(getattr(self.env, method_name)(*args, **kwargs), indices)
+
+    def _rows(self, value: Any, indices: VecEnvIndices) -> list[Any]:
+        many = isinstance(value, tuple) or (isinstance(value, np.ndarray) and value.ndim > 0)
+        rows = many and len(value) == self.num_envs
+        return [value[i] if rows else value for i in self._get_indices(indices)]
 
     def env_is_wrapped(self, wrapper_class: Any, indices: VecEnvIndices = None) -> list[bool]:
         """Return True for SB3's `Monitor`, because the infos contain its statistics."""

@@ -32,9 +32,8 @@ class Analysis(NamedTuple):
 
     equity: NDArray[np.float32]  #: (N,): equity of the best action; in a finished game, the reward
     actions: NDArray[np.float32]  #: (N, A): equity of every action, -inf if it is illegal
-    best: NDArray[
-        np.int64
-    ]  #: (N,): best action (in a tie the lowest number, see `TIE`), 0 if no decision is due
+    best: NDArray[np.int64]
+    """(N,): best action (in a tie the lowest number, see `TIE`), 0 if no decision is due"""
 
 
 def analyze(game: Game, state: States, table: Table) -> Analysis:

@@ -243,18 +243,12 @@ def picture(grades: dict[str, Grades], file: str | Path) -> None:
     left, right = figure.subplots(1, 2)
     width = 0.8 / max(len(grades), 1)
     names = [grade.kind for of in list(grades.values())[:1] for grade in of.kinds[:-1]]
+    progress = (np.arange(TENTHS) + 0.5) / TENTHS * 100
     for i, (name, of) in enumerate(grades.items()):
-        at, each = np.arange(len(names)) + (i - (len(grades) - 1) / 2) * width, of.kinds[:-1]
-        left.bar(
-            at,
-            [1000 * g.per_game for g in each],
-            width,
-            yerr=[1000 * g.per_game_error for g in each],
-            label=name,
-        )
-        right.plot(
-            (np.arange(TENTHS) + 0.5) / TENTHS * 100, 1000 * np.array(of.stages), marker="o", label=name
-        )
+        at = np.arange(len(names)) + (i - (len(grades) - 1) / 2) * width
+        regrets, errors = 1000 * np.array([(g.per_game, g.per_game_error) for g in of.kinds[:-1]]).T
+        left.bar(at, regrets, width, yerr=errors, label=name)
+        right.plot(progress, 1000 * np.array(of.stages), marker="o", label=name)
     left.set_xticks(np.arange(len(names)), names)
     left.set(ylabel="regret of a game, thousandths of equity", title="by kind of decision")
     right.set(

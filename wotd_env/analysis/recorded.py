@@ -35,12 +35,8 @@ class Note(NamedTuple):
     def __str__(self) -> str:
         where = f"turn {self.turn + 1}, seat {SEATS[self.seat]}, {self.dice}, equity {self.equity:+.3f}"
         mark = classify(self.regret)
-        graded = (
-            f"\n  {mark}: regret {1000 * self.regret:.0f} thousandths, best: {self.best_words}"
-            if mark
-            else ""
-        )
-        return f"{where}: {self.words}{graded}"
+        graded = f"\n  {mark}: regret {1000 * self.regret:.0f} thousandths, best: {self.best_words}"
+        return f"{where}: {self.words}{graded if mark else ''}"
 
 
 class SeatReview(NamedTuple):

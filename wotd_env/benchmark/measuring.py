@@ -77,9 +77,8 @@ class Result:
     hardware: str  #: description of the machine
     left_out: dict[str, str] = field(default_factory=dict)
     """The parts without a result -> reason. The parts are "perfect play", "N players", and "OPPONENT, N players"."""
-    training_minutes: float | None = (
-        None  #: processor time of the training without compilation; None if unknown
-    )
+    training_minutes: float | None = None
+    """Processor time of the training without compilation; None if unknown"""
 
     @property
     def score(self) -> Estimate:

@@ -74,15 +74,9 @@ def command(
             pool = Cluster(tournament, time_limit, ray, trust)
         with progress_bar("games", quiet) as progress:
             results = run(
-                tournament,
-                file,
-                fresh=fresh,
-                workers=workers,
-                time_limit=time_limit,
-                trust=trust,
-                pool=pool,
+                tournament, file, fresh=fresh, workers=workers, time_limit=time_limit, trust=trust, pool=pool,
                 progress=progress,
-            )
+            )  # fmt: skip
         for target in out or []:
             with files.replacing(target) as part:
                 show.write(results, part)

@@ -21,15 +21,10 @@ _FORMATS = ("table", "markdown", "latex", "json")
 
 @explained("Finished parts are printed, and written to the file of --out.")
 @rules_options(
-    "players",
-    "spaces",
-    "powers",
-    "dead_pieces",
-    players="2 in the positions, 2 to 5 in the games",
-    spaces="the longest bundled board that the agent plays",
-    powers="none",
-    dead_pieces="none",
-)
+    "players", "spaces", "powers", "dead_pieces",
+    players="2 in the positions, 2 to 5 in the games", spaces="the longest bundled board that the agent plays",
+    powers="none", dead_pieces="none",
+)  # fmt: skip
 def command(
     context: typer.Context,
     rules: dict[str, Any],

@@ -388,12 +388,9 @@ class Match:
         table = Table(Column("", no_wrap=True), *numbers, box=None)
         for name, played in zip(self._names, result.seats, strict=True):
             counts = map(str, (played.decisions, played.errors, played.blunders))
-            regret, luck, reward = (
-                f"{1000 * played.regret:.0f}",
-                f"{played.luck:+.3f}",
-                f"{played.result:+.2f}",
-            )
-            table.add_row(name, *counts, regret, luck, reward, f"{played.result - played.luck:+.3f}")
+            regret, luck = f"{1000 * played.regret:.0f}", f"{played.luck:+.3f}"
+            reward, adjusted = f"{played.result:+.2f}", f"{played.result - played.luck:+.3f}"
+            table.add_row(name, *counts, regret, luck, reward, adjusted)
         Console(markup=False).print(table)
         say(
             f"Regret is lost equity, in thousandths. Equity is the expected result, from -1 (loss) to 1 (win). "

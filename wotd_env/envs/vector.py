@@ -16,20 +16,11 @@ from wotd_env.core.arguments import as_actions, check_choice, check_integer
 from wotd_env.core.game import Game
 from wotd_env.core.rules import rules_for
 from wotd_env.core.state import ROW, STATE, States, scratch, take
+from wotd_env.envs import starts
 from wotd_env.envs.common import Format, warn_of_illegal
 from wotd_env.envs.learners import Settings, StepArrays, advance, find_illegal
 from wotd_env.envs.opponents import Given, Opponents
 from wotd_env.envs.results import NO_ACTION, entries, frozen
-from wotd_env.envs.starts import (
-    LEARNER,
-    Draws,
-    Seeds,
-    fixed_seat,
-    next_games,
-    read_layouts,
-    read_options,
-    read_seeds,
-)  # fmt: skip
 from wotd_env.rendering import FPS, RENDER_MODES, Renderer
 
 
@@ -95,7 +86,7 @@ class WayOfTheDragonVectorEnv(VectorEnv[Any, ArrayLike, NDArray[Any]]):
     ) -> None:
         super().__init__()
         self.game = Game(rules_for(type(self), rules), num_threads=num_threads, encoding=encoding)
-        self.layouts = read_layouts(self.game.rules, layouts)
+        self.layouts = starts.read_layouts(self.game.rules, layouts)
         self._opponents = Opponents(Game(self.game.rules, num_threads=num_threads), opponents, self.layouts)
         self.illegal = check_choice("illegal", illegal, ("lose", "raise"))
         self.render_mode = render_mode
@@ -111,12 +102,12 @@ class WayOfTheDragonVectorEnv(VectorEnv[Any, ArrayLike, NDArray[Any]]):
         self.observation_space = batch_space(self.single_observation_space, num_envs)
         self.action_space = batch_space(self.single_action_space, num_envs)
         limit = 0 if max_episode_steps is None else check_integer("max_episode_steps", max_episode_steps, 1)
-        seat, same_step = fixed_seat(self.game.rules, seat), mode == AutoresetMode.SAME_STEP
+        seat, same_step = starts.fixed_seat(self.game.rules, seat), mode == AutoresetMode.SAME_STEP
         self._seat, self._limit, self._same_step = seat, limit, same_step
         self._set_opponents(self._opponents)
         self._started = False
         self._state = np.zeros(num_envs, STATE)
-        self._learners = np.zeros(num_envs, LEARNER)
+        self._learners = np.zeros(num_envs, starts.LEARNER)
         self._mask = np.empty((0, 0), np.int8)  # (N, A)
         self._nothing = np.empty((num_envs, 0), np.int8)
         self._all = frozen(np.ones(num_envs, np.bool_))
@@ -153,7 +144,7 @@ class WayOfTheDragonVectorEnv(VectorEnv[Any, ArrayLike, NDArray[Any]]):
 
     def _set_opponents(self, opponents: Opponents) -> None:
         self._opponents = opponents
-        draws = Draws(self._seat, opponents.cumulative, self.layouts)
+        draws = starts.Draws(self._seat, opponents.cumulative, self.layouts)
         self._settings = Settings(opponents.scripts, draws, self._limit, self._same_step)
 
     @property
@@ -185,13 +176,13 @@ class WayOfTheDragonVectorEnv(VectorEnv[Any, ArrayLike, NDArray[Any]]):
             ValueError: for an invalid seed or option; the running games continue.
             TypeError: for a `"reset_mask"` that is not a bool array.
         """
-        seeds = read_seeds(seed, self.num_envs)
+        seeds = starts.read_seeds(seed, self.num_envs)
         games = self._read_reset_mask((options or {}).get("reset_mask"))
-        chosen = read_options(self.game.rules, options, "reset_mask")
+        chosen = starts.read_options(self.game.rules, options, "reset_mask")
         last = take(self._state, games) if self._started else None
         learners = self._learners[games]
-        some = Seeds(seeds.number[games], seeds.given[games])
-        state = next_games(self.game, last, learners, self._settings.draws, some, chosen)
+        some = starts.Seeds(seeds.number[games], seeds.given[games])
+        state = starts.next_games(self.game, last, learners, self._settings.draws, some, chosen)
         self._state.view(ROW)[games], self._learners[games] = state.view(ROW), learners
         super().reset(seed=int(seeds.number[seeds.given][0]) if seeds.given.any() else None)
         self._started = True

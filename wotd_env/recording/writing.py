@@ -27,16 +27,7 @@ from wotd_env.policies import make_policy
 from wotd_env.policies.blamed import Blamed
 from wotd_env.policies.identity import name_of, policy_digest
 from wotd_env.policy import Policy, check_plays, play_policies
-from wotd_env.recording.reading import (
-    FORMAT,
-    KEY,
-    is_sealed,
-    legal_values,
-    schema,
-    seal,
-    seating,
-    state_columns,
-)
+from wotd_env.recording import reading
 from wotd_env.solver import Table
 
 BLOCK = 256
@@ -95,7 +86,7 @@ def record(
     if table is not None:
         analyze(game, game.new(1), table)  # raises ValueError if the table was solved for other rules
     about = {
-        "format": FORMAT,
+        "format": reading.FORMAT,
         "version": wotd_env.__version__,
         "rules": asdict(rules),
         "seed": seed,
@@ -119,11 +110,11 @@ def record(
             rows = _rows_of(written[-1], key)
             if rows is None:
                 played = play_block(game, players, table, seed, first, count)
-                write_groups(written[-1], played.schema.with_metadata({KEY: key}), [played])
+                write_groups(written[-1], played.schema.with_metadata({reading.KEY: key}), [played])
                 rows = len(played)
             decisions += rows
-        metadata = {KEY: json.dumps(about | {"games": games}).encode()}
-        write_groups(target, schema(rules).with_metadata(metadata), map(_read, written))
+        metadata = {reading.KEY: json.dumps(about | {"games": games}).encode()}
+        write_groups(target, reading.schema(rules).with_metadata(metadata), map(_read, written))
         for part in _finished(parts):
             part.unlink()
         progress(games, games)
@@ -136,7 +127,7 @@ def play_block(
     """Play the games `first` to `first + count - 1` as one batch. Return their decisions, sorted by game."""
     numbers = np.arange(first, first + count)
     state = game.reset(count, seed=seed + first)
-    seats = seating(numbers, game.rules.players, len(players))
+    seats = reading.seating(numbers, game.rules.players, len(players))
     rng = np.random.default_rng([seed, first])
     played, states, actions = [], [], []
     for chosen in play_policies(game, state, seats, players, rng):
@@ -162,7 +153,7 @@ def play_block(
         "reward": final_rewards(game, state)[row_game, seat],
         **decision_columns(game, asked, action, analysis),
     }
-    return pa.Table.from_pydict(columns, schema=schema(game.rules))
+    return pa.Table.from_pydict(columns, schema=reading.schema(game.rules))
 
 
 def decision_columns(
@@ -176,12 +167,12 @@ def decision_columns(
     if analysis is None:
         equity, regret = pa.nulls(len(state), pa.list_(pa.float32())), pa.nulls(len(state), pa.float32())
     else:
-        equity, regret = legal_values(analysis.actions, mask), pa.array(regret_of(analysis, action))
+        equity, regret = reading.legal_values(analysis.actions, mask), pa.array(regret_of(analysis, action))
     return {
         "turn": state["turn"],
         "seat": state["player"],
         "phase": state["phase"],
-        **state_columns(state, mask),
+        **reading.state_columns(state, mask),
         "action": action,
         "equity": equity,
         "regret": regret,
@@ -223,7 +214,7 @@ def write_groups(file: Path, columns: pa.Schema, tables: Iterable[pa.Table]) -> 
         with parquet.ParquetWriter(part, columns, compression="zstd", compression_level=1) as writer:
             for table in tables:
                 writer.write_table(table.replace_schema_metadata(columns.metadata), len(table))
-        seal(part)
+        reading.seal(part)
 
 
 def _read(part: Path) -> pa.Table:
@@ -234,10 +225,10 @@ def _read(part: Path) -> pa.Table:
 def _rows_of(part: Path, key: bytes) -> int | None:
     """Return the number of rows of a finished block; None if the block must be played again."""
     try:
-        if not is_sealed(part):  # pyarrow can raise any exception for a damaged file
+        if not reading.is_sealed(part):  # pyarrow can raise any exception for a damaged file
             return None
         with parquet.ParquetFile(part) as file:
             rows: int = file.metadata.num_rows
-            return rows if (file.schema_arrow.metadata or {}).get(KEY) == key else None
+            return rows if (file.schema_arrow.metadata or {}).get(reading.KEY) == key else None
     except (OSError, pa.ArrowException):
         return None

@@ -14,7 +14,7 @@ from gymnasium.utils import RecordConstructorArgs
 
 from wotd_env.envs.common import as_integer
 from wotd_env.envs.single import WayOfTheDragonEnv
-from wotd_env.wrappers.judge import Judge, Source, Verdict, check_one_layout, scoring
+from wotd_env.wrappers.judge import Judge, Scoring, Source, Verdict, check_one_layout
 
 __all__ = ["Judge", "RegretReward", "Verdict"]
 
@@ -64,7 +64,7 @@ class RegretReward(gymnasium.Wrapper[Any, Any, Any, Any], RecordConstructorArgs)
         if not isinstance(base, WayOfTheDragonEnv):
             raise TypeError(f"env must be an environment of Way of the Dragon, got {env!r}")
         check_one_layout(base.layouts)
-        self._base, self._scoring = base, scoring(scale, clip)
+        self._base, self._scoring = base, Scoring(scale, clip)
         self._judge = Judge(base.game, source, noise, noise_seed)
 
     def reset(

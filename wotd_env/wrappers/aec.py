@@ -8,7 +8,7 @@ from pettingzoo.utils import AECEnv, BaseWrapper
 
 from wotd_env.envs.aec import raw_env
 from wotd_env.envs.common import as_integer
-from wotd_env.wrappers.judge import Judge, Source, scoring
+from wotd_env.wrappers.judge import Judge, Scoring, Source
 
 
 class RegretReward(BaseWrapper):  # type: ignore[misc]  # PettingZoo is untyped
@@ -29,7 +29,7 @@ class RegretReward(BaseWrapper):  # type: ignore[misc]  # PettingZoo is untyped
         base = env.unwrapped
         if not isinstance(base, raw_env):
             raise TypeError(f"env must be an AEC environment of Way of the Dragon, got {env!r}")
-        self._scoring = scoring(scale, clip)
+        self._scoring = Scoring(scale, clip)
         self._judge = Judge(base.game, source, noise, noise_seed)
 
     def reset(self, seed: int | None = None, options: dict[str, Any] | None = None) -> None:

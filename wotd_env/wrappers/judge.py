@@ -11,6 +11,7 @@ from wotd_env.core.arguments import as_actions
 from wotd_env.core.game import Game
 from wotd_env.core.rules import Phase
 from wotd_env.core.state import States
+from wotd_env.core.stream import STEP, mix
 from wotd_env.planning.planner import TIE, Value, plan
 from wotd_env.policies import make_policy
 from wotd_env.policies.oracle import Oracle
@@ -104,37 +105,23 @@ def standard_normal(states: States, columns: int, seed: int) -> NDArray[np.float
     position = states.copy()
     position["rng"] = 0
     position["turn"] = 0  # the number of the turn does not change the game
-    key = np.full(len(states), seed, np.uint64)
+    key: Any = np.full(len(states), seed, np.uint64)
     for word in np.ascontiguousarray(position).view(np.uint64).reshape(len(states), -1).T:
-        key = _mix(key ^ word)
-    draws = _mix(key[:, None] + np.arange(1, 2 * columns + 1, dtype=np.uint64) * _STEP)
+        key = mix(key ^ word)
+    draws: Any = mix(key[:, None] + np.arange(1, 2 * columns + 1, dtype=np.uint64) * STEP)
     uniform = ((draws >> np.uint64(11)) + np.uint64(1)) / 2.0**53  # from 2^-53 to 1
     radius, angle = np.sqrt(-2 * np.log(uniform[:, :columns])), 2 * np.pi * uniform[:, columns:]
     normal: NDArray[np.float64] = radius * np.cos(angle)
     return normal
 
 
-_STEP = np.uint64(0x9E3779B97F4A7C15)
-
-
-def _mix(x: NDArray[np.uint64]) -> NDArray[np.uint64]:
-    """Return 64-bit hashes (the finalizer of SplitMix64)."""
-    x = (x ^ (x >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
-    x = (x ^ (x >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
-    return x ^ (x >> np.uint64(31))
-
-
-class Scoring(NamedTuple):
+class Scoring:
     """The conversion of a regret to a reward: minus `scale` times the regret, but at least -`clip`."""
 
-    scale: float = 1.0
-    clip: float = np.inf
+    def __init__(self, scale: float, clip: float | None) -> None:
+        self._scale = checked("scale", scale)
+        self._clip = np.inf if clip is None else checked("clip", clip)
 
     def __call__(self, regret: NDArray[np.float64]) -> NDArray[np.float64]:
         """Return the rewards for regrets, float64 (N,)."""
-        return -np.minimum(self.scale * regret, self.clip)
-
-
-def scoring(scale: float, clip: float | None) -> Scoring:
-    """Return a scoring. Raise ValueError for a negative number."""
-    return Scoring(checked("scale", scale), np.inf if clip is None else checked("clip", clip))
+        return -np.minimum(self._scale * regret, self._clip)

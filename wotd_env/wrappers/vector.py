@@ -9,7 +9,7 @@ from gymnasium.vector import AutoresetMode, VectorEnv, VectorWrapper
 from numpy.typing import ArrayLike, NDArray
 
 from wotd_env.envs.vector import WayOfTheDragonVectorEnv
-from wotd_env.wrappers.judge import Judge, Source, check_one_layout, scoring
+from wotd_env.wrappers.judge import Judge, Scoring, Source, check_one_layout
 
 
 class RegretReward(VectorWrapper):
@@ -31,7 +31,7 @@ class RegretReward(VectorWrapper):
         if not isinstance(base, WayOfTheDragonVectorEnv):
             raise TypeError(f"env must be a vector environment of Way of the Dragon, got {env!r}")
         check_one_layout(base.layouts)
-        self._base, self._scoring = base, scoring(scale, clip)
+        self._base, self._scoring = base, Scoring(scale, clip)
         self._judge = Judge(base.game, source, noise, noise_seed)
         self._resets = np.zeros(env.num_envs, np.bool_)  # the games that the next step only resets
 
