@@ -12,8 +12,9 @@ from typing import Any
 
 import numpy as np
 
-from wotd_env import STATE, Game, Phase, solver
+from wotd_env import STATE, Game, Phase, analysis, solver
 from wotd_env.core.dice import HOLD_KEEP, KEEPS, NUM_KEEPS, NUM_ROLLS, UNROLLED, keep_index
+from wotd_env.policy import Policy, play_policies
 
 END, EXTRA = 52, 53
 
@@ -58,11 +59,8 @@ def random_positions(spaces: int, count: int, seed: int, late: bool = False) -> 
 
 def value_after(game: Game, table: solver.Table, state: np.ndarray, seat: int) -> np.ndarray:
     """Return the values, for a seat, of states that are over or before a roll."""
-    mover = state["player"].astype(int)
-    rows = np.arange(len(state))
-    value = table.value(state["pieces"][rows, mover], state["pieces"][rows, 1 - mover])
-    value = np.where(mover == seat, value, -value)
-    return np.where(state["phase"] == Phase.OVER, game.rewards(state)[:, seat], value)
+    over = state["phase"] == Phase.OVER
+    return np.where(over, game.rewards(state)[:, seat], table.for_seats(game, state)[:, seat])
 
 
 def value_of_rolls(
@@ -97,3 +95,19 @@ def one_turn(
     for _ in range(2):
         values = (ROLLS_AFTER @ values)[HOLD_KEEP].max(1)
     return float(ROLLS_AFTER[-1] @ values)
+
+
+def play(game: Game, state: np.ndarray, policies: list[Policy]) -> np.ndarray:
+    """Play games of two players in place, each seat by its policy; return the rewards of seat 0, (N,)."""
+    seats = np.tile([0, 1], (len(state), 1))
+    for _ in play_policies(game, state, seats, policies, np.random.default_rng(2)):
+        pass
+    return game.rewards(state)[:, 0]
+
+
+def check_oracle(game: Game, table: solver.Table, oracle: Policy) -> None:
+    """Assert that an oracle has no regret in single decisions and in whole games."""
+    state = game.reset(200, seed=3)
+    actions = oracle.act(game, state, np.random.default_rng(0))
+    assert (analysis.regret(game, state, actions, table) <= 1e-6).all()
+    assert analysis.grade(oracle, table, 20).all.regret < 1e-6

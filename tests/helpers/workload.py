@@ -12,18 +12,17 @@ import sys
 import tempfile
 from pathlib import Path
 from typing import Any
-from unittest import mock
 
 import gymnasium
 import numpy as np
 
 from tests.helpers.learned import some_value
+from tests.helpers.tables import short_paths
 from wotd_env import Game, Phase, Rules, analysis, make_policy, solver, way_of_the_dragon_v0
 from wotd_env.arena import Tournament, run
 from wotd_env.core import batch, compilation
 from wotd_env.core.dice import keep_index
 from wotd_env.planning.playing import play_turns
-from wotd_env.solver import positions, storage
 
 ID = "wotd_env:wotd_env/WayOfTheDragon-v0"
 VARIANTS = (
@@ -133,13 +132,8 @@ def environments(digest: Digest, threads: int) -> None:
 
 def guarantees(digest: Digest, threads: int) -> None:
     """Solve three players on paths of two numbered spaces, which takes a second."""
-    with mock.patch.object(positions, "NUMBERED", 2):
-        board = positions.board_of.__wrapped__(0, players=3)
     rules = Rules(players=3, spaces=0)
-    with (
-        mock.patch.object(storage, "board_of", return_value=board),
-        tempfile.TemporaryDirectory() as folder,
-    ):
+    with short_paths(0, players=3), tempfile.TemporaryDirectory() as folder:
         table = solver.solve(rules, Path(folder, "0.wotd"), threads=threads)
         digest.add(table.values, solver.verify(table.file, threads=threads))
         game = Game(rules)
