@@ -20,6 +20,7 @@ from agents import checkpoint, command, evaluate, loop, ppo, td
 from agents.checkpoint import CHECKPOINT, CheckpointError
 from agents.settings import LARGEST
 from tests.helpers import ROOT
+from tests.helpers.damage import no_room
 from tests.helpers.training import (
     TINY_PPO,
     TINY_SB3,
@@ -31,7 +32,6 @@ from tests.helpers.training import (
     flip,
     in_games,
     learner_of,
-    no_room,
     put,
     refusal,
     replace_tensor,

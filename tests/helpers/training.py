@@ -188,15 +188,3 @@ def in_games(field: str, value: Any) -> Change:
         tensors["state"].numpy().view(STATE)[field][2] = value
 
     return change
-
-
-@contextmanager
-def no_room(size: int) -> Iterator[None]:
-    """Limit the size of all files, in bytes, to simulate a full disk."""
-    resource = pytest.importorskip("resource")
-    before = resource.getrlimit(resource.RLIMIT_FSIZE)
-    resource.setrlimit(resource.RLIMIT_FSIZE, (size, before[1]))
-    try:
-        yield
-    finally:
-        resource.setrlimit(resource.RLIMIT_FSIZE, before)

@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 from filelock import FileLock
 
+from tests.helpers.damage import no_room
 from tests.helpers.tables import OTHER_RULES, flipped, same, with_header, without
 from wotd_env import Game, Rules, make_policy, solver
 from wotd_env.solver.storage import HEADER, read_header
@@ -128,15 +129,9 @@ def test_incompatible_unfinished_files_are_rejected_unchanged(half, tmp_path, sp
 
 @pytest.mark.parametrize("room", [100, 5000, 600_000])
 def test_solving_resumes_after_a_full_disk(whole, tmp_path, room):
-    resource = pytest.importorskip("resource")
     file = tmp_path / "0.wotd"
-    limits = resource.getrlimit(resource.RLIMIT_FSIZE)
-    resource.setrlimit(resource.RLIMIT_FSIZE, (room, limits[1]))
-    try:
-        with pytest.raises(OSError, match="File too large") as error:
-            solver.solve(0, file)
-    finally:
-        resource.setrlimit(resource.RLIMIT_FSIZE, limits)
+    with no_room(room), pytest.raises(OSError, match="File too large") as error:
+        solver.solve(0, file)
     assert "0.wotd.part" in str(error.value)
     calls = []
     solver.solve(0, file, progress=lambda done, total: calls.append(done))
