@@ -243,31 +243,6 @@ def test_oversized_files_are_rejected_before_decompression(tmp_path: Path, monke
         learned.load(file)
 
 
-def test_damaged_files_are_rejected_or_give_the_same_value(tmp_path: Path):
-    file, rng = tmp_path / "value.npz", np.random.default_rng(0)
-    whole = archive()
-    file.write_bytes(whole)
-    expected = learned.load(file)
-    rejected = 0
-    for i in range(300):
-        damaged = bytearray(whole)
-        at = int(rng.integers(len(whole)))
-        if i % 3:
-            damaged[at] ^= 1 << int(rng.integers(8))
-        else:
-            damaged = damaged[:at]
-        file.write_bytes(damaged)
-        try:
-            value = learned.load(file)
-        except ValueError as error:
-            rejected += "\n" not in str(error)
-        else:  # irrelevant bits, such as the date of a member
-            assert value.rules == expected.rules
-            for one, other in zip(value.network, expected.network, strict=True):
-                np.testing.assert_array_equal(one, other)
-    assert rejected > 250
-
-
 # --------------------------------------------------------------------------------------------------------- whole turns
 
 
