@@ -389,58 +389,30 @@ def test_R09_a_swap_can_end_the_game_for_another_player() -> None:
     assert game.rewards(state)[0].tolist() == [-0.5, -0.5, 1]
 
 
-def one_from_the_end(rules: Rules, seat: int, on_water: int) -> np.ndarray:
-    """Return a position: the seat has four numbered pieces and one on water; the next seat has number 5 of fire."""
-    state = board(rules, player=seat)
-    state["pieces"][0, seat] = [on_water, *[rules.spaces + 1] * 4]
+@pytest.mark.parametrize(
+    ("rules", "seat", "on_water", "dice", "action", "points"),
+    [
+        (BASIC, 0, "......a|.....", EQUILIBRIUM_ROLL, ref.EQUILIBRIUM, 1),
+        (OWN, WOOD, "......e|.....", "water fire metal wood dragon", ref.WOOD_EQUILIBRIUM, 1),
+        (OWN, EARTH, "......d|abc..", "water water dragon dragon fire", ref.JUMP_ON + WATER, 4),
+        (OWN, EARTH, "......d|abc..", EQUILIBRIUM_ROLL, ref.EARTH_EQUILIBRIUM, 4),
+        (OWN, WOOD, "......e|.....", "water dragon dragon fire fire", ref.WOOD_ON + WATER, 3),
+        (OWN, WOOD, "......e|.....", "water water dragon dragon dragon", ref.WOOD_ON + WATER, 5),
+    ],
+)
+def test_R09_every_kind_of_move_can_end_the_game(
+    rules: Rules, seat: int, on_water: str, dice: str, action: int, points: int
+) -> None:
+    """The seat has number 1 on four paths. Its piece on water reaches a number; perfection adds no turn."""
+    game = game_of(rules)
+    state = board(rules, player=seat, water=on_water, dice=dice)
+    state["pieces"][0, seat, 1:] = rules.spaces + 1
     state["pieces"][0, (seat + 1) % rules.players, FIRE] = rules.spaces + 5
-    state["phase"], state["rolls_left"] = Phase.MOVE, 0
-    return state
-
-
-def assert_over(game: Game, state: np.ndarray, seat: int, points: int) -> None:
+    state = decided(game, state, action)
     assert (state["phase"][0], state["player"][0], state["expired"][0]) == (Phase.OVER, seat, 0)
-    assert game.scores(state)[0, seat] == points
+    assert game.scores(state)[0, seat] == points + 4
     assert game.rewards(state)[0, seat] == 1
     assert game.legal_actions(state).all()
-
-
-def test_R09_an_equilibrium_can_end_the_game() -> None:
-    game = game_of(BASIC)
-    state = one_from_the_end(BASIC, 0, BASIC.spaces)
-    state["dice"] = faces(EQUILIBRIUM_ROLL)
-    assert legal(game, state) == [ref.EQUILIBRIUM]
-    assert_over(game, decided(game, state, ref.EQUILIBRIUM), seat=0, points=1 + 4)
-
-
-def test_R09_a_wood_equilibrium_can_end_the_game() -> None:
-    game = game_of(OWN)
-    state = one_from_the_end(OWN, WOOD, OWN.spaces)
-    state["dice"] = faces("water fire metal wood dragon")
-    assert_over(game, decided(game, state, ref.WOOD_EQUILIBRIUM), seat=WOOD, points=1 + 4)
-
-
-@pytest.mark.parametrize(
-    ("dice", "action"),
-    [("water water dragon dragon fire", ref.JUMP_ON + WATER), (EQUILIBRIUM_ROLL, ref.EARTH_EQUILIBRIUM)],
-)
-def test_R09_a_jump_can_end_the_game(dice: str, action: int) -> None:
-    game = game_of(OWN)
-    state = one_from_the_end(OWN, EARTH, OWN.spaces)
-    state["pieces"][0, :3, WATER] = [OWN.spaces + 1, OWN.spaces + 2, OWN.spaces + 3]
-    state["dice"] = sorted(faces(dice))
-    assert_over(game, decided(game, state, action), seat=EARTH, points=4 + 4)
-
-
-@pytest.mark.parametrize(
-    ("dice", "points"), [("water dragon dragon fire fire", 3), ("water water dragon dragon dragon", 5)]
-)
-def test_R09_a_move_with_dragons_can_end_the_game(dice: str, points: int) -> None:
-    """Five of a kind would be perfection, but no extra turn follows."""
-    game = game_of(OWN)
-    state = one_from_the_end(OWN, WOOD, OWN.spaces)
-    state["dice"] = sorted(faces(dice))
-    assert_over(game, decided(game, state, ref.WOOD_ON + WATER), seat=WOOD, points=points + 4)
 
 
 def random_boards(rules: Rules, games: int, rng: np.random.Generator) -> np.ndarray:
