@@ -51,12 +51,9 @@ def test_the_scoring_example_with_five_players_is_reproduced() -> None:
     game = game_of(rules)
     black, red, white = "3 3 5 0 1", "4 1 0 2 3", "2 0 1 4 4"
     yellow, blue = "1 4 3 1 2", "5 5 2 3 0"
-    state = numbers(rules, black, red, white, yellow, blue)
+    state = numbers(rules, black, red, white, yellow, blue, player=3, dice="water fire wood wood dragon")
     # yellow's last piece is two spaces before its number
     state["pieces"][0, 3, WOOD] = rules.spaces
-    state["player"] = 3
-    state["phase"], state["rolls_left"] = Phase.MOVE, 0
-    state["dice"] = faces("water fire wood wood dragon")
     assert game.scores(state)[0].tolist() == [12, 10, 11, 9, 15]
     assert game.rewards(state)[0].tolist() == [0, 0, 0, 0, 0]
     state = decided(game, state, ref.MOVE_ON + WOOD)
@@ -67,8 +64,7 @@ def test_the_scoring_example_with_five_players_is_reproduced() -> None:
 
 def test_the_scoring_example_with_two_players_is_reproduced() -> None:
     game = game_of(BASIC)
-    state = numbers(BASIC, "2 1 2 2 3", "1 2 0 4 0")
-    state["phase"] = Phase.OVER
+    state = numbers(BASIC, "2 1 2 2 3", "1 2 0 4 0", phase=Phase.OVER)
     assert game.scores(state)[0].tolist() == [10, 7]
     assert game.rewards(state)[0].tolist() == [1, -1]
 
@@ -361,10 +357,8 @@ def test_R08_five_dragons_are_not_a_perfection() -> None:
 def test_R09_the_fifth_numbered_piece_ends_the_game() -> None:
     """Perfection adds no turn."""
     game = game_of(BASIC)
-    state = numbers(BASIC, "0 1 1 1 1", "5 5 0 0 0")
+    state = numbers(BASIC, "0 1 1 1 1", "5 5 0 0 0", turn=40, dice="water water water water water")
     state["pieces"][0, 0, WATER] = 3
-    state["phase"], state["rolls_left"], state["turn"] = Phase.MOVE, 0, 40
-    state["dice"] = faces("water water water water water")
     state = decided(game, state, ref.MOVE_ON + WATER)
     assert state["phase"][0] == Phase.OVER
     assert state["player"][0] == 0
@@ -377,10 +371,9 @@ def test_R09_the_fifth_numbered_piece_ends_the_game() -> None:
 
 def test_R09_a_swap_can_end_the_game_for_another_player() -> None:
     game = game_of(THREE)
-    state = numbers(THREE, "0 0 0 0 0", "0 1 1 1 1", "5 5 5 0 0")
+    dice = "water dragon dragon dragon dragon"
+    state = numbers(THREE, "0 0 0 0 0", "0 1 1 1 1", "5 5 5 0 0", dice=dice)
     state["pieces"][0, 1, WATER] = 3
-    state["phase"], state["rolls_left"] = Phase.MOVE, 0
-    state["dice"] = faces("water dragon dragon dragon dragon")
     swap = ref.FIRST_SWAP + 2  # the pair (1, 2) on water
     assert legal(game, state) == [ref.MOVE_ON + WATER, swap]
     state = decided(game, state, swap)
@@ -468,8 +461,7 @@ def test_R10_two_players_never_tie() -> None:
 def test_R10_more_numbered_pieces_break_ties_before_they_are_shared() -> None:
     def result(players: int, *seats: str) -> list[Fraction]:
         rules = Rules(players=players)
-        state = numbers(rules, *seats)
-        state["phase"] = Phase.OVER
+        state = numbers(rules, *seats, phase=Phase.OVER)
         return [Fraction(float(x)).limit_denominator(100) for x in Game(rules).rewards(state)[0]]
 
     assert result(2, "1 1 1 1 1", "5 0 0 0 0") == [1, -1]

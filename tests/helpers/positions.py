@@ -50,9 +50,9 @@ def board(rules: Rules, *, dice: str | None = None, phase: Phase | None = None, 
     return state
 
 
-def numbers(rules: Rules, *seats: str) -> np.ndarray:
-    """Return a batch of one game, STATE (1,), with each seat's numbers by path; 0 is off the board."""
-    state = board(rules)
+def numbers(rules: Rules, *seats: str, **fields: Any) -> np.ndarray:
+    """Return a batch of one game as `board` does, with each seat's numbers by path; 0 is off the board."""
+    state = board(rules, **fields)
     for seat, drawn in enumerate(seats):
         state["pieces"][0, seat] = [rules.spaces + int(n) if n != "0" else 0 for n in drawn.split()]
     return state
