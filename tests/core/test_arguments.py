@@ -26,6 +26,7 @@ NO_INTEGERS: list[tuple[Any, str]] = [
     (np.zeros(GAMES), r"float64 \(4,\)"),
     (torch.zeros(GAMES), r"torch.float32 \(4,\)"),
     (torch.zeros(GAMES, requires_grad=True), r"torch.float32 \(4,\): .*detach"),
+    (np.full(GAMES, STOP + 0j), r"complex128 \(4,\)"),
     (np.ones(GAMES, bool), r"bool \(4,\)"),
     (torch.ones(GAMES, dtype=torch.bool), r"torch.bool \(4,\)"),
     ([True] * GAMES, r"\[True, True, True, True\]"),
