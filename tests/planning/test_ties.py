@@ -14,7 +14,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from wotd_env import Game, Phase, Rules
+from tests.helpers.planned import by_decisions
+from wotd_env import Game, Rules
 from wotd_env.analysis import analyze, grade
 from wotd_env.planning.deeper import Deeper
 from wotd_env.planning.planner import TIE, Value, best_actions
@@ -101,13 +102,8 @@ def test_planned_turns_follow_the_planner_in_ties():
     state = game.reset(300, seed=1, roll=False)
     player = Planner(noisy(value))
     for turn in range(6):
-        stepped, before = state.copy(), state.copy()
+        stepped = by_decisions(game, state, player)
         play_turns(game, state, noisy(value, turn))
-        while (due := (stepped["turn"] == before["turn"]) & (stepped["phase"] != Phase.OVER)).any():
-            part = stepped[due]
-            game.roll(part)
-            game.decide(part, player.act(game, part, np.random.default_rng()))
-            stepped[due] = part
         assert (state == stepped).all()
         game.reset(state, where=game.is_over(state), roll=False)
 
