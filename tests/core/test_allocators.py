@@ -2,23 +2,18 @@
 
 from __future__ import annotations
 
-import os
-import subprocess
-import sys
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
-from tests.helpers import ROOT
+from tests.helpers import run_python
 
 
 def digest(fill: int, threads: int) -> str:
     """Return the digest of the workload in a process whose freed memory is filled with a byte."""
     settings = {"GLIBC_TUNABLES": "glibc.malloc.tcache_count=0", "PYTHONMALLOC": "malloc"}
     settings["MALLOC_PERTURB_"] = str(fill)  # allocated memory is filled with the complement
-    command = [sys.executable, "-m", "tests.helpers.workload", str(threads)]
-    done = subprocess.run(command, cwd=ROOT, env=os.environ | settings, capture_output=True, text=True)
-    assert done.returncode == 0, done.stderr
+    done = run_python("-m", "tests.helpers.workload", str(threads), **settings)
     found, called = done.stdout.splitlines()
     assert called == "never called: none"
     return found

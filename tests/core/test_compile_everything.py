@@ -2,27 +2,16 @@
 
 from __future__ import annotations
 
-import os
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 
-from tests.helpers import ROOT
+from tests.helpers import run_python
 
 
 def run(cache: Path, *command: str) -> str:
     """Run a module with this cache folder and return its stderr."""
-    done = subprocess.run(
-        [sys.executable, "-m", *command],
-        cwd=ROOT,
-        env=os.environ | {"NUMBA_CACHE_DIR": str(cache)},
-        capture_output=True,
-        text=True,
-    )
-    assert done.returncode == 0, done.stderr
-    return done.stderr
+    return run_python("-m", *command, NUMBA_CACHE_DIR=str(cache)).stderr
 
 
 @pytest.mark.slow

@@ -4,11 +4,9 @@ from __future__ import annotations
 
 import importlib
 import json
-import os
 import re
 import shutil
 import subprocess
-import sys
 from importlib.metadata import PackageNotFoundError, files
 from types import SimpleNamespace
 from typing import Any
@@ -16,7 +14,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from tests.helpers import ROOT
+from tests.helpers import ROOT, run_python
 from wotd_env import Rules
 from wotd_env.core.actions import num_actions
 from wotd_env.core.config import CONFIG
@@ -28,10 +26,7 @@ pytest.importorskip("numba_cuda", reason="numba-cuda is not installed: pip insta
 
 def run(*arguments: str) -> str:
     """Run Python with the simulator in another process, and return its output."""
-    command, environment = [sys.executable, *arguments], {**os.environ, "NUMBA_ENABLE_CUDASIM": "1"}
-    done = subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True, check=False)
-    assert done.returncode == 0, done.stderr[-3000:]
-    return done.stdout
+    return run_python(*arguments, NUMBA_ENABLE_CUDASIM="1").stdout
 
 
 def simulated(every: int, steps: int) -> Any:

@@ -6,14 +6,10 @@ function.
 
 from __future__ import annotations
 
-import os
-import subprocess
-import sys
-from pathlib import Path
-
 import numpy as np
 import pytest
 
+from tests.helpers import run_python
 from tests.helpers.planned import by_decisions
 from wotd_env import Game, Rules
 from wotd_env.analysis import analyze, grade
@@ -133,15 +129,6 @@ for rules in {RULES!r}:
         actions = make_policy(name).act(game, state, np.random.default_rng(0))
         print(hashlib.sha256(actions.tobytes()).hexdigest())
 """
-    found = {
-        subprocess.run(
-            [sys.executable, "-c", script],
-            env=os.environ | changed,
-            cwd=Path(__file__).parents[2],
-            stdout=subprocess.PIPE,
-            text=True,
-            check=True,
-        ).stdout
-        for changed in ({}, {"NUMBA_CPU_NAME": "generic", "NUMBA_CPU_FEATURES": ""})
-    }
+    generic = {"NUMBA_CPU_NAME": "generic", "NUMBA_CPU_FEATURES": ""}
+    found = {run_python("-c", script, **changed).stdout for changed in ({}, generic)}
     assert len(found) == 1

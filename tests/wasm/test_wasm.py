@@ -6,7 +6,6 @@ import json
 import os
 import shutil
 import subprocess
-import sys
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
@@ -14,7 +13,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from tests.helpers import ROOT
+from tests.helpers import ROOT, run_python
 from tests.helpers.variants import typical_variants
 from tools import wasm
 from tools.wasm import build
@@ -79,7 +78,7 @@ def test_rebuilt_module_has_the_same_bytes(tmp_path):
     if built["versions"] != wasm.versions():
         pytest.skip(f"the module was built with {built['versions']}")
     rebuilt = tmp_path / "wotd.wasm"
-    subprocess.run([sys.executable, "-m", "tools.wasm", "--into", rebuilt], cwd=ROOT, check=True)
+    run_python("-m", "tools.wasm", "--into", rebuilt)
     assert rebuilt.read_bytes() == wasm.MODULE.read_bytes()
 
 
