@@ -44,12 +44,16 @@ def before_roll(mine, theirs, player=0) -> np.ndarray:
     return state
 
 
-def random_positions(spaces: int, count: int, seed: int, late: bool = False) -> tuple[np.ndarray, np.ndarray]:
-    """Return legal pieces of two players, (N, 5) each, in unfinished games; with `late`, near the end."""
+def random_positions(
+    spaces: int, count: int, seed: int, late: bool = False, dead: Any = 0
+) -> tuple[np.ndarray, np.ndarray]:
+    """Return legal pieces of two players, (N, 5) each, in unfinished games; with `late`, near the end.
+
+    `dead` has the dead pieces of the paths, as in a record.
+    """
     rng = np.random.default_rng(seed)
-    top = spaces + 5
-    low = spaces if late else 0
-    pieces = rng.integers(low, top + 1, (20 * count, 2, 5))
+    pieces = rng.integers(spaces if late else 0, spaces + 6, (200 * count, 2, 5))
+    pieces *= dead >> pieces & 1 == 0  # a piece on the space of a dead piece starts off the board
     apart = ((pieces[:, 0] != pieces[:, 1]) | (pieces[:, 0] == 0)).all(1)
     running = ~np.any(np.all(pieces > spaces, axis=2), axis=1)
     pieces = pieces[apart & running][:count]

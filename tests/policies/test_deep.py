@@ -13,6 +13,7 @@ from tests.helpers.games import VARIANTS, positions
 from tests.helpers.learned import some_value
 from wotd_env import Game, Phase, Rules, analysis, make_policy, models, policy, solver
 from wotd_env.cli import app
+from wotd_env.core.rules import options_of
 from wotd_env.planning import learned
 from wotd_env.planning.deeper import Deeper
 from wotd_env.planning.planner import plan
@@ -166,11 +167,3 @@ def test_oracle_is_the_strongest_if_its_table_exists(table: solver.Table, monkey
     monkeypatch.setattr(solver, "cache_file", lambda rules: table.file)
     assert strongest(Rules(spaces=0)) == "oracle"
     assert strongest(Rules(players=3)) == "deep"
-
-
-def options_of(rules: Rules) -> list[str]:
-    """Return the options of the `wotd` command for players, spaces, powers and immunity."""
-    return [
-        *("--players", str(rules.players), "--spaces", str(rules.spaces), "--powers", rules.powers),
-        *(["--immunity"] if rules.immunity else []),
-    ]

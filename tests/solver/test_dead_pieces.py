@@ -11,7 +11,7 @@ import pytest
 from typer.testing import CliRunner
 
 from tests import reference
-from tests.helpers.exact import before_roll, check_oracle, one_turn
+from tests.helpers.exact import before_roll, check_oracle, one_turn, random_positions
 from tests.helpers.iterated import iterate
 from tests.helpers.positions import to_records
 from wotd_env import Game, Rules, make_policy, solver, symmetry
@@ -40,21 +40,13 @@ def table():
 
 def before_turns(rules: Rules, seed: int, count: int, late: bool = False) -> np.ndarray:
     """Return positions before a turn of either player in unfinished games, STATE (N,)."""
-    rng, top = np.random.default_rng(seed), rules.spaces + 5
-    pieces = rng.integers(rules.spaces if late else 0, top + 1, (200 * count, 2, 5))
-    dead = dead_of(str(rules.dead_pieces))
-    pieces *= dead >> pieces & 1 == 0  # a piece on the space of a dead piece starts off the board
-    state = before_roll(pieces[:, 0], pieces[:, 1])
-    state["dead"] = dead
-    apart = (pieces[:, 0] != pieces[:, 1]) | (pieces[:, 0] == 0)
-    running = ~np.any((pieces > rules.spaces).all(2), 1)
-    state = state[apart.all(1) & running][:count]
-    assert len(state) == count
-    state["color"] = Game(rules).new(1)["color"]
+    dead, rng = dead_of(str(rules.dead_pieces)), np.random.default_rng(seed)
+    state = before_roll(*random_positions(rules.spaces, count, seed, late, dead))
+    state["dead"], state["color"] = dead, Game(rules).new(1)["color"]
     state["player"] = rng.integers(0, 2, count)
     if rules.powers != "none":
         state["used"] = rng.integers(0, 4, count)
-    return np.asarray(state)
+    return state
 
 
 def check_one_turn(rules: Rules, table: solver.Table, count: int) -> None:
