@@ -191,24 +191,13 @@ ROUND_TRIPS: dict[str, Callable[[np.ndarray], np.ndarray]] = {
 
 @pytest.mark.parametrize("way", ROUND_TRIPS)
 @pytest.mark.parametrize("rules", [Rules(), POWERFUL])
-def test_states_survive_copies_and_files(way: str, rules: Rules) -> None:
+def test_copied_states_are_played_in_place_by_the_same_kernels(way: str, rules: Rules) -> None:
+    """Calls neither copy the states nor compile a kernel again, and the original does not change."""
     game = Game(rules)
     state = play(game, game.reset(12, seed=21), 33)
     twin = ROUND_TRIPS[way](state)
     assert twin.dtype == STATE
-    before = state.tobytes()
-    play(game, twin, 50)
-    assert state.tobytes() == before, "the original does not change"
-    assert play(game, state, 50).tobytes() == twin.tobytes()
-
-
-@pytest.mark.parametrize("way", [way for way in ROUND_TRIPS if way != "bytes"])
-def test_copied_states_are_played_in_place_by_the_same_kernels(way: str) -> None:
-    """Calls neither copy the states nor compile a kernel again."""
-    game = Game(POWERFUL)
-    state = play(game, game.reset(12, seed=21), 33)
-    twin = ROUND_TRIPS[way](state)
-    signatures = [len(kernel.signatures) for kernel in KERNELS]
+    before, signatures = state.tobytes(), [len(kernel.signatures) for kernel in KERNELS]
     addresses: set[int] = set()
 
     def look(states: np.ndarray, config: np.ndarray) -> None:
@@ -216,9 +205,11 @@ def test_copied_states_are_played_in_place_by_the_same_kernels(way: str) -> None
 
     game.apply(look, twin)
     play(game, twin, 50)
-    assert addresses == {twin.ctypes.data}
-    assert twin.tobytes() == play(game, state, 50).tobytes()
-    assert [len(kernel.signatures) for kernel in KERNELS[: len(signatures)]] == signatures
+    assert state.tobytes() == before
+    assert play(game, state, 50).tobytes() == twin.tobytes()
+    if way != "bytes":  # their memory may be unaligned
+        assert addresses == {twin.ctypes.data}
+        assert [len(kernel.signatures) for kernel in KERNELS[: len(signatures)]] == signatures
 
 
 def test_pickled_output_arrays_are_filled() -> None:
