@@ -6,8 +6,7 @@ import numpy as np
 import pytest
 
 from tests.helpers.exact import before_roll, play
-from wotd_env import Game, IllegalActionError, Phase, Rules, make_policy, solver
-from wotd_env.analysis import regret
+from wotd_env import Game, IllegalActionError, Rules, make_policy, solver
 from wotd_env.symmetry import permute_actions, permute_states, rotate_seats
 
 SPACES = 0
@@ -95,14 +94,3 @@ def test_illegal_actions_are_rejected(whole):
 def test_impossible_positions_are_rejected(whole):
     with pytest.raises(ValueError, match="theirs"):
         solver.evaluate(make_policy("first"), whole, ([0] * 5, [0, 0, 0, 0, 9]))
-
-
-def test_canonical_oracle_plays_without_regret(whole, oracle):
-    game = Game(Rules(spaces=SPACES))
-    state = game.reset(300, seed=4)
-    rng = np.random.default_rng(0)
-    for _ in range(6):
-        live = state["phase"] != Phase.OVER
-        canonical = Canonical(oracle, whole).act(game, state, rng)
-        assert regret(game, state[live], canonical[live], whole).max(initial=0) < 1e-5
-        game.step(state, canonical)

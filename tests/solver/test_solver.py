@@ -64,13 +64,6 @@ def test_values_do_not_depend_on_the_order_of_paths(table):
     assert np.array_equal(table.value(mine, theirs), table.value(*shuffled))
 
 
-def test_having_the_turn_is_an_advantage(table):
-    mine, theirs = random_positions(table.spaces, 500, seed=9)
-    on_turn, waiting = table.value(mine, theirs), -table.value(theirs, mine)
-    assert np.abs(on_turn).max() <= 1
-    assert on_turn.mean() > waiting.mean()
-
-
 def test_no_game_of_two_players_is_tied(table):
     board = table.board
     tied, ended = [], []
