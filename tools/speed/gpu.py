@@ -19,7 +19,6 @@ import json
 import os
 import subprocess
 import sys
-import tempfile
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -266,24 +265,17 @@ def measure(file: Path, small: bool = False) -> int:
         about: Row = {"limit": limit, "rows": []}
         results["parts"][name] = about
         start = time.perf_counter()
-        with tempfile.TemporaryFile("w+") as output, tempfile.TemporaryFile("w+") as errors:
-            try:
-                status = subprocess.run(
-                    command,
-                    cwd=ROOT,
-                    stdout=output,
-                    stderr=errors,
-                    timeout=None if small else limit,
-                    check=False,
-                ).returncode
-            except subprocess.TimeoutExpired:
-                about["failed"] = f"stopped after {limit} s"
-            else:
-                if status:
-                    errors.seek(0)
-                    about["failed"] = errors.read()[-1000:]
-            output.seek(0)
-            about["rows"] = [json.loads(line) for line in output if line.endswith("}\n")]
+        try:
+            done = subprocess.run(
+                command, cwd=ROOT, capture_output=True, timeout=None if small else limit, check=False
+            )
+            output = done.stdout
+            if done.returncode:
+                about["failed"] = done.stderr.decode()[-1000:]
+        except subprocess.TimeoutExpired as stopped:
+            output = stopped.stdout or b""
+            about["failed"] = f"stopped after {limit} s"
+        about["rows"] = [json.loads(line) for line in output.splitlines(True) if line.endswith(b"}\n")]
         about["seconds"] = round(time.perf_counter() - start, 1)
         files.write(file, (json.dumps(results, indent=1) + "\n").encode())
         print(f"{name}: {about['seconds']} s, {about.get('failed', 'done')}", flush=True)
