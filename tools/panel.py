@@ -69,19 +69,14 @@ def measure(agent: Agent, opponent: str, games: int) -> tuple[list[float], list[
 
 def table(games: int) -> str:
     """Return the table of all agents."""
-    measured = (
-        "regret of a decision",
-        "result against `oracle`",
-        "return against `oracle`",
-        "return against `greedy`",
-    )
+    head = "agent | regret of a decision | result against `oracle` | return against `oracle`"
     rows = []
     for name, agent in AGENTS.items():
         returns, results, decisions = measure(agent, "oracle", games)
         others, _, _ = measure(agent, "greedy", games)
         regret = f"{0.0 - sum(returns) / decisions:.3f}"
         rows.append((name, regret, _mean(results), _mean(returns), _mean(others)))
-    return markdown(("agent", *measured), rows, right=[1, 2, 3, 4])
+    return markdown(f"{head} | return against `greedy`", rows, right=[1, 2, 3, 4])
 
 
 def _mean(values: list[float]) -> str:
