@@ -131,11 +131,8 @@ def jax_equality(sizes: Sizes) -> Iterator[Row]:
             game.roll(records, KEEP_DICE[np.asarray(roll)])
             _same(records.view(np.uint8), env.to_records(thrown).view(np.uint8), "records after rolls")
             state = following
-        yield {
-            "players": rules.players,
-            "powers": rules.powers,
-            "equal decisions": sizes.compared * step + sizes.compared,
-        }
+        decisions = sizes.steps // 2 * sizes.compared
+        yield {"players": rules.players, "powers": rules.powers, "equal decisions": decisions}
 
 
 def engine(sizes: Sizes) -> Iterator[Row]:
