@@ -7,6 +7,7 @@ seat 0, `b` that of seat 1 and so on, `#` a dead piece, `.` an empty space. All 
 from __future__ import annotations
 
 from collections.abc import Iterable
+from dataclasses import fields
 from typing import Any
 
 import numpy as np
@@ -101,18 +102,7 @@ def foreign_records() -> dict[str, np.ndarray]:
 
 # ------------------------------------------------------------------------------ engine <-> reference
 
-FIELDS = (
-    "turn",
-    "player",
-    "phase",
-    "rolls_left",
-    "dice",
-    "pieces",
-    "color",
-    "used",
-    "perfection",
-    "expired",
-)
+FIELDS = [field.name for field in fields(ref.State) if field.name != "dead"]
 """The fields with the same form in both; `dead` differs, and only the engine has `rng`."""
 
 COMPARED = [name for name in STATE.names or () if name not in ("rng", "players")]
@@ -126,16 +116,11 @@ def reference_rules(rules: Rules) -> ref.Rules:
 
 def from_record(record: np.void) -> ref.State:
     """Return the reference's state for an engine record."""
-    values = dict(zip(STATE.names or (), record.item(), strict=True))
+    values = {name: record[name].tolist() for name in FIELDS}
+    values |= {name: tuple(values[name]) for name in ("dice", "color")}
+    values["pieces"] = tuple(map(tuple, values["pieces"]))
     dead = tuple(frozenset(t for t in range(16) if bits >> t & 1) for bits in record["dead"].tolist())
-    plain = {name: values[name] for name in FIELDS if not isinstance(values[name], np.ndarray)}
-    return ref.State(
-        dead=dead,
-        dice=tuple(record["dice"].tolist()),
-        pieces=tuple(tuple(row) for row in record["pieces"].tolist()),
-        color=tuple(record["color"].tolist()),
-        **plain,
-    )
+    return ref.State(dead=dead, **values)
 
 
 def to_records(states: Iterable[ref.State]) -> np.ndarray:
