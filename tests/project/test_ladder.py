@@ -34,11 +34,7 @@ def test_the_ladder_page_contains_pictures_and_ratings(tmp_path, monkeypatch):
 
 
 @pytest.mark.parametrize(
-    ("option", "words"),
-    [
-        ("--games 0", "games must be"),
-        ("--workers -1", "workers must be"),
-    ],
+    ("option", "words"), [("--games 0", "games must be"), ("--workers -1", "workers must be")]
 )
 def test_wrong_ladder_options_are_reported(tmp_path, capsys, option, words):
     with pytest.raises(SystemExit):

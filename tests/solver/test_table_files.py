@@ -19,10 +19,7 @@ DAMAGE = {
     "empty": (lambda good: b"", "not a table"),
     "foreign": (lambda good: b"PK" + bytes(10_000), "not a table"),
     "zeros": (lambda good: bytes(len(good)), "not a table"),
-    "first format": (
-        lambda good: good.replace(b"values 2", b"values 1", 1),
-        "format of another version",
-    ),
+    "first format": (lambda good: good.replace(b"values 2", b"values 1", 1), "format of another version"),
     "cut in the header": (lambda good: good[:2000], "header of .* is damaged"),
     "cut in the checksums": (lambda good: good[: HEADER + 100], "must have .* bytes"),
     "cut at the end": (lambda good: good[:-4], "must have .* bytes"),
