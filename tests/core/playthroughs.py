@@ -3,8 +3,6 @@
 `python tests/core/playthroughs.py --regenerate` overwrites them; then review the difference.
 """
 
-from __future__ import annotations
-
 import sys
 import textwrap
 from collections.abc import Iterator

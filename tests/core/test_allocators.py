@@ -1,7 +1,5 @@
 """The same seed gives the same bytes, for any content of uninitialized memory and any number of threads."""
 
-from __future__ import annotations
-
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest

@@ -1,7 +1,5 @@
 """Actions, seeds, sizes and flags are checked where they enter. The error names the argument and its value."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import Any
 

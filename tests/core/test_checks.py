@@ -1,7 +1,5 @@
 """Rules, records and actions are validated before use."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import Any
 

@@ -1,7 +1,5 @@
 """`wotd compile` compiles every kernel in advance."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

@@ -1,7 +1,5 @@
 """Dice, random streams and copies: rolls are fair, and the same seed gives the same game in any batch."""
 
-from __future__ import annotations
-
 import copy
 import io
 import pickle

@@ -4,8 +4,6 @@ Both play the same random games of every variant with the same dice. In every st
 successor of every legal action must agree. The engine computes all successors of all games in one batch call.
 """
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace

@@ -1,7 +1,5 @@
 """All encodings contain the same information, within their bounds, in every interface."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import gymnasium

@@ -1,7 +1,5 @@
 """Properties of all reachable positions, for random rules and dice."""
 
-from __future__ import annotations
-
 import functools
 
 import numpy as np

@@ -1,7 +1,5 @@
 """The examples of the rulebooks and the rulings R1 to R10; test names contain the number of the ruling."""
 
-from __future__ import annotations
-
 from fractions import Fraction
 
 import numpy as np

@@ -1,7 +1,5 @@
 """The rulings R11 to R16 and the choice of colors; test names contain the number of the ruling."""
 
-from __future__ import annotations
-
 import re
 from collections import Counter
 from itertools import product

@@ -4,8 +4,6 @@ The simulator must be chosen before numba is imported. A thread of the GPU is a 
 decision take about a millisecond.
 """
 
-from __future__ import annotations
-
 import json
 import sys
 

@@ -1,7 +1,5 @@
 """The game on a GPU, without a GPU: in numba's simulator, and as code of the compiler for a GPU."""
 
-from __future__ import annotations
-
 import importlib
 import json
 import re

@@ -3,8 +3,6 @@
 A reader must refuse a damaged file with one sentence, or return the same result as before.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path

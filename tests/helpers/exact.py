@@ -3,8 +3,6 @@
 It checks the solver's values independently: it shares no code for moves or dice with `wotd_env.solver`.
 """
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Callable
 from itertools import product

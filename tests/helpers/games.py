@@ -1,7 +1,5 @@
 """Rules of all kinds, and games of random play."""
 
-from __future__ import annotations
-
 import numpy as np
 
 from wotd_env import Game, Phase, Rules, make_policy

@@ -4,8 +4,6 @@ It runs in its own process, because it looks for crashes. Every batch lies betwe
 must not change. Accepted records are played without validation, to show that the checks are sufficient.
 """
 
-from __future__ import annotations
-
 import sys
 from collections.abc import Callable
 

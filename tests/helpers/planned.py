@@ -1,7 +1,5 @@
 """Rules with small boards, an arbitrary value function and turns by decisions, for the tests of planned turns."""
 
-from __future__ import annotations
-
 import numpy as np
 
 from wotd_env import STATE, Game, Phase, Policy, Rules

@@ -4,8 +4,6 @@ A path is drawn from its first plain space to number 5, with the numbered spaces
 seat 0, `b` that of seat 1 and so on, `#` a dead piece, `.` an empty space. All other pieces are off the board.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 from dataclasses import fields
 from typing import Any

@@ -1,7 +1,5 @@
 """Damage and compare table files, and solve small boards."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Iterator
 from contextlib import contextmanager

@@ -1,7 +1,5 @@
 """Small training runs for the tests, and tools to damage and compare their files."""
 
-from __future__ import annotations
-
 import dataclasses
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager

@@ -1,7 +1,5 @@
 """Rules to try, kinds of decisions that must occur, and positions, for tests that compare two implementations."""
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from itertools import product

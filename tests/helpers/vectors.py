@@ -1,7 +1,5 @@
 """Play and compare vector environments."""
 
-from __future__ import annotations
-
 import numpy as np
 
 

@@ -4,8 +4,6 @@ The digest must not depend on the allocator, the number of threads or the cache.
 change the digest.
 """
 
-from __future__ import annotations
-
 import contextlib
 import hashlib
 import sys

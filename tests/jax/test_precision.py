@@ -1,7 +1,5 @@
 """The setting JAX_ENABLE_X64 changes neither the games nor the dtypes."""
 
-from __future__ import annotations
-
 import pytest
 
 from tests.helpers import run_python

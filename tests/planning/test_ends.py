@@ -1,7 +1,5 @@
 """The ends of a turn, compared with the number of dice that show each face, and with the engine in random games."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 

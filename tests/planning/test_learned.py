@@ -1,7 +1,5 @@
 """Learned value functions: the compiled network, its features, its file, and whole turns planned with a value."""
 
-from __future__ import annotations
-
 import io
 import json
 import zipfile

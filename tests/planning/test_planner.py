@@ -1,7 +1,5 @@
 """The turn planner against brute force: expectimax through `Game.decide`, `Game.roll` and `chance_outcomes`."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

@@ -4,8 +4,6 @@ Values differ between kinds of processors by a few units in the last place. The 
 function.
 """
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 

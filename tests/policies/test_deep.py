@@ -1,7 +1,5 @@
 """Planning two turns ahead: the value `Deeper` and the policy `deep`."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import numpy as np

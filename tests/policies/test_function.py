@@ -1,7 +1,5 @@
 """Policies made from a function."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 

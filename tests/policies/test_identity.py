@@ -1,7 +1,5 @@
 """Digests of policies, which decide whether stored games are reused."""
 
-from __future__ import annotations
-
 import pickle
 import sys
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Bundled models: selection by rules, digests, and the page that lists them."""
 
-from __future__ import annotations
-
 import json
 import pickle
 from collections.abc import Iterator

@@ -1,7 +1,5 @@
 """Names of policies, and errors for invalid names."""
 
-from __future__ import annotations
-
 import importlib
 import sys
 import types

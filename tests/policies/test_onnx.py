@@ -1,7 +1,5 @@
 """Policies from ONNX files."""
 
-from __future__ import annotations
-
 import copy
 import pickle
 import sys

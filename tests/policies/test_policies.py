@@ -1,7 +1,5 @@
 """Policies play legal actions, depend only on positions and their own randomness, and play well."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Models saved by MaskablePPO."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import gymnasium

@@ -1,7 +1,5 @@
 """Strengths: each wins more games against the one before it, and plays legally."""
 
-from __future__ import annotations
-
 import itertools
 
 import numpy as np

@@ -1,7 +1,5 @@
 """The places that know a rule, and the examples of two pages of docs/project, applied to a copy of the code."""
 
-from __future__ import annotations
-
 import re
 import shutil
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Learners on unseen layouts: small runs, and the tables of the page."""
 
-from __future__ import annotations
-
 import multiprocessing
 from dataclasses import replace
 from multiprocessing.pool import ThreadPool

@@ -1,7 +1,5 @@
 """The private parts of other libraries that this project uses. A new release can change them without notice."""
 
-from __future__ import annotations
-
 import ast
 from pathlib import Path
 

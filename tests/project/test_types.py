@@ -1,7 +1,5 @@
 """The package as seen by editors and type checkers."""
 
-from __future__ import annotations
-
 import re
 import subprocess
 import sys

@@ -1,7 +1,5 @@
 """Tables of games with layouts of dead pieces (R15), compared with the rules engine."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from functools import partial
 from unittest import mock

@@ -1,7 +1,5 @@
 """Exact results of policies, compared with simulated games and with properties of perfect play."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 

@@ -1,7 +1,5 @@
 """What three players can guarantee, compared with the rules engine."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from math import comb
 from typing import Any

@@ -1,7 +1,5 @@
 """Tables of games with immunity (R14), compared with the rules engine."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from math import comb
 

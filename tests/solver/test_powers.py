@@ -1,7 +1,5 @@
 """Tables of games with powers, compared with the rules engine through the turn planner."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from typer.testing import CliRunner

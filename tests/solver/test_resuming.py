@@ -1,7 +1,5 @@
 """Interrupted, killed, resumed and concurrent solving all make the same table."""
 
-from __future__ import annotations
-
 import os
 import signal
 import subprocess

@@ -1,7 +1,5 @@
 """The exact solution, compared with the rules engine."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from typer.testing import CliRunner

@@ -1,7 +1,5 @@
 """Table files: damage, copies and compact tables."""
 
-from __future__ import annotations
-
 import copy
 import pickle
 

@@ -1,7 +1,5 @@
 """The module wotd.wasm (`python -m tools.wasm`) is up to date and agrees with the engine."""
 
-from __future__ import annotations
-
 import json
 import os
 import shutil
