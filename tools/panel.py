@@ -3,8 +3,6 @@
 A reward is gameable if an agent without skill gets a return that an honest beginner does not get.
 """
 
-from __future__ import annotations
-
 import argparse
 import functools
 from collections.abc import Callable

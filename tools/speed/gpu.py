@@ -12,8 +12,6 @@ svgwrite; also numba, llvmlite and numba-cuda if their releases there do not sat
     PYTHONPATH=/tmp/site python3 -m tools.speed --gpu gpu.json
 """
 
-from __future__ import annotations
-
 import functools
 import json
 import os
