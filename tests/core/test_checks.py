@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.helpers import hostile, run_python
-from tests.helpers.learned import some_value
+from tests.helpers import run_python
+from tests.helpers.hostile import CALLS, SURVIVED
 from tests.helpers.strategies import any_rules, decisions
 from wotd_env import (
     STATE,
@@ -18,13 +18,11 @@ from wotd_env import (
     IllegalActionError,
     Phase,
     Rules,
-    make_policy,
     notation,
     symmetry,
     way_of_the_dragon_v0,
 )
 from wotd_env.core.checks import check_states
-from wotd_env.planning.values import hand_made
 
 ID = "wotd_env:wotd_env/WayOfTheDragon-v0"
 RULES = Rules(players=3, spaces=4, powers="own", dead_pieces=5)
@@ -103,25 +101,6 @@ def test_invalid_records_raise_errors_that_name_the_field(fields, words):
 @pytest.mark.parametrize("fields", [{"player": 2, "rolls_left": 0}, {"dead": 2 + 16}, {"phase": Phase.MOVE}])
 def test_unusual_valid_records_are_accepted(fields):
     check_states(RULES, one(**fields))
-
-
-CALLS: dict[str, Callable[[Game, np.ndarray], object]] = {
-    "legal_actions": lambda game, state: game.legal_actions(state),
-    "observe": lambda game, state: game.observe(state),
-    "observe as a seat": lambda game, state: game.observe(state, 1),
-    "scores": lambda game, state: game.scores(state),
-    "rewards": lambda game, state: game.rewards(state),
-    "step": lambda game, state: game.step(state, np.full(len(state), 31)),
-    "decide": lambda game, state: game.decide(state, np.full(len(state), 31)),
-    "step_autoreset": lambda game, state: game.step_autoreset(state, np.full(len(state), 31)),
-    "roll": lambda game, state: game.roll(state),
-    "roll given dice": lambda game, state: game.roll(state, np.zeros((len(state), 5), np.int8)),
-} | {
-    name: lambda game, state, name=name: make_policy(name).act(game, state, np.random.default_rng(0))
-    for name in ("random", "first", "greedy", "planner", "mcts:2")
-}
-CALLS["the hand-made value"] = hand_made
-CALLS["a learned value"] = lambda game, state: some_value(game.rules)(game, state)
 
 
 @pytest.mark.parametrize("threads", [1, 2])
@@ -242,7 +221,7 @@ def test_invalid_rules_raise_errors_that_name_the_field(fields):
 def attack(random: int, mutated: int) -> None:
     """Check this many random and mutated records in a new process, which must not crash."""
     done = run_python("-m", "tests.helpers.hostile", str(random), str(mutated))
-    assert done.stdout.endswith(hostile.SURVIVED)
+    assert done.stdout.endswith(SURVIVED)
 
 
 def test_invalid_records_cause_no_crash_and_no_stray_write():
