@@ -132,14 +132,10 @@ def test_longest_turn_has_max_decisions_per_turn():
         taken = 0
         turn = state["turn"][0]
         while state["turn"][0] == turn and state["phase"][0] != Phase.OVER:
-            action = (
-                0 if state["phase"][0] == Phase.KEEP else int(game.legal_actions(state)[0, 32:].argmax()) + 32
-            )
-            if state["phase"][0] == Phase.KEEP:  # roll five waters again, which earns perfection
-                game.decide(state, [action])
+            holds = state["phase"][0] == Phase.KEEP
+            game.decide(state, [0 if holds else 32 + int(game.legal_actions(state)[0, 32:].argmax())])
+            if holds:  # roll five waters again, which earns perfection
                 game.roll(state, np.zeros((1, 5), np.int8))
-            else:
-                game.decide(state, [action])
             taken += 1
         assert taken == most
 
