@@ -6,13 +6,12 @@ import subprocess
 import sys
 from pathlib import Path
 
-import numpy as np
 import pytest
 from filelock import FileLock
 
 from tests.helpers.damage import no_room
 from tests.helpers.tables import OTHER_RULES, flipped, same, with_header, without
-from wotd_env import Game, Rules, make_policy, solver
+from wotd_env import solver
 from wotd_env.solver.storage import HEADER, read_header
 
 
@@ -211,26 +210,6 @@ def test_two_concurrent_solvers_make_one_table(whole, tmp_path):
     assert [process.returncode for process in both] == [0, 0]
     assert same(file, whole.file)
     assert sorted(each.name for each in tmp_path.iterdir()) == ["0.wotd", "0.wotd.lock"]
-
-
-def test_four_concurrent_oracles_make_one_table(whole, tmp_path):
-    program = (
-        "from pathlib import Path\n"
-        "from wotd_env.policies import oracle\n"
-        "oracle.cache_file = lambda rules: Path(sys.argv[1]) / f'{rules.spaces}.wotd'\n"
-        "game = Game(Rules(spaces=0))\n"
-        "state = game.reset(100, seed=1)\n"
-        "print(make_policy('oracle').act(game, state, None).tolist())\n"
-    )
-    four = [start_program(program, tmp_path) for _ in range(4)]
-    for process in four:
-        proceed(process)
-    output = {process.communicate(timeout=300)[0] for process in four}
-    assert [process.returncode for process in four] == [0] * 4
-    game = Game(Rules(spaces=0))
-    best = make_policy(f"oracle:{whole.file}").act(game, game.reset(100, seed=1), np.random.default_rng(0))
-    assert output == {f"{best.tolist()}\n"}
-    assert same(tmp_path / "0.wotd", whole.file)
 
 
 def test_a_waiting_process_logs_and_takes_over_after_a_kill(whole, tmp_path):
