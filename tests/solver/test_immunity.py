@@ -5,7 +5,6 @@ from math import comb
 
 import numpy as np
 import pytest
-from typer.testing import CliRunner
 
 from tests import reference
 from tests.helpers.exact import before_roll, check_oracle, one_turn, random_positions
@@ -14,9 +13,7 @@ from tests.helpers.positions import to_records
 from tests.helpers.tables import short_paths
 from wotd_env import Game, Rules, make_policy, solver
 from wotd_env.analysis import Advisor
-from wotd_env.cli import app
 from wotd_env.solver.positions import board_of
-from wotd_env.solver.table import describe_needs
 from wotd_env.symmetry import permute_states
 
 RULES = Rules(spaces=0, immunity=True)
@@ -131,16 +128,6 @@ def test_tables_are_found_by_their_rules(table):
     missing = Game(Rules(spaces=1, immunity=True))
     with pytest.raises(FileNotFoundError, match="wotd solve --spaces 1 --immunity"):
         oracle.act(missing, missing.reset(1), np.random.default_rng(0))
-
-
-def test_the_commands_know_immunity(table):
-    result = CliRunner().invoke(app, ["solve", "--spaces", "0", "--immunity"])
-    assert (result.exit_code, f"{table.start:.7f}" in result.output) == (0, True), result.output
-    for rules in (["--spaces", "0", "--immunity"], ["--table", str(table.file)]):
-        result = CliRunner().invoke(app, ["analyze", "greedy", *rules, "--games", "20"])
-        assert result.exit_code == 0, result.output
-        assert "greedy" in result.output
-    assert "5,243,216 positions" in describe_needs(RULES)
 
 
 def test_unsolved_games_are_refused(table):
