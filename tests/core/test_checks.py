@@ -12,16 +12,7 @@ from hypothesis import strategies as st
 from tests.helpers import run_python
 from tests.helpers.hostile import CALLS, SURVIVED
 from tests.helpers.strategies import any_rules, decisions
-from wotd_env import (
-    STATE,
-    Game,
-    IllegalActionError,
-    Phase,
-    Rules,
-    notation,
-    symmetry,
-    way_of_the_dragon_v0,
-)
+from wotd_env import STATE, Game, IllegalActionError, Phase, Rules, notation, symmetry, way_of_the_dragon_v0
 from wotd_env.core.checks import check_states
 
 ID = "wotd_env:wotd_env/WayOfTheDragon-v0"
