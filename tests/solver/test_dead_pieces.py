@@ -195,13 +195,6 @@ def test_the_commands_know_layouts(table):
     assert "1,994,168 positions" in describe_needs(RULES)
 
 
-def test_unsolved_games_are_refused():
-    with pytest.raises(ValueError, match="dead_pieces must be 0, got '#/"):
-        solver.as_rules(Rules(players=3, spaces=1, dead_pieces=LAYOUT))
-    with pytest.raises(ValueError, match="colors must be the same in every game"):
-        solver.as_rules(replace(own(), colors="random"))
-
-
 def test_a_table_too_large_for_memory_is_not_started(tmp_path):
     needs = r"1,994,168 positions, .* GB of memory, .*; this machine has 0 GB"
     small = mock.patch.object(backward, "physical_memory", return_value=1e6)

@@ -128,10 +128,3 @@ def test_tables_are_found_by_their_rules(table):
     missing = Game(Rules(spaces=1, immunity=True))
     with pytest.raises(FileNotFoundError, match="wotd solve --spaces 1 --immunity"):
         oracle.act(missing, missing.reset(1), np.random.default_rng(0))
-
-
-def test_unsolved_games_are_refused(table):
-    with pytest.raises(ValueError, match="immunity must be False, got True"):
-        solver.as_rules(Rules(players=3, immunity=True))
-    with pytest.raises(ValueError, match="basic game only"):
-        solver.evaluate(make_policy("first"), table)

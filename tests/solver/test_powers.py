@@ -176,20 +176,6 @@ def test_oracle_analysis_and_grades_work_with_powers(table):
     assert 0 < grades.regret < 0.1
 
 
-@pytest.mark.parametrize(
-    ("rules", "words"),
-    [
-        (Rules(powers="own", colors="random"), "colors"),
-        (Rules(powers="any", dead_pieces=1), "dead_pieces"),
-        (Rules(players=3, powers="any"), "players"),
-    ],
-)
-def test_unsolvable_rules_are_refused(rules, words, tmp_path):
-    with pytest.raises(ValueError, match=words):
-        solver.solve(rules, tmp_path / "no.wotd")
-    assert not list(tmp_path.iterdir())
-
-
 def test_a_table_of_other_colors_is_refused(folder):
     table = make(folder, own("water", "fire"))
     with pytest.raises(

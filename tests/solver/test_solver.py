@@ -205,6 +205,26 @@ def test_oracle_rejects_unsolved_games(table, rules, message):
         make_policy(f"oracle:{table.file}").act(game, game.reset(4), np.random.default_rng(0))
 
 
+@pytest.mark.parametrize(
+    ("fields", "message"),
+    [
+        ({"players": 3, "powers": "any"}, "players"),
+        ({"players": 3, "immunity": True}, "immunity must be False, got True"),
+        ({"players": 3, "spaces": 1, "dead_pieces": "#/#/./#/#"}, "dead_pieces must be 0, got '#/"),
+        ({"powers": "any", "dead_pieces": 1}, "dead_pieces"),
+        ({"powers": "own", "colors": "random"}, "colors"),
+        (
+            {"spaces": 1, "dead_pieces": "#/#/#/./#", "immunity": True, "colors": "random"},
+            "colors must be the same in every game",
+        ),
+    ],
+)
+def test_unsolvable_rules_are_refused(fields, message, tmp_path):
+    with pytest.raises(ValueError, match=message):
+        solver.solve(Rules(**fields), tmp_path / "no.wotd")
+    assert not list(tmp_path.iterdir())
+
+
 def test_tables_are_in_the_cache_folder_of_the_platform():
     assert solver.cache_file(7).name == "perfect-7.wotd"
     assert "wotd-env" in solver.cache_file(7).parts
