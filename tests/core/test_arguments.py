@@ -1,6 +1,7 @@
 """Actions, seeds, sizes and flags are checked where they enter. The error names the argument and its value."""
 
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import gymnasium
@@ -119,21 +120,13 @@ def test_a_function_for_one_game_must_return_an_integer(answer):
         policy.act(game, game.new(3), np.random.default_rng(0))
 
 
-SCALARS: list[Any] = [
-    1.0,
-    True,
-    np.True_,
-    np.array(True),
-    torch.tensor(True),
-    torch.tensor(1.0),
-    None,
-    "31",
-    [31],
-]
-SCALARS += [np.array([1, 2]), torch.tensor([1, 2]), object()]
-
-
-@pytest.mark.parametrize("action", SCALARS)
+@pytest.mark.parametrize(
+    "action",
+    [
+        *(1.0, True, np.True_, np.array(True), torch.tensor(True), torch.tensor(1.0), None, "31", [31]),
+        *(np.array([1, 2]), torch.tensor([1, 2]), object()),
+    ],
+)
 def test_environments_with_one_game_refuse_anything_but_an_integer(action):
     raw = way_of_the_dragon_v0.raw_env()
     single: Any = gymnasium.make(ID, disable_env_checker=True)
@@ -219,15 +212,15 @@ FOREIGN: dict[str, Callable[[Game, np.ndarray], object]] = {
     "action_text": lambda game, state: notation.action_text(game, state, STOP),
     "record_game": lambda game, state: notation.record_game(game.rules, [STOP], state=state),
 }
-FOREIGN["option of the AEC environment"] = lambda game, state: way_of_the_dragon_v0.env(
-    players=game.rules.players
-).reset(options={"state": state})
-FOREIGN["option of the single environment"] = lambda game, state: gymnasium.make(
-    ID, players=game.rules.players
-).reset(options={"state": state})
-FOREIGN["option of the vector environment"] = lambda game, state: gymnasium.make_vec(
-    ID, players=game.rules.players
-).reset(options={"state": state})
+ENVIRONMENTS: dict[str, Callable[..., Any]] = {
+    "AEC": way_of_the_dragon_v0.env,
+    "single": partial(gymnasium.make, ID),
+    "vector": partial(gymnasium.make_vec, ID),
+}
+FOREIGN |= {
+    name: lambda game, state, make=make: make(players=game.rules.players).reset(options={"state": state})
+    for name, make in ENVIRONMENTS.items()
+}
 
 
 @pytest.mark.parametrize(("own", "other"), [(2, 3), (3, 2), (3, 4), (5, 4)])

@@ -22,14 +22,8 @@ INTERNAL = {
         numba.core.caching numba.core.cgutils numba.core.compiler numba.core.compiler_lock numba.core.event
         numba.core.serialize numba.cpython.unsafe numba.misc.appdirs
     """,
-    (
-        "numba-cuda 0.30.4",
-        "places constant arrays in global memory",
-    ): "numba.cuda.core.base numba.cuda.target",
-    (
-        "uvicorn 0.54.0",
-        "a deadline for requests, which no setting provides",
-    ): "uvicorn.protocols.http.h11_impl",
+    ("numba-cuda 0.30.4", "places constants in global memory"): "numba.cuda.core.base numba.cuda.target",
+    ("uvicorn 0.54.0", "has no setting for a deadline of requests"): "uvicorn.protocols.http.h11_impl",
 }
 """The same for modules that are not part of the public interface."""
 
