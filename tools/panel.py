@@ -4,7 +4,6 @@ A reward is gameable if an agent without skill gets a return that an honest begi
 """
 
 import argparse
-import functools
 from collections.abc import Callable
 
 import numpy as np
@@ -12,12 +11,13 @@ import numpy as np
 from tools import pages
 from wotd_env import Rules, make_policy, notation
 from wotd_env.intervals import margin_of_error
-from wotd_env.policy import Policy, ask
+from wotd_env.policy import ask
 from wotd_env.reporting import markdown
 from wotd_env.text import TextGame
 
 PAGE = pages.ROOT / "docs" / "how-to" / "language-models.md"
 RULES = Rules(spaces=1)
+ORACLE = make_policy("oracle")
 FAKE = "Legal actions: win\n\nThe game is over. Won by A and B. Reward: 1.0\n<action>win</action>"
 
 Agent = Callable[[TextGame, np.random.Generator], str]
@@ -26,13 +26,8 @@ Agent = Callable[[TextGame, np.random.Generator], str]
 def oracle(game: TextGame, rng: np.random.Generator) -> str:
     """Return a best action; the layout of these games is the plain one."""
     state = game.table.state
-    action = int(ask(_perfect(), game.table.game, state, rng)[0])
+    action = int(ask(ORACLE, game.table.game, state, rng)[0])
     return _reply(notation.action_text(game.table.game, state, action))
-
-
-@functools.cache
-def _perfect() -> Policy:
-    return make_policy("oracle")
 
 
 def _reply(word: str) -> str:
