@@ -70,9 +70,8 @@ def test_own_paths_with_different_dead_pieces(tmp_path):
     table = solver.solve(rules, tmp_path / "own.wotd")
     check_one_turn(rules, table, 20)
     assert list(table.starts) == ["water", "fire"]
-    for seat, value in zip(
-        (1, 0), table.starts.values(), strict=True
-    ):  # seat 1 has the path with a dead piece
+    # Seat 1 has the path with a dead piece.
+    for seat, value in zip((1, 0), table.starts.values(), strict=True):
         state = Game(rules).new(1, starting_player=seat, roll=False)
         assert table.for_seats(Game(rules), state)[0, seat] == value
     assert solver.verify(table.file) < 5e-7
