@@ -38,11 +38,8 @@ def one(**fields: Any) -> np.ndarray:
     return state
 
 
-PIECES = np.zeros((5, 5), np.int8)
-
-
 def placed(seat: int, path: int, space: int) -> np.ndarray:
-    pieces = PIECES.copy()
+    pieces = np.zeros((5, 5), np.int8)
     pieces[seat, path] = space
     return pieces
 

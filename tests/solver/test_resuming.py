@@ -181,7 +181,7 @@ def test_solving_survives_a_hundred_kills(table, folder):
 
 def start_program(program: str, *arguments: object) -> subprocess.Popen[str]:
     """Start a program that prints `ready` and waits for a line of input; return it once it is ready."""
-    head = "import sys\nfrom wotd_env import Game, Rules, make_policy, solver\nprint('ready', flush=True)\ninput()\n"
+    head = "import sys\nfrom wotd_env import solver\nprint('ready', flush=True)\ninput()\n"
     process = subprocess.Popen(
         [sys.executable, "-c", head + program, *map(str, arguments)],
         stdin=subprocess.PIPE,
