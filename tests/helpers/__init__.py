@@ -10,7 +10,7 @@ ROOT = Path(__file__).parents[2]
 
 
 def run_python(
-    *arguments: str | Path, cwd: Path = ROOT, **environment: str
+    *arguments: str | Path, cwd: str | Path = ROOT, **environment: str
 ) -> subprocess.CompletedProcess[str]:
     """Run Python with further environment variables in another process, which must succeed; return its output."""
     variables = os.environ | environment
