@@ -212,14 +212,16 @@ FOREIGN: dict[str, Callable[[Game, np.ndarray], object]] = {
     "action_text": lambda game, state: notation.action_text(game, state, STOP),
     "record_game": lambda game, state: notation.record_game(game.rules, [STOP], state=state),
 }
-ENVIRONMENTS: dict[str, Callable[..., Any]] = {
-    "AEC": way_of_the_dragon_v0.env,
-    "single": partial(gymnasium.make, ID),
-    "vector": partial(gymnasium.make_vec, ID),
-}
+
+
+def with_option(make: Callable[..., Any]) -> Callable[[Game, np.ndarray], object]:
+    return lambda game, state: make(players=game.rules.players).reset(options={"state": state})
+
+
 FOREIGN |= {
-    name: lambda game, state, make=make: make(players=game.rules.players).reset(options={"state": state})
-    for name, make in ENVIRONMENTS.items()
+    "AEC": with_option(way_of_the_dragon_v0.env),
+    "single": with_option(partial(gymnasium.make, ID)),
+    "vector": with_option(partial(gymnasium.make_vec, ID)),
 }
 
 
