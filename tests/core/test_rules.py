@@ -136,9 +136,8 @@ def test_R01_the_loser_starts_the_next_game() -> None:
     game = Game(rules)
 
     def next_starters(*seats: str, expired: int = 0) -> set[int]:
-        ended = np.repeat(numbers(rules, *seats), 200)
+        ended = np.repeat(numbers(rules, *seats, phase=Phase.OVER, expired=expired), 200)
         ended["rng"] = np.arange(200)
-        ended["phase"], ended["expired"] = Phase.OVER, expired
         return set(game.reset(ended, where=np.ones(200, bool))["player"].tolist())
 
     assert next_starters("1 1 1 1 1", "2 2 2 0 0", "3 3 0 0 0") == {0}

@@ -15,7 +15,6 @@ from wotd_env import STATE, Game, Phase, Rules, make_policy
 from wotd_env.core.checks import faults
 from wotd_env.planning.values import hand_made
 
-SURVIVED = "survived\n"
 VARIANTS = (
     Rules(),
     Rules(players=5, spaces=0, powers="any"),
@@ -103,7 +102,6 @@ def main(random: int, mutations: int) -> None:
             game = Game(VARIANTS[i % len(VARIANTS)])
             accepted += attack(game, make(game, min(BATCH, total - first)))
     print(f"{accepted:,} of {random + mutations:,} records were accepted")
-    sys.stdout.write(SURVIVED)
 
 
 if __name__ == "__main__":
