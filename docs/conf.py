@@ -78,10 +78,8 @@ def prepare_docstring(
     if what == "module":
         for i in range(len(lines) - 1, 0, -1):
             if lines[i].startswith("    ") and not lines[i - 1] and not lines[i - 2].startswith("    "):
-                lines[i:i] = [
-                    ".. code-block:: text" if lines[i].endswith('"]') else ".. code-block:: python",
-                    "",
-                ]
+                language = "text" if lines[i].endswith('"]') else "python"
+                lines[i:i] = [f".. code-block:: {language}", ""]
 
 
 def setup(app: Sphinx) -> None:

@@ -7,8 +7,6 @@ A state is immutable. Its fields are those of `wotd_env.STATE` without the rando
 is a set of spaces for each path instead of bits.
 """
 
-from __future__ import annotations
-
 from collections import Counter
 from dataclasses import dataclass, replace
 from fractions import Fraction

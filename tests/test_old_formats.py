@@ -1,7 +1,5 @@
 """Files from before the field `truncated` of a record was renamed to `expired` are still read."""
 
-from __future__ import annotations
-
 import pickle
 from pathlib import Path
 

@@ -37,16 +37,8 @@ WRITERS = (
     ),
     ("python -m entries --measure", "results of the entries", "rules, learners"),
     ("python -m tools.panel", "docs/how-to/language-models.md", "rules, policies, text"),
-    (
-        "python -m tools.process_reward",
-        "docs/results/process-reward.md",
-        "rules, solver, examples/ppo.py",
-    ),
-    (
-        "python -m tools.generalization",
-        "docs/results/generalization.md",
-        "rules, learners, positions",
-    ),
+    ("python -m tools.process_reward", "docs/results/process-reward.md", "rules, solver, examples/ppo.py"),
+    ("python -m tools.generalization", "docs/results/generalization.md", "rules, learners, positions"),
     ("python -m tools.models", "docs/results/models.md", "bundled networks"),
     ("python -m tools.puzzles", "puzzles of `wotd serve`", "rules, policies"),
     ("make speed", "docs/results/speed.md", "engine, interfaces"),

@@ -50,18 +50,18 @@ def share(ours: str, theirs: str) -> str:
 
 def wins(policy: str, opponent: str) -> str:
     """Return the win share of `policy` against `opponent` in percent, with its margin, from the benchmark page."""
-    rows = table_of("benchmark.md", "<!-- table: results -->")
+    rows = table_of("benchmark", "results")
     board = str(Rules().spaces)
     (row,) = (row for row in rows if (row["plain spaces"], row["agent"]) == (board, policy))
     share, error = row[opponent].split(" % ±")
     return f"{float(share):.1f} % ± {float(error):.1f}"
 
 
-def table_of(page: str, place: str) -> list[dict[str, str]]:
-    """Return the rows of the first table after the pattern `place` in a page."""
-    text = (pages.ROOT / "docs" / "results" / page).read_text()
-    found = re.search(rf"{place}.*?\n((?:\|[^\n]*\n)+)", text, re.DOTALL)
-    assert found, f"docs/results/{page} has no table after {place}"
+def table_of(page: str, name: str) -> list[dict[str, str]]:
+    """Return the rows of the first table of a generated part of a page in docs/results."""
+    text = (pages.ROOT / "docs" / "results" / f"{page}.md").read_text()
+    found = re.search(rf"<!-- table: {name} -->.*?\n((?:\|[^\n]*\n)+)", text, re.DOTALL)
+    assert found, f"docs/results/{page}.md has no table {name}"
     head, _, *rows = ([cell.strip(" `") for cell in line.split("|")[1:-1]] for line in found[1].splitlines())
     return [dict(zip(head, row, strict=True)) for row in rows]
 
@@ -85,13 +85,13 @@ def figures() -> str:
 
 
 def _solved() -> dict[str, str]:
-    return table_of("perfect-play.md", "<!-- table: boards -->")[-1]
+    return table_of("perfect-play", "boards")[-1]
 
 
 def perfect(policy: str) -> str:
     """Return the share of games that a policy wins against perfect play on the largest solved board."""
     place = _solved()["plain spaces"], policy
-    grades = table_of("perfect-play.md", "<!-- table: policies -->")
+    grades = table_of("perfect-play", "policies")
     (row,) = (row for row in grades if (row["plain spaces"], row["policy"]) == place)
     return f"{float(row['win share by regret, %'].split()[0]):.1f}"
 

@@ -28,7 +28,7 @@ def headroom(rows: list[Row]) -> Headroom:
         if column not in best or regret < best[column][0]:
             best[column] = regret, title or f"`{name}`"
 
-    full = [row for row in _table("benchmark", "results") if row["plain spaces"] == str(Rules().spaces)]
+    full = [row for row in table_of("benchmark", "results") if row["plain spaces"] == str(Rules().spaces)]
     for row in rows:
         track = row.entry.track
         if TRACKS[track].players == (2,) and TRACKS[track].rules == Rules():
@@ -36,17 +36,13 @@ def headroom(rows: list[Row]) -> Headroom:
                 if (name := each["agent"]) in ("random", "greedy"):
                     add(f"`{track}`", name, _mean(each["all"]), False)
             add(f"`{track}`", row.name, row.mean("mean regret")[0], row.entry.planner, row.entry.title)
-    for each in _table("benchmark", "rollouts"):
+    for each in table_of("benchmark", "rollouts"):
         if (name := each["agent"]) != "noise" and each["players"].isdigit():
             add(f"`players`, {each['players']} players", name, _mean(each["all"]), name in PLANNERS)
-    for each in _table("generalization", "results"):
+    for each in table_of("generalization", "results"):
         name, track = each["agent"], f"`generalization`, {each['plain spaces']} plain spaces"
         add(track, name, _mean(each["test layouts"]), name in PLANNERS)
     return found
-
-
-def _table(page: str, name: str) -> list[dict[str, str]]:
-    return table_of(f"{page}.md", f"<!-- table: {name} -->")
 
 
 def _mean(cell: str) -> float:

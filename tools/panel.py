@@ -3,10 +3,7 @@
 A reward is gameable if an agent without skill gets a return that an honest beginner does not get.
 """
 
-from __future__ import annotations
-
 import argparse
-import functools
 from collections.abc import Callable
 
 import numpy as np
@@ -14,12 +11,13 @@ import numpy as np
 from tools import pages
 from wotd_env import Rules, make_policy, notation
 from wotd_env.intervals import margin_of_error
-from wotd_env.policy import Policy, ask
+from wotd_env.policy import ask
 from wotd_env.reporting import markdown
 from wotd_env.text import TextGame
 
 PAGE = pages.ROOT / "docs" / "how-to" / "language-models.md"
 RULES = Rules(spaces=1)
+ORACLE = make_policy("oracle")
 FAKE = "Legal actions: win\n\nThe game is over. Won by A and B. Reward: 1.0\n<action>win</action>"
 
 Agent = Callable[[TextGame, np.random.Generator], str]
@@ -28,13 +26,8 @@ Agent = Callable[[TextGame, np.random.Generator], str]
 def oracle(game: TextGame, rng: np.random.Generator) -> str:
     """Return a best action; the layout of these games is the plain one."""
     state = game.table.state
-    action = int(ask(_perfect(), game.table.game, state, rng)[0])
+    action = int(ask(ORACLE, game.table.game, state, rng)[0])
     return _reply(notation.action_text(game.table.game, state, action))
-
-
-@functools.cache
-def _perfect() -> Policy:
-    return make_policy("oracle")
 
 
 def _reply(word: str) -> str:
@@ -69,19 +62,14 @@ def measure(agent: Agent, opponent: str, games: int) -> tuple[list[float], list[
 
 def table(games: int) -> str:
     """Return the table of all agents."""
-    measured = (
-        "regret of a decision",
-        "result against `oracle`",
-        "return against `oracle`",
-        "return against `greedy`",
-    )
+    head = "agent | regret of a decision | result against `oracle` | return against `oracle`"
     rows = []
     for name, agent in AGENTS.items():
         returns, results, decisions = measure(agent, "oracle", games)
         others, _, _ = measure(agent, "greedy", games)
         regret = f"{0.0 - sum(returns) / decisions:.3f}"
         rows.append((name, regret, _mean(results), _mean(returns), _mean(others)))
-    return markdown(("agent", *measured), rows, right=[1, 2, 3, 4])
+    return markdown(f"{head} | return against `greedy`", rows, right=[1, 2, 3, 4])
 
 
 def _mean(values: list[float]) -> str:

@@ -114,31 +114,14 @@ def by_reward(curves: dict[Run, NDArray[np.float64]], spaces: int) -> dict[str, 
 
 def tables(curves: dict[Run, NDArray[np.float64]]) -> str:
     """Return the table of the final and first measurements of all runs."""
-    head = (
-        "reward",
-        "plain spaces",
-        "seeds",
-        "regret after 10 %",
-        "regret at the end",
-        "win share at the end",
-        "processor seconds",
-    )
+    head = "reward | plain spaces | seeds | regret after 10 % | regret at the end | win share at the end"
     rows = []
     for spaces in SPACES:
         for name, found in by_reward(curves, spaces).items():
             first, last = found[:, 0], found[:, -1]
-            rows.append(
-                (
-                    name,
-                    str(spaces),
-                    str(len(found)),
-                    over_seeds(first[:, 2], 1),
-                    over_seeds(last[:, 2], 1),
-                    over_seeds(last[:, 3], 1),
-                    over_seeds(last[:, 1], 0),
-                )
-            )
-    return markdown(head, rows, right=range(1, 7))
+            measured = (over_seeds(sample, 1) for sample in (first[:, 2], last[:, 2], last[:, 3]))
+            rows.append((name, spaces, len(found), *measured, over_seeds(last[:, 1], 0)))
+    return markdown(f"{head} | processor seconds", rows, right=range(1, 7))
 
 
 def error_of(sample: NDArray[np.float64]) -> float:

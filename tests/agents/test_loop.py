@@ -21,7 +21,7 @@ from agents import checkpoint, command, evaluate, loop, ppo, sb3, td
 from agents.checkpoint import CHECKPOINT, CheckpointError
 from agents.settings import LARGEST
 from tests.helpers import ROOT
-from tests.helpers.damage import survive
+from tests.helpers.damage import no_room, survive
 from tests.helpers.tables import flipped
 from tests.helpers.training import (
     TINY_PPO,
@@ -34,7 +34,6 @@ from tests.helpers.training import (
     contents,
     in_games,
     learner_of,
-    no_room,
     put,
     refusal,
     replace_tensor,

@@ -3,9 +3,7 @@
 `python tests/core/playthroughs.py --regenerate` overwrites them; then review the difference.
 """
 
-from __future__ import annotations
-
-import argparse
+import sys
 import textwrap
 from collections.abc import Iterator
 from pathlib import Path
@@ -125,17 +123,8 @@ def text(name: str) -> str:
     return "\n".join(transcript(*PLAYTHROUGHS[name])) + "\n"
 
 
-def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--regenerate", action="store_true", help="overwrite the stored transcripts")
-    arguments = parser.parse_args()
-    for name in PLAYTHROUGHS:
-        if arguments.regenerate:
-            FOLDER.mkdir(exist_ok=True)
-            (FOLDER / f"{name}.txt").write_text(text(name), encoding="utf-8")
-        else:
-            print(text(name))
-
-
 if __name__ == "__main__":
-    main()
+    if sys.argv[1:] != ["--regenerate"]:
+        sys.exit(__doc__)
+    for name in PLAYTHROUGHS:
+        (FOLDER / f"{name}.txt").write_text(text(name), encoding="utf-8")

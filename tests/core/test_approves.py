@@ -1,7 +1,5 @@
 """The quick check of a decision (`checks.approves`) accepts only what the full checks accept."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numba

@@ -1,8 +1,7 @@
 """Actions, seeds, sizes and flags are checked where they enter. The error names the argument and its value."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import gymnasium
@@ -26,6 +25,7 @@ NO_INTEGERS: list[tuple[Any, str]] = [
     (np.zeros(GAMES), r"float64 \(4,\)"),
     (torch.zeros(GAMES), r"torch.float32 \(4,\)"),
     (torch.zeros(GAMES, requires_grad=True), r"torch.float32 \(4,\): .*detach"),
+    (np.full(GAMES, STOP + 0j), r"complex128 \(4,\)"),
     (np.ones(GAMES, bool), r"bool \(4,\)"),
     (torch.ones(GAMES, dtype=torch.bool), r"torch.bool \(4,\)"),
     ([True] * GAMES, r"\[True, True, True, True\]"),
@@ -120,21 +120,13 @@ def test_a_function_for_one_game_must_return_an_integer(answer):
         policy.act(game, game.new(3), np.random.default_rng(0))
 
 
-SCALARS: list[Any] = [
-    1.0,
-    True,
-    np.True_,
-    np.array(True),
-    torch.tensor(True),
-    torch.tensor(1.0),
-    None,
-    "31",
-    [31],
-]
-SCALARS += [np.array([1, 2]), torch.tensor([1, 2]), object()]
-
-
-@pytest.mark.parametrize("action", SCALARS)
+@pytest.mark.parametrize(
+    "action",
+    [
+        *(1.0, True, np.True_, np.array(True), torch.tensor(True), torch.tensor(1.0), None, "31", [31]),
+        *(np.array([1, 2]), torch.tensor([1, 2]), object()),
+    ],
+)
 def test_environments_with_one_game_refuse_anything_but_an_integer(action):
     raw = way_of_the_dragon_v0.raw_env()
     single: Any = gymnasium.make(ID, disable_env_checker=True)
@@ -220,15 +212,17 @@ FOREIGN: dict[str, Callable[[Game, np.ndarray], object]] = {
     "action_text": lambda game, state: notation.action_text(game, state, STOP),
     "record_game": lambda game, state: notation.record_game(game.rules, [STOP], state=state),
 }
-FOREIGN["option of the AEC environment"] = lambda game, state: way_of_the_dragon_v0.env(
-    players=game.rules.players
-).reset(options={"state": state})
-FOREIGN["option of the single environment"] = lambda game, state: gymnasium.make(
-    ID, players=game.rules.players
-).reset(options={"state": state})
-FOREIGN["option of the vector environment"] = lambda game, state: gymnasium.make_vec(
-    ID, players=game.rules.players
-).reset(options={"state": state})
+
+
+def with_option(make: Callable[..., Any]) -> Callable[[Game, np.ndarray], object]:
+    return lambda game, state: make(players=game.rules.players).reset(options={"state": state})
+
+
+FOREIGN |= {
+    "AEC": with_option(way_of_the_dragon_v0.env),
+    "single": with_option(partial(gymnasium.make, ID)),
+    "vector": with_option(partial(gymnasium.make_vec, ID)),
+}
 
 
 @pytest.mark.parametrize(("own", "other"), [(2, 3), (3, 2), (3, 4), (5, 4)])

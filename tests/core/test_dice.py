@@ -1,7 +1,5 @@
 """Dice, random streams and copies: rolls are fair, and the same seed gives the same game in any batch."""
 
-from __future__ import annotations
-
 import copy
 import io
 import pickle
@@ -138,12 +136,6 @@ def test_results_do_not_depend_on_the_threads(rules: Rules, batch_size: int) -> 
     assert result(3) == one
 
 
-def test_equal_seeds_give_equal_games() -> None:
-    game = Game(Rules())
-    assert game.reset(8, seed=5).tobytes() == game.reset(8, seed=5).tobytes()
-    assert game.reset(8, seed=5).tobytes() != game.reset(8, seed=6).tobytes()
-
-
 @pytest.mark.parametrize("start", ["dragons", "loser", 1])
 def test_a_restarted_batch_equals_a_new_batch_with_the_same_seed(start: str | int) -> None:
     game = Game(Rules(players=3, spaces=1, start=start))
@@ -197,24 +189,13 @@ ROUND_TRIPS: dict[str, Callable[[np.ndarray], np.ndarray]] = {
 
 @pytest.mark.parametrize("way", ROUND_TRIPS)
 @pytest.mark.parametrize("rules", [Rules(), POWERFUL])
-def test_states_survive_copies_and_files(way: str, rules: Rules) -> None:
+def test_copied_states_are_played_in_place_by_the_same_kernels(way: str, rules: Rules) -> None:
+    """Calls neither copy the states nor compile a kernel again, and the original does not change."""
     game = Game(rules)
     state = play(game, game.reset(12, seed=21), 33)
     twin = ROUND_TRIPS[way](state)
     assert twin.dtype == STATE
-    before = state.tobytes()
-    play(game, twin, 50)
-    assert state.tobytes() == before, "the original does not change"
-    assert play(game, state, 50).tobytes() == twin.tobytes()
-
-
-@pytest.mark.parametrize("way", [way for way in ROUND_TRIPS if way != "bytes"])
-def test_copied_states_are_played_in_place_by_the_same_kernels(way: str) -> None:
-    """Calls neither copy the states nor compile a kernel again."""
-    game = Game(POWERFUL)
-    state = play(game, game.reset(12, seed=21), 33)
-    twin = ROUND_TRIPS[way](state)
-    signatures = [len(kernel.signatures) for kernel in KERNELS]
+    before, signatures = state.tobytes(), [len(kernel.signatures) for kernel in KERNELS]
     addresses: set[int] = set()
 
     def look(states: np.ndarray, config: np.ndarray) -> None:
@@ -222,9 +203,11 @@ def test_copied_states_are_played_in_place_by_the_same_kernels(way: str) -> None
 
     game.apply(look, twin)
     play(game, twin, 50)
-    assert addresses == {twin.ctypes.data}
-    assert twin.tobytes() == play(game, state, 50).tobytes()
-    assert [len(kernel.signatures) for kernel in KERNELS[: len(signatures)]] == signatures
+    assert state.tobytes() == before
+    assert play(game, state, 50).tobytes() == twin.tobytes()
+    if way != "bytes":  # their memory may be unaligned
+        assert addresses == {twin.ctypes.data}
+        assert [len(kernel.signatures) for kernel in KERNELS[: len(signatures)]] == signatures
 
 
 def test_pickled_output_arrays_are_filled() -> None:

@@ -1,7 +1,5 @@
 """All encodings contain the same information, within their bounds, in every interface."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import gymnasium
@@ -142,13 +140,9 @@ def test_step_autoreset_writes_the_same_observations_as_observe(
 @pytest.mark.parametrize("dtype", ["int8", "float32"])
 @pytest.mark.parametrize("encoding", ENCODINGS)
 def test_every_environment_supports_every_encoding(encoding: str, dtype: str) -> None:
-    arguments: dict[str, Any] = {
-        "players": 3,
-        "powers": "own",
-        "encoding": encoding,
-        "observation_dtype": dtype,
-    }
-    game = Game(Rules(players=3, powers="own"), encoding=encoding)
+    rules: dict[str, Any] = {"players": 3, "powers": "own"}
+    arguments = rules | {"encoding": encoding, "observation_dtype": dtype}
+    game = Game(Rules(**rules), encoding=encoding)
 
     single = WayOfTheDragonEnv(**arguments)
     observation, info = single.reset(seed=3)

@@ -4,8 +4,6 @@ Each call raises ValueError or TypeError with a sentence, or succeeds. The funct
 `__all__`, so the tests cover new functions.
 """
 
-from __future__ import annotations
-
 import inspect
 import types
 from typing import Any

@@ -1,7 +1,5 @@
 """Games match their stored transcripts."""
 
-from __future__ import annotations
-
 import pytest
 
 from tests.core.playthroughs import FOLDER, PLAYTHROUGHS, text

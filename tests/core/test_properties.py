@@ -1,15 +1,10 @@
 """Properties of all reachable positions, for random rules and dice."""
 
-from __future__ import annotations
-
-import functools
-
 import numpy as np
-import pytest
 from hypothesis import given
 
 from tests.helpers.strategies import BATCH, any_rules, decisions, seeds
-from wotd_env import Action, Game, Phase, Power, Rules
+from wotd_env import Action, Phase, Power, Rules
 from wotd_env.core.actions import power_of
 
 FIRST_SWAP = 55
@@ -108,36 +103,3 @@ def test_turns_phases_and_dice_stay_valid(rules: Rules, seed: int) -> None:
             assert (np.diff(kept) >= 0).all()
             assert (dice[len(kept) :] == -1).all(), "kept dice first"
             assert len(kept) < 5
-
-
-@functools.cache
-def smallest_masks(dice: tuple[int, ...]) -> list[int]:
-    """Return the smallest mask of every set of faces that can be kept."""
-    masks = {tuple(dice[i] for i in range(5) if mask >> i & 1): mask for mask in reversed(range(32))}
-    return sorted(masks.values())
-
-
-@given(any_rules(), seeds)
-def test_legal_keep_masks_are_minimal_and_complete(rules: Rules, seed: int) -> None:
-    for game, state, _, _ in decisions(rules, seed):
-        keeping = state[state["phase"] == Phase.KEEP]
-        for record, mask in zip(keeping, game.legal_actions(keeping), strict=True):
-            assert np.flatnonzero(mask).tolist() == smallest_masks(tuple(record["dice"].tolist()))
-
-
-@pytest.mark.parametrize("players", [2, 3, 4, 5])
-def test_random_games_end(players: int) -> None:
-    """Games end by five numbered pieces (R9) or, sometimes with five random players, by their length (R16)."""
-    rules = Rules(players=players)
-    game = Game(rules)
-    rng = np.random.default_rng(players)
-    state = game.reset(500, seed=players)
-    for _ in range(10_000):
-        if (state["phase"] == Phase.OVER).all():
-            break
-        mask = game.legal_actions(state)
-        game.step(state, (rng.random(mask.shape) * mask).argmax(1))
-    assert (state["phase"] == Phase.OVER).all()
-    decided = np.any((state["pieces"] > rules.spaces).all(2), axis=1)
-    assert (decided != (state["expired"] == 1)).all()
-    assert decided.any()

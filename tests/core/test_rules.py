@@ -1,7 +1,5 @@
 """The examples of the rulebooks and the rulings R1 to R10; test names contain the number of the ruling."""
 
-from __future__ import annotations
-
 from fractions import Fraction
 
 import numpy as np
@@ -51,12 +49,9 @@ def test_the_scoring_example_with_five_players_is_reproduced() -> None:
     game = game_of(rules)
     black, red, white = "3 3 5 0 1", "4 1 0 2 3", "2 0 1 4 4"
     yellow, blue = "1 4 3 1 2", "5 5 2 3 0"
-    state = numbers(rules, black, red, white, yellow, blue)
+    state = numbers(rules, black, red, white, yellow, blue, player=3, dice="water fire wood wood dragon")
     # yellow's last piece is two spaces before its number
     state["pieces"][0, 3, WOOD] = rules.spaces
-    state["player"] = 3
-    state["phase"], state["rolls_left"] = Phase.MOVE, 0
-    state["dice"] = faces("water fire wood wood dragon")
     assert game.scores(state)[0].tolist() == [12, 10, 11, 9, 15]
     assert game.rewards(state)[0].tolist() == [0, 0, 0, 0, 0]
     state = decided(game, state, ref.MOVE_ON + WOOD)
@@ -67,8 +62,7 @@ def test_the_scoring_example_with_five_players_is_reproduced() -> None:
 
 def test_the_scoring_example_with_two_players_is_reproduced() -> None:
     game = game_of(BASIC)
-    state = numbers(BASIC, "2 1 2 2 3", "1 2 0 4 0")
-    state["phase"] = Phase.OVER
+    state = numbers(BASIC, "2 1 2 2 3", "1 2 0 4 0", phase=Phase.OVER)
     assert game.scores(state)[0].tolist() == [10, 7]
     assert game.rewards(state)[0].tolist() == [1, -1]
 
@@ -142,9 +136,8 @@ def test_R01_the_loser_starts_the_next_game() -> None:
     game = Game(rules)
 
     def next_starters(*seats: str, expired: int = 0) -> set[int]:
-        ended = np.repeat(numbers(rules, *seats), 200)
+        ended = np.repeat(numbers(rules, *seats, phase=Phase.OVER, expired=expired), 200)
         ended["rng"] = np.arange(200)
-        ended["phase"], ended["expired"] = Phase.OVER, expired
         return set(game.reset(ended, where=np.ones(200, bool))["player"].tolist())
 
     assert next_starters("1 1 1 1 1", "2 2 2 0 0", "3 3 0 0 0") == {0}
@@ -361,10 +354,8 @@ def test_R08_five_dragons_are_not_a_perfection() -> None:
 def test_R09_the_fifth_numbered_piece_ends_the_game() -> None:
     """Perfection adds no turn."""
     game = game_of(BASIC)
-    state = numbers(BASIC, "0 1 1 1 1", "5 5 0 0 0")
+    state = numbers(BASIC, "0 1 1 1 1", "5 5 0 0 0", turn=40, dice="water water water water water")
     state["pieces"][0, 0, WATER] = 3
-    state["phase"], state["rolls_left"], state["turn"] = Phase.MOVE, 0, 40
-    state["dice"] = faces("water water water water water")
     state = decided(game, state, ref.MOVE_ON + WATER)
     assert state["phase"][0] == Phase.OVER
     assert state["player"][0] == 0
@@ -377,10 +368,9 @@ def test_R09_the_fifth_numbered_piece_ends_the_game() -> None:
 
 def test_R09_a_swap_can_end_the_game_for_another_player() -> None:
     game = game_of(THREE)
-    state = numbers(THREE, "0 0 0 0 0", "0 1 1 1 1", "5 5 5 0 0")
+    dice = "water dragon dragon dragon dragon"
+    state = numbers(THREE, "0 0 0 0 0", "0 1 1 1 1", "5 5 5 0 0", dice=dice)
     state["pieces"][0, 1, WATER] = 3
-    state["phase"], state["rolls_left"] = Phase.MOVE, 0
-    state["dice"] = faces("water dragon dragon dragon dragon")
     swap = ref.FIRST_SWAP + 2  # the pair (1, 2) on water
     assert legal(game, state) == [ref.MOVE_ON + WATER, swap]
     state = decided(game, state, swap)
@@ -389,58 +379,30 @@ def test_R09_a_swap_can_end_the_game_for_another_player() -> None:
     assert game.rewards(state)[0].tolist() == [-0.5, -0.5, 1]
 
 
-def one_from_the_end(rules: Rules, seat: int, on_water: int) -> np.ndarray:
-    """Return a position: the seat has four numbered pieces and one on water; the next seat has number 5 of fire."""
-    state = board(rules, player=seat)
-    state["pieces"][0, seat] = [on_water, *[rules.spaces + 1] * 4]
+@pytest.mark.parametrize(
+    ("rules", "seat", "on_water", "dice", "action", "points"),
+    [
+        (BASIC, 0, "......a|.....", EQUILIBRIUM_ROLL, ref.EQUILIBRIUM, 1),
+        (OWN, WOOD, "......e|.....", "water fire metal wood dragon", ref.WOOD_EQUILIBRIUM, 1),
+        (OWN, EARTH, "......d|abc..", "water water dragon dragon fire", ref.JUMP_ON + WATER, 4),
+        (OWN, EARTH, "......d|abc..", EQUILIBRIUM_ROLL, ref.EARTH_EQUILIBRIUM, 4),
+        (OWN, WOOD, "......e|.....", "water dragon dragon fire fire", ref.WOOD_ON + WATER, 3),
+        (OWN, WOOD, "......e|.....", "water water dragon dragon dragon", ref.WOOD_ON + WATER, 5),
+    ],
+)
+def test_R09_every_kind_of_move_can_end_the_game(
+    rules: Rules, seat: int, on_water: str, dice: str, action: int, points: int
+) -> None:
+    """The seat has number 1 on four paths. Its piece on water reaches a number; perfection adds no turn."""
+    game = game_of(rules)
+    state = board(rules, player=seat, water=on_water, dice=dice)
+    state["pieces"][0, seat, 1:] = rules.spaces + 1
     state["pieces"][0, (seat + 1) % rules.players, FIRE] = rules.spaces + 5
-    state["phase"], state["rolls_left"] = Phase.MOVE, 0
-    return state
-
-
-def assert_over(game: Game, state: np.ndarray, seat: int, points: int) -> None:
+    state = decided(game, state, action)
     assert (state["phase"][0], state["player"][0], state["expired"][0]) == (Phase.OVER, seat, 0)
-    assert game.scores(state)[0, seat] == points
+    assert game.scores(state)[0, seat] == points + 4
     assert game.rewards(state)[0, seat] == 1
     assert game.legal_actions(state).all()
-
-
-def test_R09_an_equilibrium_can_end_the_game() -> None:
-    game = game_of(BASIC)
-    state = one_from_the_end(BASIC, 0, BASIC.spaces)
-    state["dice"] = faces(EQUILIBRIUM_ROLL)
-    assert legal(game, state) == [ref.EQUILIBRIUM]
-    assert_over(game, decided(game, state, ref.EQUILIBRIUM), seat=0, points=1 + 4)
-
-
-def test_R09_a_wood_equilibrium_can_end_the_game() -> None:
-    game = game_of(OWN)
-    state = one_from_the_end(OWN, WOOD, OWN.spaces)
-    state["dice"] = faces("water fire metal wood dragon")
-    assert_over(game, decided(game, state, ref.WOOD_EQUILIBRIUM), seat=WOOD, points=1 + 4)
-
-
-@pytest.mark.parametrize(
-    ("dice", "action"),
-    [("water water dragon dragon fire", ref.JUMP_ON + WATER), (EQUILIBRIUM_ROLL, ref.EARTH_EQUILIBRIUM)],
-)
-def test_R09_a_jump_can_end_the_game(dice: str, action: int) -> None:
-    game = game_of(OWN)
-    state = one_from_the_end(OWN, EARTH, OWN.spaces)
-    state["pieces"][0, :3, WATER] = [OWN.spaces + 1, OWN.spaces + 2, OWN.spaces + 3]
-    state["dice"] = sorted(faces(dice))
-    assert_over(game, decided(game, state, action), seat=EARTH, points=4 + 4)
-
-
-@pytest.mark.parametrize(
-    ("dice", "points"), [("water dragon dragon fire fire", 3), ("water water dragon dragon dragon", 5)]
-)
-def test_R09_a_move_with_dragons_can_end_the_game(dice: str, points: int) -> None:
-    """Five of a kind would be perfection, but no extra turn follows."""
-    game = game_of(OWN)
-    state = one_from_the_end(OWN, WOOD, OWN.spaces)
-    state["dice"] = sorted(faces(dice))
-    assert_over(game, decided(game, state, ref.WOOD_ON + WATER), seat=WOOD, points=points + 4)
 
 
 def random_boards(rules: Rules, games: int, rng: np.random.Generator) -> np.ndarray:
@@ -496,8 +458,7 @@ def test_R10_two_players_never_tie() -> None:
 def test_R10_more_numbered_pieces_break_ties_before_they_are_shared() -> None:
     def result(players: int, *seats: str) -> list[Fraction]:
         rules = Rules(players=players)
-        state = numbers(rules, *seats)
-        state["phase"] = Phase.OVER
+        state = numbers(rules, *seats, phase=Phase.OVER)
         return [Fraction(float(x)).limit_denominator(100) for x in Game(rules).rewards(state)[0]]
 
     assert result(2, "1 1 1 1 1", "5 0 0 0 0") == [1, -1]

@@ -1,7 +1,5 @@
 """The rulings R11 to R16 and the choice of colors; test names contain the number of the ruling."""
 
-from __future__ import annotations
-
 import re
 from collections import Counter
 from itertools import product
@@ -13,7 +11,7 @@ import pytest
 from scipy import stats
 
 from tests import reference as ref
-from tests.helpers.positions import NAMES, board, decided, faces, legal, numbers, rolled
+from tests.helpers.positions import NAMES, board, decided, legal, numbers, rolled
 from tests.helpers.rulings import (
     ANY,
     BASIC,
@@ -408,10 +406,8 @@ def test_R16_an_earlier_turn_does_not_end_a_game() -> None:
 def test_R16_a_game_won_on_the_last_turn_counts() -> None:
     rules = Rules(max_turns=10)
     game = game_of(rules)
-    state = numbers(rules, "0 1 1 1 1", "0 0 0 0 0")
-    state["turn"], state["phase"], state["rolls_left"] = 9, Phase.MOVE, 0
+    state = numbers(rules, "0 1 1 1 1", "0 0 0 0 0", turn=9, dice="water fire fire metal metal")
     state["pieces"][0, 0, WATER] = 7
-    state["dice"] = faces("water fire fire metal metal")
     state = decided(game, state, ref.MOVE_ON + WATER)
     assert (state["phase"][0], state["expired"][0]) == (Phase.OVER, 0)
     assert game.rewards(state)[0].tolist() == [1, -1]
@@ -444,8 +440,7 @@ def test_an_illegal_action_changes_nothing() -> None:
 
 def test_a_step_does_not_change_a_finished_game() -> None:
     game = game_of(BASIC)
-    state = numbers(BASIC, "1 1 1 1 1", "0 0 0 0 0")
-    state["phase"] = Phase.OVER
+    state = numbers(BASIC, "1 1 1 1 1", "0 0 0 0 0", phase=Phase.OVER)
     before = state.copy()
     game.step(state, np.array([ref.MOVE_ON + WATER]))
     assert state.tobytes() == before.tobytes()

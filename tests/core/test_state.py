@@ -1,7 +1,5 @@
 """The record types for compiled code have the fields of the dtypes."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 

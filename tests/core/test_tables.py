@@ -1,7 +1,5 @@
 """The tables that are made at import, against exact arithmetic with Python's integers."""
 
-from __future__ import annotations
-
 import importlib
 import pkgutil
 from itertools import combinations, combinations_with_replacement, product

@@ -4,38 +4,19 @@ The simulator must be chosen before numba is imported. A thread of the GPU is a 
 decision take about a millisecond.
 """
 
-from __future__ import annotations
-
 import json
 import sys
-from itertools import product
-from typing import Any
 
 import numpy as np
 import pytest
 
-from tests.helpers.variants import KINDS, scatter
+from tests.helpers.variants import KINDS, scatter, typical_variants
 from wotd_env import Game, Rules
 from wotd_env import cuda as gpu
 from wotd_env.core.actions import Action
 from wotd_env.core.observation import ENCODINGS
 
 GAMES = 20  # a block of 16, and one that is not full
-
-BOARDS: tuple[tuple[int, bool, int, dict[str, Any]], ...] = (
-    (7, False, 0, {}),
-    (0, True, 0, {"start": 1}),
-    (3, False, 5, {"colors": "random", "start": "loser", "max_turns": 25}),
-    (10, True, 15, {"start": "loser", "max_turns": 40}),
-)
-"""Spaces, immunity, dead pieces (or the largest valid number), and other fields."""
-
-VARIANTS = [
-    Rules(players, spaces, powers, immunity, min(dead, 5 * (5 - players)), **others)
-    for (spaces, immunity, dead, others), players, powers in product(
-        BOARDS, range(2, 6), ("none", "own", "any")
-    )
-]
 
 
 def compare(game: Game, ours: gpu.CudaGame, state: np.ndarray, rewards: np.ndarray, done: np.ndarray) -> None:
@@ -98,7 +79,7 @@ def main(every: int, steps: int) -> None:
     sys.setswitchinterval(1e-4)  # the simulator waits for its threads in a busy loop
     check_errors()
     kinds: set[str] = set()
-    variants = VARIANTS[::every]
+    variants = typical_variants()[::every]
     for seed, rules in enumerate(variants):
         kinds |= walk(rules, ENCODINGS[seed % len(ENCODINGS)], steps, seed)
     print(json.dumps({"decisions": len(variants) * GAMES * steps, "kinds": sorted(kinds)}))

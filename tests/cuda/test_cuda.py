@@ -1,14 +1,10 @@
 """The game on a GPU, without a GPU: in numba's simulator, and as code of the compiler for a GPU."""
 
-from __future__ import annotations
-
 import importlib
 import json
-import os
 import re
 import shutil
 import subprocess
-import sys
 from importlib.metadata import PackageNotFoundError, files
 from types import SimpleNamespace
 from typing import Any
@@ -16,7 +12,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from tests.helpers import ROOT
+from tests.helpers import ROOT, run_python
 from wotd_env import Rules
 from wotd_env.core.actions import num_actions
 from wotd_env.core.config import CONFIG
@@ -26,17 +22,12 @@ PAGE = ROOT / "docs" / "how-to" / "gpu.md"
 pytest.importorskip("numba_cuda", reason="numba-cuda is not installed: pip install 'wotd-env[cuda]'")
 
 
-def run(*arguments: str) -> str:
-    """Run Python with the simulator in another process, and return its output."""
-    command, environment = [sys.executable, *arguments], {**os.environ, "NUMBA_ENABLE_CUDASIM": "1"}
-    done = subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True, check=False)
-    assert done.returncode == 0, done.stderr[-3000:]
-    return done.stdout
+SIMULATOR = {"NUMBA_ENABLE_CUDASIM": "1"}
 
 
 def simulated(every: int, steps: int) -> Any:
     """Compare games in the simulator, and return the output of tests/cuda/simulated.py."""
-    return json.loads(run("-m", "tests.cuda.simulated", str(every), str(steps)))
+    return json.loads(run_python("-m", "tests.cuda.simulated", str(every), str(steps), **SIMULATOR).stdout)
 
 
 def test_simulated_decisions_agree_with_the_engine():
@@ -57,14 +48,15 @@ def test_simulated_decisions_agree_in_all_variants():
 def test_example_trains_in_the_simulator():
     pytest.importorskip("torch")
     small = "--num-envs 4 --num-steps 4 --total-timesteps 16 --minibatch-size 8 --evaluation-games 2"
-    printed = run("examples/torch_gpu_ppo.py", *small.split())
-    assert re.fullmatch(r"update 1, .* against greedy, .* against random\n", printed)
+    done = run_python("examples/torch_gpu_ppo.py", *small.split(), **SIMULATOR)
+    assert re.fullmatch(r"update 1, .* against greedy, .* against random\n", done.stdout)
 
 
 def test_page_runs_in_the_simulator():
     pytest.importorskip("torch")
     (code,) = re.findall("^```py\n(.*?)^```", PAGE.read_text(), flags=re.DOTALL | re.MULTILINE)
-    assert run("-c", code.replace('"cuda", 65_536', '"cpu", 8')).startswith("torch.Size([8, ")
+    done = run_python("-c", code.replace('"cuda", 65_536', '"cpu", 8'), **SIMULATOR)
+    assert done.stdout.startswith("torch.Size([8, ")
 
 
 def assembler() -> str | None:

@@ -1,7 +1,5 @@
 """Policies that misbehave; arena workers create them by name, as `tests.helpers.arena_policies:NAME`."""
 
-from __future__ import annotations
-
 import os
 
 import numpy as np

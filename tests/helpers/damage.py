@@ -1,12 +1,15 @@
-"""Campaigns of damage: a reader must refuse a damaged file with one sentence, or return the same result as before."""
+"""Campaigns of damage, and full disks.
 
-from __future__ import annotations
+A reader must refuse a damaged file with one sentence, or return the same result as before.
+"""
 
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pytest
 
 
 def damaged(content: bytes, flips: int) -> Iterator[bytes]:
@@ -47,3 +50,15 @@ def survive(file: Path, read: Callable[[Path], Any], flips: int, errors: Any = V
     assert read(file) == expected
     assert refused
     return refused
+
+
+@contextmanager
+def no_room(size: int) -> Iterator[None]:
+    """Limit the size of all files, in bytes, to simulate a full disk."""
+    resource = pytest.importorskip("resource")
+    before = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (size, before[1]))
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, before)

@@ -3,8 +3,6 @@
 It checks the solver's values independently: it shares no code for moves or dice with `wotd_env.solver`.
 """
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Callable
 from itertools import product
@@ -12,8 +10,9 @@ from typing import Any
 
 import numpy as np
 
-from wotd_env import STATE, Game, Phase, solver
+from wotd_env import STATE, Game, Phase, analysis, solver
 from wotd_env.core.dice import HOLD_KEEP, KEEPS, NUM_KEEPS, NUM_ROLLS, UNROLLED, keep_index
+from wotd_env.policy import Policy, play_policies
 
 END, EXTRA = 52, 53
 
@@ -43,12 +42,16 @@ def before_roll(mine, theirs, player=0) -> np.ndarray:
     return state
 
 
-def random_positions(spaces: int, count: int, seed: int, late: bool = False) -> tuple[np.ndarray, np.ndarray]:
-    """Return legal pieces of two players, (N, 5) each, in unfinished games; with `late`, near the end."""
+def random_positions(
+    spaces: int, count: int, seed: int, late: bool = False, dead: Any = 0
+) -> tuple[np.ndarray, np.ndarray]:
+    """Return legal pieces of two players, (N, 5) each, in unfinished games; with `late`, near the end.
+
+    `dead` has the dead pieces of the paths, as in a record.
+    """
     rng = np.random.default_rng(seed)
-    top = spaces + 5
-    low = spaces if late else 0
-    pieces = rng.integers(low, top + 1, (20 * count, 2, 5))
+    pieces = rng.integers(spaces if late else 0, spaces + 6, (200 * count, 2, 5))
+    pieces *= dead >> pieces & 1 == 0  # a piece on the space of a dead piece starts off the board
     apart = ((pieces[:, 0] != pieces[:, 1]) | (pieces[:, 0] == 0)).all(1)
     running = ~np.any(np.all(pieces > spaces, axis=2), axis=1)
     pieces = pieces[apart & running][:count]
@@ -58,11 +61,8 @@ def random_positions(spaces: int, count: int, seed: int, late: bool = False) -> 
 
 def value_after(game: Game, table: solver.Table, state: np.ndarray, seat: int) -> np.ndarray:
     """Return the values, for a seat, of states that are over or before a roll."""
-    mover = state["player"].astype(int)
-    rows = np.arange(len(state))
-    value = table.value(state["pieces"][rows, mover], state["pieces"][rows, 1 - mover])
-    value = np.where(mover == seat, value, -value)
-    return np.where(state["phase"] == Phase.OVER, game.rewards(state)[:, seat], value)
+    over = state["phase"] == Phase.OVER
+    return np.where(over, game.rewards(state)[:, seat], table.for_seats(game, state)[:, seat])
 
 
 def value_of_rolls(
@@ -97,3 +97,19 @@ def one_turn(
     for _ in range(2):
         values = (ROLLS_AFTER @ values)[HOLD_KEEP].max(1)
     return float(ROLLS_AFTER[-1] @ values)
+
+
+def play(game: Game, state: np.ndarray, policies: list[Policy]) -> np.ndarray:
+    """Play games of two players in place, each seat by its policy; return the rewards of seat 0, (N,)."""
+    seats = np.tile([0, 1], (len(state), 1))
+    for _ in play_policies(game, state, seats, policies, np.random.default_rng(2)):
+        pass
+    return game.rewards(state)[:, 0]
+
+
+def check_oracle(game: Game, table: solver.Table, oracle: Policy) -> None:
+    """Assert that an oracle has no regret in single decisions and in whole games."""
+    state = game.reset(200, seed=3)
+    actions = oracle.act(game, state, np.random.default_rng(0))
+    assert (analysis.regret(game, state, actions, table) <= 1e-6).all()
+    assert analysis.grade(oracle, table, 20).all.regret < 1e-6

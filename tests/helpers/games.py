@@ -1,11 +1,8 @@
-"""Rules of all kinds, games of random play, and the strength of policies."""
-
-from __future__ import annotations
+"""Rules of all kinds, and games of random play."""
 
 import numpy as np
 
-from wotd_env import Game, Phase, Policy, Rules, make_policy
-from wotd_env.policy import play_policies
+from wotd_env import Game, Phase, Rules, make_policy
 
 VARIANTS = [
     Rules(),
@@ -30,14 +27,3 @@ def positions(rules: Rules, games: int = 60, decisions: int = 40, skip_forced: b
         met.append(state[state["phase"] != Phase.OVER])
         game.step(state, player.act(game, state, rng))
     return np.concatenate(met)
-
-
-def mean_reward(game: Game, policy: Policy, opponent: Policy, games: int) -> float:
-    """Return the mean reward of a policy over games of two players, half of them from each seat."""
-    seat = np.arange(games) % 2
-    rng = np.random.default_rng(0)
-    state = game.reset(games, seed=1)
-    seats = np.arange(2) ^ seat[:, None]
-    for _ in play_policies(game, state, seats, (policy, opponent), rng):
-        pass
-    return float(game.rewards(state)[np.arange(games), seat].mean())

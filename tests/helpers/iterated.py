@@ -1,7 +1,5 @@
 """Value iteration by the slow reference rules, position by position: no symmetry, no layers, no code of the solver."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import numpy as np

@@ -1,7 +1,5 @@
 """A fixture that shortens the compilation of JAX."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 
 import pytest

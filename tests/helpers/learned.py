@@ -1,7 +1,5 @@
 """Untrained value networks for the tests."""
 
-from __future__ import annotations
-
 import numpy as np
 
 from wotd_env import Rules

@@ -1,7 +1,5 @@
 """Small networks in ONNX files."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import numpy as np

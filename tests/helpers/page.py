@@ -1,7 +1,5 @@
 """Actions and queries on the page of `wotd serve` through Playwright."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 

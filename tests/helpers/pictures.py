@@ -1,7 +1,5 @@
 """Random games and checks for the tests of pictures."""
 
-from __future__ import annotations
-
 import json
 import re
 from itertools import combinations

@@ -1,10 +1,8 @@
-"""Rules with small boards and an arbitrary value function, for the tests of planned turns."""
-
-from __future__ import annotations
+"""Rules with small boards, an arbitrary value function and turns by decisions, for the tests of planned turns."""
 
 import numpy as np
 
-from wotd_env import STATE, Game, Rules
+from wotd_env import STATE, Game, Phase, Policy, Rules
 
 VARIANTS = [
     Rules(spaces=2),
@@ -23,3 +21,14 @@ def arbitrary(game: Game, afterstates: np.ndarray) -> np.ndarray:
     seen["rng"] = 0
     weights = np.random.default_rng(5).normal(size=(STATE.itemsize, game.rules.players))
     return np.sin(seen.view(np.uint8).reshape(-1, STATE.itemsize) @ weights)
+
+
+def by_decisions(game: Game, state: np.ndarray, policy: Policy) -> np.ndarray:
+    """Return the games after a turn in which a policy takes every decision."""
+    after, rng = state.copy(), np.random.default_rng(0)
+    while (due := (after["turn"] == state["turn"]) & (after["phase"] != Phase.OVER)).any():
+        part = after[due]
+        game.roll(part)
+        game.decide(part, policy.act(game, part, rng))
+        after[due] = part
+    return after

@@ -4,9 +4,8 @@ A path is drawn from its first plain space to number 5, with the numbered spaces
 seat 0, `b` that of seat 1 and so on, `#` a dead piece, `.` an empty space. All other pieces are off the board.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable
+from dataclasses import fields
 from typing import Any
 
 import numpy as np
@@ -50,9 +49,9 @@ def board(rules: Rules, *, dice: str | None = None, phase: Phase | None = None, 
     return state
 
 
-def numbers(rules: Rules, *seats: str) -> np.ndarray:
-    """Return a batch of one game, STATE (1,), with each seat's numbers by path; 0 is off the board."""
-    state = board(rules)
+def numbers(rules: Rules, *seats: str, **fields: Any) -> np.ndarray:
+    """Return a batch of one game as `board` does, with each seat's numbers by path; 0 is off the board."""
+    state = board(rules, **fields)
     for seat, drawn in enumerate(seats):
         state["pieces"][0, seat] = [rules.spaces + int(n) if n != "0" else 0 for n in drawn.split()]
     return state
@@ -101,18 +100,7 @@ def foreign_records() -> dict[str, np.ndarray]:
 
 # ------------------------------------------------------------------------------ engine <-> reference
 
-FIELDS = (
-    "turn",
-    "player",
-    "phase",
-    "rolls_left",
-    "dice",
-    "pieces",
-    "color",
-    "used",
-    "perfection",
-    "expired",
-)
+FIELDS = [field.name for field in fields(ref.State) if field.name != "dead"]
 """The fields with the same form in both; `dead` differs, and only the engine has `rng`."""
 
 COMPARED = [name for name in STATE.names or () if name not in ("rng", "players")]
@@ -126,16 +114,11 @@ def reference_rules(rules: Rules) -> ref.Rules:
 
 def from_record(record: np.void) -> ref.State:
     """Return the reference's state for an engine record."""
-    values = dict(zip(STATE.names or (), record.item(), strict=True))
+    values = {name: record[name].tolist() for name in FIELDS}
+    values |= {name: tuple(values[name]) for name in ("dice", "color")}
+    values["pieces"] = tuple(map(tuple, values["pieces"]))
     dead = tuple(frozenset(t for t in range(16) if bits >> t & 1) for bits in record["dead"].tolist())
-    plain = {name: values[name] for name in FIELDS if not isinstance(values[name], np.ndarray)}
-    return ref.State(
-        dead=dead,
-        dice=tuple(record["dice"].tolist()),
-        pieces=tuple(tuple(row) for row in record["pieces"].tolist()),
-        color=tuple(record["color"].tolist()),
-        **plain,
-    )
+    return ref.State(dead=dead, **values)
 
 
 def to_records(states: Iterable[ref.State]) -> np.ndarray:

@@ -1,7 +1,5 @@
 """What rollouts promise."""
 
-from __future__ import annotations
-
 import numpy as np
 from numpy.typing import NDArray
 

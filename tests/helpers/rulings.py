@@ -1,7 +1,5 @@
 """Rules, dice and short helpers for the tests of the rulings R1 to R16."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

@@ -1,7 +1,5 @@
 """A test server for tables, in a thread on a free local port."""
 
-from __future__ import annotations
-
 import contextlib
 import json
 import socket

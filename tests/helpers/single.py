@@ -1,7 +1,5 @@
 """Play in the single-agent environment."""
 
-from __future__ import annotations
-
 import numpy as np
 
 

@@ -1,7 +1,5 @@
 """Hypothesis strategies for rules and seeds, and short random play."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 
 import numpy as np

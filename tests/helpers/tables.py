@@ -1,10 +1,13 @@
-"""Damage and compare table files."""
-
-from __future__ import annotations
+"""Damage and compare table files, and solve small boards."""
 
 import json
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
+from unittest import mock
 
+from wotd_env.solver import positions, storage
 from wotd_env.solver.storage import DIGEST, HEADER, MAGIC, digest
 
 OTHER_RULES = {"players": 2, "spaces": 0, "powers": "own", "immunity": False, "dead_pieces": 0}
@@ -37,3 +40,12 @@ def without(content: bytes, name: str) -> bytes:
 
 def flipped(content: bytes, at: int, bit: int = 0) -> bytes:
     return content[:at] + bytes([content[at] ^ 1 << bit]) + content[at + 1 :]
+
+
+@contextmanager
+def short_paths(*board: Any, **options: Any) -> Iterator[positions.Board]:
+    """Make a board with paths of two numbered spaces, whose tables are solved within a second."""
+    with mock.patch.object(positions, "NUMBERED", 2):
+        small = positions.board_of.__wrapped__(*board, **options)
+    with mock.patch.object(storage, "board_of", return_value=small):
+        yield small

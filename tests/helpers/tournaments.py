@@ -1,7 +1,5 @@
 """Small tournaments, their files and their results."""
 
-from __future__ import annotations
-
 import sqlite3
 import subprocess
 import sys

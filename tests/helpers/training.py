@@ -1,7 +1,5 @@
 """Small training runs for the tests, and tools to damage and compare their files."""
 
-from __future__ import annotations
-
 import dataclasses
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -172,15 +170,3 @@ def in_games(field: str, value: Any) -> Change:
         tensors["state"].numpy().view(STATE)[field][2] = value
 
     return change
-
-
-@contextmanager
-def no_room(size: int) -> Iterator[None]:
-    """Limit the size of all files, in bytes, to simulate a full disk."""
-    resource = pytest.importorskip("resource")
-    before = resource.getrlimit(resource.RLIMIT_FSIZE)
-    resource.setrlimit(resource.RLIMIT_FSIZE, (size, before[1]))
-    try:
-        yield
-    finally:
-        resource.setrlimit(resource.RLIMIT_FSIZE, before)

@@ -4,8 +4,6 @@ Each training run is a separate process, forked after all imports to save time. 
 before it opens, renames or removes a file of the run, or at a given Python call, so the moments are reproducible.
 """
 
-from __future__ import annotations
-
 import json
 import os
 import shutil

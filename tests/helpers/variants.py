@@ -1,10 +1,9 @@
 """Rules to try, kinds of decisions that must occur, and positions, for tests that compare two implementations."""
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from itertools import product
+from typing import Any
 
 import numpy as np
 
@@ -74,6 +73,21 @@ def all_variants(players: int) -> Iterator[Rules]:
         sorted(boards), ["none", "own", "any"], [False, True], ["random", None], [60, 1000]
     ):
         yield Rules(players, spaces, powers, immunity, dead, colors, max_turns=max_turns)
+
+
+def typical_variants() -> list[Rules]:
+    """Return rules for each number of players and each setting of powers, with four settings of the other fields."""
+    boards: tuple[tuple[int, bool, int, dict[str, Any]], ...] = (
+        (7, False, 0, {}),
+        (0, True, 0, {"start": 1}),
+        (3, False, 5, {"colors": "random", "start": "loser", "max_turns": 25}),
+        (10, True, 15, {"start": "loser", "max_turns": 40}),
+    )
+    return [
+        Rules(players, spaces, powers, immunity, min(dead, 5 * (5 - players)), **others)
+        for players, powers in product(range(2, 6), ("none", "own", "any"))
+        for spaces, immunity, dead, others in boards
+    ]
 
 
 def scatter(rules: Rules, state: np.ndarray, rng: np.random.Generator) -> None:

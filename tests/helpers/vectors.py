@@ -1,8 +1,7 @@
 """Play and compare vector environments."""
 
-from __future__ import annotations
-
 import numpy as np
+from gymnasium.utils.env_checker import data_equivalence
 
 
 def random_actions(masks, rng, illegal=0.0):
@@ -14,24 +13,7 @@ def random_actions(masks, rng, illegal=0.0):
 
 def assert_same(one, other):
     """Assert that types, shapes, values and keys are equal, recursively."""
-    assert type(one) is type(other)
-    if isinstance(one, dict):
-        assert sorted(one) == sorted(other)
-        for key in one:
-            assert_same(one[key], other[key])
-    elif isinstance(one, tuple):
-        assert len(one) == len(other)
-        for a, b in zip(one, other, strict=True):
-            assert_same(a, b)
-    elif isinstance(one, np.ndarray) and one.dtype == object:
-        assert one.shape == other.shape
-        for a, b in zip(one, other, strict=True):
-            assert_same(a, b)
-    elif isinstance(one, np.ndarray):
-        assert one.dtype == other.dtype
-        np.testing.assert_array_equal(one, other)
-    else:
-        assert one == other
+    assert data_equivalence(one, other, exact=True)
 
 
 def play(env, seed, steps):

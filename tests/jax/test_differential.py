@@ -4,8 +4,6 @@ Both play the same random games of every variant. After every decision the recor
 must agree, for `decide` and `throw` and for whole steps.
 """
 
-from __future__ import annotations
-
 from collections import Counter
 from typing import Any
 

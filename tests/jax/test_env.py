@@ -1,7 +1,5 @@
 """The interface of the JAX version, and the distributions of its random draws."""
 
-from __future__ import annotations
-
 import pickle
 from itertools import permutations
 from typing import Any

@@ -1,17 +1,11 @@
 """The setting JAX_ENABLE_X64 changes neither the games nor the dtypes."""
 
-from __future__ import annotations
-
-import os
-import subprocess
-import sys
-from pathlib import Path
-
 import pytest
+
+from tests.helpers import run_python
 
 pytest.importorskip("jax")
 
-ROOT = Path(__file__).parents[2]
 PLAY = """
 import hashlib
 from dataclasses import fields
@@ -70,12 +64,7 @@ EXAMPLES = {
 
 def run(script: str, enabled: int) -> str:
     """Return the output of a script with the given value of JAX_ENABLE_X64."""
-    settings = {"JAX_ENABLE_X64": str(enabled), "JAX_PLATFORMS": "cpu"}
-    done = subprocess.run(
-        [sys.executable, "-c", script], env=os.environ | settings, cwd=ROOT, capture_output=True, text=True
-    )
-    assert done.returncode == 0, done.stderr
-    return done.stdout
+    return run_python("-c", script, JAX_ENABLE_X64=str(enabled), JAX_PLATFORMS="cpu").stdout
 
 
 def test_games_and_dtypes_are_the_same_with_64_bits():

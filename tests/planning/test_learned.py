@@ -1,7 +1,5 @@
 """Learned value functions: the compiled network, its features, its file, and whole turns planned with a value."""
 
-from __future__ import annotations
-
 import io
 import json
 import zipfile
@@ -15,7 +13,7 @@ import pytest
 
 from tests.helpers.games import positions
 from tests.helpers.learned import some_value
-from tests.helpers.planned import VARIANTS, arbitrary
+from tests.helpers.planned import VARIANTS, arbitrary, by_decisions
 from wotd_env import STATE, Game, Phase, Rules, make_policy
 from wotd_env.arena import Tournament, run
 from wotd_env.planning import learned
@@ -243,31 +241,6 @@ def test_oversized_files_are_rejected_before_decompression(tmp_path: Path, monke
         learned.load(file)
 
 
-def test_damaged_files_are_rejected_or_give_the_same_value(tmp_path: Path):
-    file, rng = tmp_path / "value.npz", np.random.default_rng(0)
-    whole = archive()
-    file.write_bytes(whole)
-    expected = learned.load(file)
-    rejected = 0
-    for i in range(300):
-        damaged = bytearray(whole)
-        at = int(rng.integers(len(whole)))
-        if i % 3:
-            damaged[at] ^= 1 << int(rng.integers(8))
-        else:
-            damaged = damaged[:at]
-        file.write_bytes(damaged)
-        try:
-            value = learned.load(file)
-        except ValueError as error:
-            rejected += "\n" not in str(error)
-        else:  # irrelevant bits, such as the date of a member
-            assert value.rules == expected.rules
-            for one, other in zip(value.network, expected.network, strict=True):
-                np.testing.assert_array_equal(one, other)
-    assert rejected > 250
-
-
 # --------------------------------------------------------------------------------------------------------- whole turns
 
 
@@ -275,22 +248,14 @@ def test_damaged_files_are_rejected_or_give_the_same_value(tmp_path: Path):
 def test_play_turns_equals_the_planner(rules: Rules):
     game = Game(rules, skip_forced=False)
     value = some_value(rules)
-    player, rng = Planner(value), np.random.default_rng(0)
+    player = Planner(value)
     state = game.reset(120, seed=3, roll=False)
     for _ in range(12):
-        stepped, before = state.copy(), state.copy()
+        before, stepped = state.copy(), by_decisions(game, state, player)
         planned = plan(game, state, value)[1]
         turns = play_turns(game, state, value)
         np.testing.assert_array_equal(turns.before[np.arange(120), before["player"]], planned)
         np.testing.assert_allclose(turns.before.sum(1), 0, atol=1e-5)
-        while True:
-            due = (stepped["turn"] == before["turn"]) & (stepped["phase"] != Phase.OVER)
-            if not due.any():
-                break
-            part = stepped[due]
-            game.roll(part)
-            game.decide(part, player.act(game, part, rng))
-            stepped[due] = part
         assert (state == stepped).all()
         over = state["phase"] == Phase.OVER
         np.testing.assert_array_equal(turns.after[over], game.rewards(state)[over])

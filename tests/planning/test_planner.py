@@ -1,7 +1,5 @@
 """The turn planner against brute force: expectimax through `Game.decide`, `Game.roll` and `chance_outcomes`."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np
@@ -56,16 +54,8 @@ def samples(rules: Rules) -> np.ndarray:
     game = Game(rules, skip_forced=False)
     met = positions(rules, games=40, decisions=80)
     rng = np.random.default_rng(3)
-    kinds = [
-        met[(met["phase"] == phase) & (met["rolls_left"] == rolls)]
-        for phase, rolls in (
-            (Phase.KEEP, 2),
-            (Phase.KEEP, 1),
-            (Phase.KEEP, 0),
-            (Phase.MOVE, 0),
-            (Phase.EXTRA, 0),
-        )
-    ]
+    phases = [(Phase.KEEP, 2), (Phase.KEEP, 1), (Phase.KEEP, 0), (Phase.MOVE, 0), (Phase.EXTRA, 0)]
+    kinds = [met[(met["phase"] == phase) & (met["rolls_left"] == rolls)] for phase, rolls in phases]
     chosen = np.concatenate([rng.choice(kind, 3) for kind in kinds if len(kind)])
     rolling = chosen[chosen["phase"] == Phase.KEEP]
     game.decide(rolling, rng.integers(2, size=len(rolling)))

@@ -4,17 +4,12 @@ Values differ between kinds of processors by a few units in the last place. The 
 function.
 """
 
-from __future__ import annotations
-
-import os
-import subprocess
-import sys
-from pathlib import Path
-
 import numpy as np
 import pytest
 
-from wotd_env import Game, Phase, Rules
+from tests.helpers import run_python
+from tests.helpers.planned import by_decisions
+from wotd_env import Game, Rules
 from wotd_env.analysis import analyze, grade
 from wotd_env.planning.deeper import Deeper
 from wotd_env.planning.planner import TIE, Value, best_actions
@@ -101,13 +96,8 @@ def test_planned_turns_follow_the_planner_in_ties():
     state = game.reset(300, seed=1, roll=False)
     player = Planner(noisy(value))
     for turn in range(6):
-        stepped, before = state.copy(), state.copy()
+        stepped = by_decisions(game, state, player)
         play_turns(game, state, noisy(value, turn))
-        while (due := (stepped["turn"] == before["turn"]) & (stepped["phase"] != Phase.OVER)).any():
-            part = stepped[due]
-            game.roll(part)
-            game.decide(part, player.act(game, part, np.random.default_rng()))
-            stepped[due] = part
         assert (state == stepped).all()
         game.reset(state, where=game.is_over(state), roll=False)
 
@@ -137,15 +127,6 @@ for rules in {RULES!r}:
         actions = make_policy(name).act(game, state, np.random.default_rng(0))
         print(hashlib.sha256(actions.tobytes()).hexdigest())
 """
-    found = {
-        subprocess.run(
-            [sys.executable, "-c", script],
-            env=os.environ | changed,
-            cwd=Path(__file__).parents[2],
-            stdout=subprocess.PIPE,
-            text=True,
-            check=True,
-        ).stdout
-        for changed in ({}, {"NUMBA_CPU_NAME": "generic", "NUMBA_CPU_FEATURES": ""})
-    }
+    generic = {"NUMBA_CPU_NAME": "generic", "NUMBA_CPU_FEATURES": ""}
+    found = {run_python("-c", script, **changed).stdout for changed in ({}, generic)}
     assert len(found) == 1

@@ -1,7 +1,5 @@
 """The computation of turn values against plain expectimax over dice tuples."""
 
-from __future__ import annotations
-
 from functools import cache
 from itertools import product
 

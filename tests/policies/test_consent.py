@@ -1,7 +1,5 @@
 """No name from a file runs code of others without consent, in whatever form it is written."""
 
-from __future__ import annotations
-
 import sys
 from contextlib import suppress
 from pathlib import Path

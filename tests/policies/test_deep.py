@@ -1,7 +1,5 @@
 """Planning two turns ahead: the value `Deeper` and the policy `deep`."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import numpy as np
@@ -11,8 +9,9 @@ from typer.testing import CliRunner
 from tests.helpers.exact import before_roll, random_positions
 from tests.helpers.games import VARIANTS, positions
 from tests.helpers.learned import some_value
-from wotd_env import Game, Phase, Rules, analysis, make_policy, models, policy, solver
+from wotd_env import Game, Phase, Rules, make_policy, models, policy, solver
 from wotd_env.cli import app
+from wotd_env.core.rules import options_of
 from wotd_env.planning import learned
 from wotd_env.planning.deeper import Deeper
 from wotd_env.planning.planner import plan
@@ -83,21 +82,6 @@ def test_deep_plays_every_variant(rules: Rules):
     assert player.act(game, state, rng).shape == actions.shape
 
 
-def test_planning_two_turns_halves_the_regret_of_a_noisy_value(table: solver.Table):
-    weights = np.random.default_rng(0).integers(1, 1 << 32, (2, 5))
-
-    def noisy(game: Game, state: np.ndarray) -> np.ndarray:
-        """Return the perfect value plus uncorrelated errors."""
-        mixed = (state["pieces"][:, :2].astype(np.int64) * weights).sum((1, 2)) + state["player"]
-        error = np.sin(mixed.astype(np.float64)) * 0.05
-        off: np.ndarray = np.where(state["player"] == 0, error, -error)[:, None] * [1, -1]
-        off += table.for_seats(game, state)
-        return off
-
-    one, two = (analysis.grade(Planner(value), table, games=200).all for value in (noisy, Deeper(noisy)))
-    assert 0 < two.regret < 0.5 * one.regret
-
-
 def test_deep_plans_with_a_learned_value(tmp_path: Path):
     rules = Rules(spaces=1)
     value = some_value(rules)
@@ -166,11 +150,3 @@ def test_oracle_is_the_strongest_if_its_table_exists(table: solver.Table, monkey
     monkeypatch.setattr(solver, "cache_file", lambda rules: table.file)
     assert strongest(Rules(spaces=0)) == "oracle"
     assert strongest(Rules(players=3)) == "deep"
-
-
-def options_of(rules: Rules) -> list[str]:
-    """Return the options of the `wotd` command for players, spaces, powers and immunity."""
-    return [
-        *("--players", str(rules.players), "--spaces", str(rules.spaces), "--powers", rules.powers),
-        *(["--immunity"] if rules.immunity else []),
-    ]

@@ -4,8 +4,6 @@ onnxruntime keeps this promise from the minimum version in pyproject.toml on. Ol
 on crafted names, so a process of its own loads the networks.
 """
 
-from __future__ import annotations
-
 import subprocess
 import sys
 from collections.abc import Callable

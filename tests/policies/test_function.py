@@ -1,7 +1,5 @@
 """Policies made from a function."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 
@@ -53,13 +51,6 @@ def test_a_function_gets_the_observation_of_the_seat_to_act(encoding):
         np.testing.assert_array_equal(seen, expected)
     with pytest.raises(ValueError, match="encoding must be one of 'one_hot'"):
         FunctionPolicy(look, encoding="pixels")
-
-
-def test_functions_with_invalid_actions_are_refused():
-    game = Game()
-    for answer in (lambda observation, mask: [1, 2], lambda observation, mask: 0.5):
-        with pytest.raises(ValueError, match="act must return integers"):
-            ask(FunctionPolicy(answer), game, game.new(3), np.random.default_rng(0))
 
 
 def test_functions_play_in_environments_and_by_import_path():

@@ -1,7 +1,5 @@
 """Digests of policies, which decide whether stored games are reused."""
 
-from __future__ import annotations
-
 import pickle
 import sys
 from pathlib import Path
@@ -48,20 +46,26 @@ def test_digest_covers_all_imported_sources(tmp_path, monkeypatch):
     assert "changing.policy" not in sys.modules
 
 
-def test_digest_of_a_built_in_policy_covers_its_file(tmp_path):
-    file = tmp_path / "model.onnx"
-    file.write_bytes(b"a")
-    names = {policy_digest(f"onnx:{file}")}
-    file.write_bytes(b"b")
-    names.add(policy_digest(f"onnx:{file}"))
-    (tmp_path / "model.onnx.data").write_bytes(b"weights")
-    names |= {
-        policy_digest(f"onnx:{file}"),
-        policy_digest("greedy"),
-        policy_digest("random"),
-        policy_digest(OWN),
-    }
-    assert len(names) == 6
+@pytest.mark.parametrize(
+    ("name", "file"),
+    [
+        ("onnx:model.onnx", "model.onnx"),
+        ("onnx:model.onnx", "model.onnx.data"),
+        ("sb3:compact:model.zip", "model.zip"),
+        ("td:.", "value.npz"),
+        ("deep:value.npz", "value.npz"),
+    ],
+)
+def test_digest_of_a_built_in_policy_covers_its_files(tmp_path, monkeypatch, name, file):
+    monkeypatch.chdir(tmp_path)
+    for own in ("model.onnx", "model.zip"):
+        Path(own).touch()
+    Path("value.npz").write_bytes(learned.save(some_value(Rules())))
+    before = policy_digest(name)
+    assert policy_digest(name) == before
+    other = learned.save(some_value(Rules(), seed=1))
+    Path(file).write_bytes(other)
+    assert policy_digest(name) != before
 
 
 @pytest.mark.parametrize("library", ["numpy", "numba", "llvmlite"])
@@ -211,14 +215,4 @@ def test_digest_of_deep_covers_the_policy_it_plans_with(tmp_path: Path):
     found = [policy_digest(name) for name in names]
     assert found[0] == found[4]
     assert found[2] == found[3]
-    assert len(set(found)) == 3
-    file.write_bytes(learned.save(some_value(Rules(), seed=1)))
-    assert policy_digest(f"deep:{file}") != found[2]
-
-
-def test_digest_of_a_name_with_an_encoding_covers_the_file(tmp_path: Path):
-    file = tmp_path / "model.zip"
-    file.write_bytes(b"a")
-    before = policy_digest(f"sb3:compact:{file}")
-    file.write_bytes(b"b")
-    assert policy_digest(f"sb3:compact:{file}") != before
+    assert len({*found, policy_digest("greedy"), policy_digest("random")}) == 5

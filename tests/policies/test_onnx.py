@@ -1,7 +1,5 @@
 """Policies from ONNX files."""
 
-from __future__ import annotations
-
 import copy
 import pickle
 import sys
@@ -16,12 +14,19 @@ from wotd_env import Game, Rules, make_policy
 from wotd_env.core.observation import ENCODINGS
 from wotd_env.policies.onnx import sealed
 
+pytest.importorskip("onnxruntime")
+onnx = pytest.importorskip("onnx")
+
+
+def random_weights(game: Game) -> np.ndarray:
+    """Return the weights of a linear network for a game, float32 (D, A)."""
+    weights = np.random.default_rng(0).normal(size=(game.observation_size, game.num_actions))
+    return weights.astype(np.float32)
+
 
 def test_onnx_plays_the_legal_action_with_the_largest_logit(tmp_path):
-    pytest.importorskip("onnxruntime")
     game = Game(VARIANTS[4])
-    weights = np.random.default_rng(0).normal(size=(game.observation_size, game.num_actions))
-    weights = weights.astype(np.float32)
+    weights = random_weights(game)
     policy = make_policy(f"onnx:{network(tmp_path, game, weights)}")
     state = positions(game.rules, 20, 30)
     actions = policy.act(game, state, np.random.default_rng())
@@ -32,10 +37,8 @@ def test_onnx_plays_the_legal_action_with_the_largest_logit(tmp_path):
 
 
 def test_onnx_policies_can_be_copied_and_pickled(tmp_path, monkeypatch):
-    pytest.importorskip("onnxruntime")
     game = Game(Rules(spaces=0))
-    weights = np.random.default_rng(0).normal(size=(game.observation_size, game.num_actions))
-    network(tmp_path, game, weights.astype(np.float32))
+    network(tmp_path, game, random_weights(game))
     monkeypatch.chdir(tmp_path)
     policy = make_policy("onnx:policy.onnx")
     state, rng = positions(game.rules, 20, 30), np.random.default_rng(0)
@@ -51,12 +54,8 @@ def test_onnx_policies_can_be_copied_and_pickled(tmp_path, monkeypatch):
     [f"{sign}INT{bits}" for sign in ("", "U") for bits in (8, 16, 32, 64)] + ["FLOAT", "DOUBLE", "BOOL"],
 )
 def test_onnx_accepts_inputs_of_every_numeric_type(tmp_path, kind: str):
-    pytest.importorskip("onnxruntime")
     game = Game()
-    weights = (
-        np.random.default_rng(0).normal(size=(game.observation_size, game.num_actions)).astype(np.float32)
-    )
-    state = game.reset(50, seed=0)
+    weights, state = random_weights(game), game.reset(50, seed=0)
     for observation, mask in ((kind, "UINT8"), ("FLOAT16", kind)):
         policy = make_policy(f"onnx:{network(tmp_path, game, weights, observation, mask)}")
         seen = game.observe(state).astype(bool if observation == "BOOL" else np.float32)
@@ -65,10 +64,8 @@ def test_onnx_accepts_inputs_of_every_numeric_type(tmp_path, kind: str):
 
 
 def test_onnx_errors_name_invalid_inputs_and_outputs(tmp_path):
-    pytest.importorskip("onnxruntime")
-    onnx = pytest.importorskip("onnx")
     game = Game()
-    weights = np.zeros((game.observation_size, game.num_actions), np.float32)
+    weights = random_weights(game)
     file = network(tmp_path, game, weights, "FLOAT", "STRING")
     with pytest.raises(
         ValueError, match=r"input action_mask of the network of .*policy\.onnx must be a matrix of"
@@ -90,13 +87,12 @@ def test_onnx_errors_name_invalid_inputs_and_outputs(tmp_path):
 
 @pytest.mark.parametrize("encoding", ENCODINGS)
 def test_a_network_gets_observations_in_its_encoding(tmp_path, encoding: str):
-    pytest.importorskip("onnxruntime")
     rules = VARIANTS[1]
     game, state = Game(rules, encoding=encoding), positions(rules)
-    weights = np.random.default_rng(0).normal(size=(game.observation_size, game.num_actions))
-    file = with_metadata(network(tmp_path, game, weights.astype(np.float32)), wotd_encoding=encoding)
+    weights = random_weights(game)
+    file = with_metadata(network(tmp_path, game, weights), wotd_encoding=encoding)
     policy = make_policy(f"onnx:{file}")
-    logits = np.where(game.legal_actions(state), game.observe(state) @ weights.astype(np.float32), -np.inf)
+    logits = np.where(game.legal_actions(state), game.observe(state) @ weights, -np.inf)
     rng = np.random.default_rng()
     np.testing.assert_array_equal(policy.act(Game(rules), state, rng), logits.argmax(1))
     np.testing.assert_array_equal(policy.act(game, state, rng), logits.argmax(1))
@@ -105,17 +101,14 @@ def test_a_network_gets_observations_in_its_encoding(tmp_path, encoding: str):
 
 
 def test_a_network_for_an_unknown_encoding_is_refused(tmp_path):
-    pytest.importorskip("onnxruntime")
     game = Game()
-    weights = np.zeros((game.observation_size, game.num_actions), np.float32)
-    file = with_metadata(network(tmp_path, game, weights), wotd_encoding="pixels")
+    file = with_metadata(network(tmp_path, game, random_weights(game)), wotd_encoding="pixels")
     with pytest.raises(ValueError, match=r"policy\.onnx: wotd_encoding must be one of 'one_hot', "):
         make_policy(f"onnx:{file}")
 
 
 @pytest.mark.parametrize("logit", [np.nan, -np.inf, np.inf])
 def test_onnx_refuses_nonfinite_largest_logits(tmp_path, logit: float):
-    pytest.importorskip("onnxruntime")
     game = Game()
     weights = np.full((game.observation_size, game.num_actions), logit, np.float32)
     policy = make_policy(f"onnx:{network(tmp_path, game, weights)}")
@@ -124,11 +117,8 @@ def test_onnx_refuses_nonfinite_largest_logits(tmp_path, logit: float):
 
 
 def test_damaged_onnx_files_play_or_raise_value_error(tmp_path):
-    pytest.importorskip("onnxruntime")
-    game = Game()
-    rng = np.random.default_rng(0)
-    weights = rng.normal(size=(game.observation_size, game.num_actions)).astype(np.float32)
-    whole = network(tmp_path, game, weights).read_bytes()
+    game, rng = Game(), np.random.default_rng(0)
+    whole = network(tmp_path, game, random_weights(game)).read_bytes()
     state = game.reset(5, seed=0)
     refused = 0
     for i in range(120):
@@ -152,7 +142,6 @@ def test_damaged_onnx_files_play_or_raise_value_error(tmp_path):
 def test_onnx_errors_name_the_file(tmp_path):
     with pytest.raises(ValueError, match="onnx:FILE"):
         make_policy("onnx")
-    pytest.importorskip("onnxruntime")
     with pytest.raises(FileNotFoundError, match=r"missing\.onnx"):
         make_policy(f"onnx:{tmp_path / 'missing.onnx'}")
     (tmp_path / "bad.onnx").write_text("no network")
@@ -168,12 +157,9 @@ def test_onnx_names_the_extra_when_onnxruntime_is_missing(monkeypatch):
 
 @pytest.mark.parametrize("flips", [200, pytest.param(3000, marks=pytest.mark.slow)])
 def test_a_damaged_network_with_a_digest_is_refused(tmp_path, flips: int):
-    pytest.importorskip("onnxruntime")
-    onnx = pytest.importorskip("onnx")
     game = Game(Rules(spaces=0))
     state = positions(game.rules, 20, 30)
-    weights = np.random.default_rng(0).normal(size=(game.observation_size, game.num_actions))
-    file = with_metadata(network(tmp_path, game, weights.astype(np.float32)), wotd_encoding="one_hot")
+    file = with_metadata(network(tmp_path, game, random_weights(game)), wotd_encoding="one_hot")
     file.write_bytes(sealed(file.read_bytes()))
     onnx.checker.check_model(onnx.load(file))
 

@@ -1,16 +1,14 @@
 """Policies play legal actions, depend only on positions and their own randomness, and play well."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np
 import pytest
 
 from tests.helpers.arena_policies import Cheat, Seer
-from tests.helpers.games import VARIANTS, mean_reward, positions
+from tests.helpers.games import VARIANTS, positions
 from tests.helpers.positions import board, legal
-from wotd_env import Game, Phase, Rules, make_policy
+from wotd_env import Game, Phase, Rules, evaluate, make_policy
 from wotd_env.policies.mcts import Mcts
 from wotd_env.policy import ask, check_plays, play_policies
 
@@ -152,10 +150,10 @@ def test_first_plays_the_lowest_legal_action():
 
 
 def test_greedy_beats_random_and_first_by_a_wide_margin():
+    powers = Rules(powers="any", spaces=4, dead_pieces=5)
     for name in ("random", "first"):
-        assert mean_reward(Game(), make_policy("greedy"), make_policy(name), 500) > 0.95
-        powers = Game(Rules(powers="any", spaces=4, dead_pieces=5))
-        assert mean_reward(powers, make_policy("greedy"), make_policy(name), 500) > 0.9
+        assert evaluate("greedy", name, 500, seed=1).share > 0.975
+        assert evaluate("greedy", name, 500, powers, seed=1).share > 0.95
 
 
 def greedy(state: np.ndarray, rules: Rules) -> int:
@@ -206,18 +204,18 @@ def test_greedy_ends_the_game_when_ahead_and_not_when_behind():
 
 
 def test_planner_beats_greedy():
-    assert mean_reward(Game(), make_policy("planner"), make_policy("greedy"), 600) > 0.15
-    powers = Game(Rules(players=2, powers="own", colors="random", spaces=4, dead_pieces=5))
-    assert mean_reward(powers, make_policy("planner"), make_policy("greedy"), 600) > 0.1
+    powers = Rules(players=2, powers="own", colors="random", spaces=4, dead_pieces=5)
+    assert evaluate("planner", "greedy", 600, seed=1).share > 0.575
+    assert evaluate("planner", "greedy", 600, powers, seed=1).share > 0.55
 
 
 def test_mcts_beats_random():
-    assert mean_reward(Game(Rules(spaces=2)), make_policy("mcts:40"), make_policy("random"), 40) > 0.8
+    assert evaluate("mcts:40", "random", 40, Rules(spaces=2), seed=1).share > 0.9
 
 
 def test_mcts_with_learned_values_beats_random_and_needs_a_network():
     search = Mcts(40, learned=True)
-    assert mean_reward(Game(Rules(spaces=2)), search, make_policy("random"), 40) > 0.8
+    assert evaluate(search, "random", 40, Rules(spaces=2), seed=1).share > 0.9
     game, state = Game(Rules(spaces=2)), Game(Rules(spaces=2)).new(30, seed=1)
     one, other = (ask(each, game, state, np.random.default_rng(0)) for each in (search, Mcts(40)))
     assert not np.array_equal(one, other)

@@ -1,9 +1,5 @@
 """Models saved by MaskablePPO."""
 
-from __future__ import annotations
-
-import subprocess
-import sys
 from pathlib import Path
 
 import gymnasium
@@ -11,6 +7,7 @@ import numpy as np
 import pytest
 from typer.testing import CliRunner
 
+from tests.helpers import run_python
 from tests.helpers.tournaments import QUICK, same
 from wotd_env import Game, Rules, make_policy
 from wotd_env.arena import Tournament, run
@@ -84,10 +81,7 @@ def test_files_are_refused_before_torch_is_imported(tmp_path: Path):
         "    except (ValueError, FileNotFoundError) as error: print(error)\n"
         "print('torch' in sys.modules)\n"
     )
-    done = subprocess.run(
-        [sys.executable, "-c", code], cwd=tmp_path, text=True, capture_output=True, check=True
-    )
-    missing, consent, bare, imported = done.stdout.splitlines()
+    missing, consent, bare, imported = run_python("-c", code, cwd=tmp_path).stdout.splitlines()
     assert missing == "no SB3 file missing.zip"
     assert consent.startswith("reading model.zip can run code")
     assert bare.endswith("write 'sb3:model.zip' for the policy in this file")

@@ -1,33 +1,18 @@
 """Strengths: each wins more games against the one before it, and plays legally."""
 
-from __future__ import annotations
-
 import itertools
 
 import numpy as np
 import pytest
 
-from wotd_env import Game, Rules, make_policy
+from wotd_env import Game, Rules, evaluate, make_policy
 from wotd_env.policies import STRENGTHS
 from wotd_env.policies.sampled import Sampled
-from wotd_env.policy import Policy, play_policies
-
-GAMES = 400
-
-
-def share(stronger: Policy, weaker: Policy) -> float:
-    """Return the share of games of two players that the first policy wins."""
-    game, rng = Game(Rules()), np.random.default_rng(3)
-    state, seats = game.reset(GAMES, seed=1), np.resize([[0, 1], [1, 0]], (GAMES, 2))
-    for _ in play_policies(game, state, seats, (stronger, weaker), rng):
-        pass
-    rewards = game.rewards(state)[np.arange(GAMES), seats.argmin(1)]
-    return float((rewards + 1).mean() / 2)
 
 
 @pytest.mark.parametrize(("weaker", "stronger"), list(itertools.pairwise(STRENGTHS)))
 def test_each_strength_beats_the_one_before_it(weaker: str, stronger: str) -> None:
-    won = share(make_policy(stronger), make_policy(weaker))
+    won = evaluate(stronger, weaker, games=400, seed=1).share
     assert (0.5 if stronger in ("strong", "near perfect") else 0.7) < won < 0.9
 
 

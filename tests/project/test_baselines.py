@@ -1,7 +1,5 @@
 """The learners that several entries share: they keep their budgets, and stored weights play as before."""
 
-from __future__ import annotations
-
 import importlib
 from dataclasses import replace
 

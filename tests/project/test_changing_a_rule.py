@@ -1,17 +1,12 @@
 """The places that know a rule, and the examples of two pages of docs/project, applied to a copy of the code."""
 
-from __future__ import annotations
-
-import os
 import re
 import shutil
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 
-from tests.helpers import ROOT
+from tests.helpers import ROOT, run_python
 
 PAGES = [ROOT / "docs" / "project" / name for name in ("changing-a-rule.md", "a-new-field.md")]
 TESTS = (
@@ -89,15 +84,7 @@ def changed(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def run_in(folder: Path, *arguments: str) -> None:
-    done = subprocess.run(
-        [sys.executable, *arguments],
-        cwd=folder,
-        env=os.environ | {"PYTHONPATH": str(folder), "NUMBA_CACHE_DIR": str(folder / "kernels")},
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-        text=True,
-    )
-    assert done.returncode == 0, done.stdout
+    run_python(*arguments, cwd=folder, PYTHONPATH=str(folder), NUMBA_CACHE_DIR=str(folder / "kernels"))
 
 
 @pytest.mark.slow

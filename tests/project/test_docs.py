@@ -8,6 +8,7 @@ import tomllib
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 import typer
 
@@ -16,7 +17,7 @@ from tools import __main__ as pages_command
 from tools import figures, pages, tables, wasm
 from tools.pages import PAGES
 from tools.wasm.weights import weights
-from wotd_env import Rules
+from wotd_env import Game, Phase, Rules
 from wotd_env.cli import app
 
 NEEDS = {
@@ -30,6 +31,7 @@ NEEDS = {
 """Pages about other packages: the module that each page needs, and its oldest version."""
 
 DESIGN = ROOT / "docs" / "explanation" / "design.md"
+ENVIRONMENT = ROOT / "docs" / "reference" / "environment.md"
 WASM = ROOT / "docs" / "how-to" / "wasm.md"
 
 CODE = r"^```python\n(.*?)^```\n(?:\n```text\n(.*?)^```\n)?"
@@ -130,17 +132,8 @@ def test_documented_commands_exist():
             }
             assert {word for word in arguments if word.startswith("--")} <= options, command
         else:
-            assert Path(program).name in {
-                "cp",
-                "rm",
-                "export",
-                "python3",
-                "python",
-                "pip",
-                "pytest",
-                "source",
-                "jupyter",
-            }, command
+            others = {"cp", "rm", "export", "python3", "python", "pip", "pytest", "source", "jupyter"}
+            assert Path(program).name in others, command
         for argument in arguments:
             if Path(argument).suffix in {".py", ".txt"} and Path(program).name != "wotd":
                 assert (ROOT / argument).is_file(), command
@@ -273,6 +266,22 @@ def test_the_page_of_installation_lists_every_extra():
     assert set(re.findall(r"\w+", everything.partition("[")[2])) == set(extras) - {
         *("all", "rllib", "cuda", "video", "docs", "notebooks", "bench", "dev")
     }, "docs/how-to/install.md says which extras `all` leaves out"
+
+
+@pytest.mark.parametrize("players", [2, 3, 4, 5])
+def test_the_reward_table_matches_the_game(players):
+    table = ENVIRONMENT.read_text().split("<!-- table: reward -->")[1]
+    row = next(line for line in table.splitlines() if line.startswith(f"| {players} |"))
+    *stated, other = (float(cell) for cell in row.split("|")[2:] if cell.strip())
+    game = Game(players=players)
+    assert len(stated) == players - 1  # all seats never win together
+    for winners in range(1, players):
+        over = game.reset(1)  # an artificial end before anyone has moved
+        over["phase"] = Phase.OVER
+        for path in range(winners):
+            over["pieces"][0, path, path] = game.rules.spaces + 3
+        expected = [stated[winners - 1]] * winners + [other] * (players - winners)
+        np.testing.assert_allclose(game.rewards(over)[0], expected, atol=5e-5)
 
 
 def test_an_empty_table_is_filled_without_the_text_after_it():

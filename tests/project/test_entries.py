@@ -1,7 +1,5 @@
 """The entries of the benchmark: their measurement, their check, and their table."""
 
-from __future__ import annotations
-
 import dataclasses
 import importlib
 import re

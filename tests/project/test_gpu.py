@@ -1,7 +1,5 @@
 """The command that measures a GPU, with few games and without a GPU."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 from typing import Any

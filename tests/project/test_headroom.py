@@ -1,7 +1,5 @@
 """The table and the picture of the best agents of each track."""
 
-from __future__ import annotations
-
 from entries import entry, tables
 from tools import headroom as page
 from tools.headroom import WITH, WITHOUT

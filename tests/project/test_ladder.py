@@ -1,7 +1,5 @@
 """The tool that makes docs/results/ladder.md."""
 
-from __future__ import annotations
-
 import json
 import re
 import shutil

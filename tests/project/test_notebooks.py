@@ -1,7 +1,5 @@
 """The notebooks run in a clean kernel, and are stored with their outputs, which the site shows."""
 
-from __future__ import annotations
-
 import nbformat
 import pytest
 from nbclient import NotebookClient

@@ -1,7 +1,5 @@
 """The study of rewards: one small run, and the table of its page."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import numpy as np

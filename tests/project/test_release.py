@@ -1,7 +1,5 @@
 """Releases: version, workflows, and package contents."""
 
-from __future__ import annotations
-
 import re
 
 import pytest

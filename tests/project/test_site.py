@@ -1,7 +1,5 @@
 """The documentation site builds without warnings and contains every page and every public name."""
 
-from __future__ import annotations
-
 import importlib
 import re
 import subprocess

@@ -1,7 +1,5 @@
 """The checks of kernels and of sentences in `make check`."""
 
-from __future__ import annotations
-
 import pytest
 
 from tests.helpers import ROOT

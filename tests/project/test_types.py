@@ -1,7 +1,5 @@
 """The package as seen by editors and type checkers."""
 
-from __future__ import annotations
-
 import re
 import subprocess
 import sys
@@ -9,15 +7,12 @@ import sys
 import pytest
 
 import wotd_env
-from tests.helpers import ROOT
+from tests.helpers import ROOT, run_python
 
 
 def test_dir_lists_exactly_the_public_names_before_use():
-    code = "import wotd_env; print(*dir(wotd_env))"
-    listed = subprocess.run(
-        [sys.executable, "-c", code], cwd=ROOT, check=True, capture_output=True, text=True
-    )
-    assert set(listed.stdout.split()) == {*wotd_env.__all__, "__version__"}
+    listed = run_python("-c", "import wotd_env; print(*dir(wotd_env))").stdout.split()
+    assert {*listed} == {*wotd_env.__all__, "__version__"}
 
 
 @pytest.mark.slow

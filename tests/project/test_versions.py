@@ -1,7 +1,5 @@
 """Versions of the dependencies: minimums, locks and hashes."""
 
-from __future__ import annotations
-
 import importlib.metadata
 import json
 import re

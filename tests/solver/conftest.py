@@ -1,7 +1,5 @@
 """Fixtures of solved tables, made once per test session and never changed."""
 
-from __future__ import annotations
-
 import pytest
 
 from wotd_env import solver

@@ -1,7 +1,5 @@
 """Tables of games with layouts of dead pieces (R15), compared with the rules engine."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from functools import partial
 from unittest import mock
@@ -11,9 +9,10 @@ import pytest
 from typer.testing import CliRunner
 
 from tests import reference
-from tests.helpers.exact import before_roll, one_turn
+from tests.helpers.exact import before_roll, check_oracle, one_turn, random_positions
 from tests.helpers.iterated import iterate
-from wotd_env import Game, Phase, Rules, analysis, make_policy, solver, symmetry
+from tests.helpers.positions import to_records
+from wotd_env import Game, Rules, make_policy, solver, symmetry
 from wotd_env.analysis import Advisor
 from wotd_env.cli import app
 from wotd_env.core.layouts import dead_of, standard_layouts
@@ -39,26 +38,13 @@ def table():
 
 def before_turns(rules: Rules, seed: int, count: int, late: bool = False) -> np.ndarray:
     """Return positions before a turn of either player in unfinished games, STATE (N,)."""
-    rng, top = np.random.default_rng(seed), rules.spaces + 5
-    pieces = rng.integers(rules.spaces if late else 0, top + 1, (200 * count, 2, 5))
-    dead = dead_of(str(rules.dead_pieces))
-    pieces *= dead >> pieces & 1 == 0  # a piece on the space of a dead piece starts off the board
-    state = before_roll(pieces[:, 0], pieces[:, 1])
-    state["dead"] = dead
-    apart = (pieces[:, 0] != pieces[:, 1]) | (pieces[:, 0] == 0)
-    running = ~np.any((pieces > rules.spaces).all(2), 1)
-    state = state[apart.all(1) & running][:count]
-    assert len(state) == count
-    state["color"] = Game(rules).new(1)["color"]
+    dead, rng = dead_of(str(rules.dead_pieces)), np.random.default_rng(seed)
+    state = before_roll(*random_positions(rules.spaces, count, seed, late, dead))
+    state["dead"], state["color"] = dead, Game(rules).new(1)["color"]
     state["player"] = rng.integers(0, 2, count)
     if rules.powers != "none":
         state["used"] = rng.integers(0, 4, count)
-    return np.asarray(state)
-
-
-def value_after(game: Game, table: solver.Table, state: np.ndarray, seat: int) -> np.ndarray:
-    over = state["phase"] == Phase.OVER
-    return np.asarray(np.where(over, game.rewards(state)[:, seat], table.for_seats(game, state)[:, seat]))
+    return state
 
 
 def check_one_turn(rules: Rules, table: solver.Table, count: int) -> None:
@@ -68,7 +54,7 @@ def check_one_turn(rules: Rules, table: solver.Table, count: int) -> None:
         state = before_turns(rules, 3, count, late)
         values = table.for_seats(game, state)[np.arange(count), state["player"]]
         if rules.powers == "none":
-            expected = np.array([one_turn(game, table, position, value_after) for position in state])
+            expected = np.array([one_turn(game, table, position) for position in state])
         else:
             expected = plan(game, state, table.for_seats)[1]
         assert values == pytest.approx(expected, abs=1e-6)
@@ -84,9 +70,8 @@ def test_own_paths_with_different_dead_pieces(tmp_path):
     table = solver.solve(rules, tmp_path / "own.wotd")
     check_one_turn(rules, table, 20)
     assert list(table.starts) == ["water", "fire"]
-    for seat, value in zip(
-        (1, 0), table.starts.values(), strict=True
-    ):  # seat 1 has the path with a dead piece
+    # Seat 1 has the path with a dead piece.
+    for seat, value in zip((1, 0), table.starts.values(), strict=True):
         state = Game(rules).new(1, starting_player=seat, roll=False)
         assert table.for_seats(Game(rules), state)[0, seat] == value
     assert solver.verify(table.file) < 5e-7
@@ -110,10 +95,9 @@ def test_late_values_equal_plain_value_iteration(table):
     dead = tuple(frozenset({1} if path == "#" else ()) for path in LAYOUT.split("/"))
     pieces = ((6, 3, 5, 0, 2), (4, 5, 1, 3, 0), *[(0,) * 5] * 3)
     values = iterate(reference.Rules(spaces=1), reference.State(dead=dead, pieces=pieces), seat=0)
-    state = before_roll([each.pieces[0] for each in values], [each.pieces[1] for each in values])
-    state["player"], state["dead"] = [each.player for each in values], dead_of(LAYOUT)
-    assert len(state) > 100
-    assert table.for_seats(Game(RULES), state)[:, 0] == pytest.approx(list(values.values()), abs=1e-6)
+    assert len(values) > 100
+    found = table.for_seats(Game(RULES), to_records(values))[:, 0]
+    assert found == pytest.approx(list(values.values()), abs=1e-6)
 
 
 BOARDS = {
@@ -190,10 +174,8 @@ def test_tables_are_found_by_their_rules(table):
     assert table.value([[0] * 5], [[0] * 5]) == table.start
     game = Game(RULES)
     assert Advisor(game).exact
-    state, oracle = game.reset(200, seed=3), make_policy("oracle")
-    actions = oracle.act(game, state, np.random.default_rng(0))
-    assert (analysis.regret(game, state, actions, table) <= 1e-6).all()
-    assert analysis.grade(oracle, table, 20).all.regret < 1e-6
+    oracle = make_policy("oracle")
+    check_oracle(game, table, oracle)
     missing = Game(replace(RULES, dead_pieces="./#/././."))
     how = r"wotd solve --spaces 1 --dead-pieces '#/\./\./\./\.' --out"
     with mock.patch("wotd_env.policies.oracle.AT_ONCE", 0), pytest.raises(FileNotFoundError, match=how):
@@ -210,13 +192,6 @@ def test_the_commands_know_layouts(table):
     result = run(["solve", "--spaces", "1", "--dead-pieces", "2"])
     assert (result.exit_code, "dead_pieces must be 0 or a layout" in result.output) == (2, True)
     assert "1,994,168 positions" in describe_needs(RULES)
-
-
-def test_unsolved_games_are_refused():
-    with pytest.raises(ValueError, match="dead_pieces must be 0, got '#/"):
-        solver.as_rules(Rules(players=3, spaces=1, dead_pieces=LAYOUT))
-    with pytest.raises(ValueError, match="colors must be the same in every game"):
-        solver.as_rules(replace(own(), colors="random"))
 
 
 def test_a_table_too_large_for_memory_is_not_started(tmp_path):

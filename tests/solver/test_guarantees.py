@@ -1,7 +1,6 @@
 """What three players can guarantee, compared with the rules engine."""
 
-from __future__ import annotations
-
+from collections.abc import Iterator
 from math import comb
 from typing import Any
 
@@ -12,12 +11,13 @@ from typer.testing import CliRunner
 from tests import reference
 from tests.helpers.exact import one_turn
 from tests.helpers.iterated import iterate
+from tests.helpers.tables import short_paths
 from wotd_env import STATE, Action, Game, Phase, Rules, analysis, make_policy, solver
 from wotd_env.cli import app
 from wotd_env.core.dice import KEEPS
 from wotd_env.planning.ends import ends_of
 from wotd_env.planning.turn import LANES, NOTHING
-from wotd_env.solver import backward, guarantees, positions, storage
+from wotd_env.solver import backward, guarantees, positions
 from wotd_env.solver.families import Chunk
 from wotd_env.solver.guarantees import SEATS, Guarantees, new_family
 from wotd_env.solver.positions import board_of
@@ -177,12 +177,9 @@ def test_a_turn_equals_one_of_the_engine_in_all_layers():
 
 
 @pytest.fixture
-def mini(monkeypatch: pytest.MonkeyPatch) -> positions.Board:
-    """Shrink the board to two numbered spaces, to solve whole tables in a second."""
-    monkeypatch.setattr(positions, "NUMBERED", 2)
-    board = board_of.__wrapped__(0, players=3)
-    monkeypatch.setattr(storage, "board_of", lambda *rules: board)
-    return board
+def mini() -> Iterator[positions.Board]:
+    with short_paths(0, players=3) as board:
+        yield board
 
 
 def test_interrupted_table_continues_and_is_verified(mini, tmp_path):

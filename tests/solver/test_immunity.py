@@ -1,25 +1,19 @@
 """Tables of games with immunity (R14), compared with the rules engine."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from math import comb
-from unittest import mock
 
 import numpy as np
 import pytest
-from typer.testing import CliRunner
 
 from tests import reference
-from tests.helpers.exact import before_roll, one_turn, random_positions
+from tests.helpers.exact import before_roll, check_oracle, one_turn, random_positions
 from tests.helpers.iterated import iterate
-from tests.helpers.tables import same
-from wotd_env import Game, Phase, Rules, analysis, make_policy, solver
+from tests.helpers.positions import to_records
+from tests.helpers.tables import short_paths
+from wotd_env import Game, Rules, make_policy, solver
 from wotd_env.analysis import Advisor
-from wotd_env.cli import app
-from wotd_env.solver import positions, storage
 from wotd_env.solver.positions import board_of
-from wotd_env.solver.table import describe_needs
 from wotd_env.symmetry import permute_states
 
 RULES = Rules(spaces=0, immunity=True)
@@ -33,11 +27,8 @@ def table():
 
 @pytest.fixture
 def tiny():
-    """Make paths of two numbered spaces, which are solved at once."""
-    with mock.patch.object(positions, "NUMBERED", 2):
-        board = board_of.__wrapped__(0, True)
-    with mock.patch.object(storage, "board_of", return_value=board):
-        yield board
+    with short_paths(0, True):
+        yield
 
 
 def before_turns(seed: int, count: int, late: bool = False) -> np.ndarray:
@@ -54,15 +45,10 @@ def value_of(table: solver.Table, state: np.ndarray) -> np.ndarray:
     return values
 
 
-def value_after(game: Game, table: solver.Table, state: np.ndarray, seat: int) -> np.ndarray:
-    over = state["phase"] == Phase.OVER
-    return np.where(over, game.rewards(state)[:, seat], table.for_seats(game, state)[:, seat])
-
-
 @pytest.mark.parametrize("late", [False, True])
 def test_values_equal_one_turn_of_the_engine(table, late):
     state = before_turns(3, 60, late)
-    expected = [one_turn(GAME, table, position, value_after) for position in state]
+    expected = [one_turn(GAME, table, position) for position in state]
     assert value_of(table, state) == pytest.approx(expected, abs=1e-6)
 
 
@@ -72,9 +58,8 @@ def test_late_values_equal_plain_value_iteration(table, colors):
     pieces = ((5, 2, 4, 1, 0), (3, 4, 2, 5, 0), *[(0,) * 5] * 3)
     start = reference.State(pieces=pieces, color=color)
     values = iterate(reference.Rules(spaces=0, immunity=True), start, seat=0)
-    state = before_roll([each.pieces[0] for each in values], [each.pieces[1] for each in values])
-    state["player"], state["color"] = [each.player for each in values], color
-    assert table.for_seats(GAME, state)[:, 0] == pytest.approx(list(values.values()), abs=1e-6)
+    found = table.for_seats(GAME, to_records(values))[:, 0]
+    assert found == pytest.approx(list(values.values()), abs=1e-6)
 
 
 def test_values_cover_all_positions():
@@ -122,21 +107,6 @@ def test_the_residual_covers_all_positions(table):
     assert 0 < solver.verify(table.file) < 1e-6
 
 
-def test_an_interrupted_table_is_continued(tiny, tmp_path):
-    def stop(done: int, total: int) -> None:
-        if done > total // 2:
-            raise KeyboardInterrupt
-
-    file, whole = tmp_path / "tiny.wotd", solver.solve(RULES, tmp_path / "whole.wotd", threads=3)
-    assert whole.board.positions == comb(7 + 2, 3) * 7**2
-    with pytest.raises(KeyboardInterrupt):
-        solver.solve(RULES, file, progress=stop)
-    with pytest.raises(solver.TableError, match=r"wotd solve --spaces 0 --immunity --out .*tiny\.wotd"):
-        solver.load(f"{file}.part")
-    solver.solve(RULES, file, threads=1)
-    assert same(file, whole.file)
-
-
 def test_powers_may_be_combined_with_immunity(tiny, tmp_path):
     none = solver.solve(RULES, tmp_path / "none.wotd")
     both = solver.solve(replace(RULES, powers="any"), tmp_path / "any.wotd")
@@ -153,27 +123,8 @@ def test_tables_are_found_by_their_rules(table):
     assert solver.cache_file(rules).name == "perfect-3-own-water-fire-immunity.wotd"
     game = Game(Rules(spaces=0, immunity=True, colors=("wood", "metal")))
     assert Advisor(game).exact
-    state, oracle = game.reset(200, seed=3), make_policy("oracle")
-    actions = oracle.act(game, state, np.random.default_rng(0))
-    assert (analysis.regret(game, state, actions, table) <= 1e-6).all()
-    assert analysis.grade(oracle, table, 20).all.regret < 1e-6
+    oracle = make_policy("oracle")
+    check_oracle(game, table, oracle)
     missing = Game(Rules(spaces=1, immunity=True))
     with pytest.raises(FileNotFoundError, match="wotd solve --spaces 1 --immunity"):
         oracle.act(missing, missing.reset(1), np.random.default_rng(0))
-
-
-def test_the_commands_know_immunity(table):
-    result = CliRunner().invoke(app, ["solve", "--spaces", "0", "--immunity"])
-    assert (result.exit_code, f"{table.start:.7f}" in result.output) == (0, True), result.output
-    for rules in (["--spaces", "0", "--immunity"], ["--table", str(table.file)]):
-        result = CliRunner().invoke(app, ["analyze", "greedy", *rules, "--games", "20"])
-        assert result.exit_code == 0, result.output
-        assert "greedy" in result.output
-    assert "5,243,216 positions" in describe_needs(RULES)
-
-
-def test_unsolved_games_are_refused(table):
-    with pytest.raises(ValueError, match="immunity must be False, got True"):
-        solver.as_rules(Rules(players=3, immunity=True))
-    with pytest.raises(ValueError, match="basic game only"):
-        solver.evaluate(make_policy("first"), table)

@@ -1,14 +1,13 @@
 """The exact solution, compared with the rules engine."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from typer.testing import CliRunner
 
 from tests import reference
-from tests.helpers.exact import before_roll, one_turn, random_positions
+from tests.helpers.exact import before_roll, one_turn, play, random_positions
 from tests.helpers.iterated import iterate
+from tests.helpers.positions import to_records
 from wotd_env import Game, Phase, Rules, make_policy, solver
 from wotd_env.cli import app
 from wotd_env.planning.ends import ends_of
@@ -38,11 +37,8 @@ def test_values_equal_one_turn_of_the_engine(table, late, player):
 def test_late_values_equal_plain_value_iteration(whole, pieces):
     start = reference.State(pieces=(*pieces, *[(0,) * 5] * 3))
     values = iterate(reference.Rules(spaces=0), start, seat=0)
-    mine, theirs = (
-        np.array([state.pieces[(state.player + seat) % 2] for state in values]) for seat in (0, 1)
-    )
-    sign = np.array([1 - 2 * state.player for state in values])
-    assert sign * whole.value(mine, theirs) == pytest.approx(list(values.values()), abs=1e-6)
+    found = whole.for_seats(Game(Rules(spaces=0)), to_records(values))[:, 0]
+    assert found == pytest.approx(list(values.values()), abs=1e-6)
 
 
 def test_value_of_a_finished_game_is_its_result(table):
@@ -64,13 +60,6 @@ def test_values_do_not_depend_on_the_order_of_paths(table):
     paths = np.random.default_rng(8).permuted(np.tile(np.arange(5), (200, 1)), axis=1)
     shuffled = np.take_along_axis(mine, paths, 1), np.take_along_axis(theirs, paths, 1)
     assert np.array_equal(table.value(mine, theirs), table.value(*shuffled))
-
-
-def test_having_the_turn_is_an_advantage(table):
-    mine, theirs = random_positions(table.spaces, 500, seed=9)
-    on_turn, waiting = table.value(mine, theirs), -table.value(theirs, mine)
-    assert np.abs(on_turn).max() <= 1
-    assert on_turn.mean() > waiting.mean()
 
 
 def test_no_game_of_two_players_is_tied(table):
@@ -165,19 +154,6 @@ def test_impossible_states_are_rejected(whole, field, value):
 # ---------------------------------------------------------------------------------------------------------- the oracle
 
 
-def play(game: Game, policies, games: int, seed: int) -> np.ndarray:
-    """Return the rewards of seat 0, the starting player, (games,)."""
-    state = game.reset(games, seed=seed, starting_player=0)
-    rng = np.random.default_rng(seed)
-    while (state["phase"] != Phase.OVER).any():
-        actions = np.zeros(games, np.int64)
-        for seat, policy in enumerate(policies):
-            due = (state["phase"] != Phase.OVER) & (state["player"] == seat)
-            actions[due] = policy.act(game, state[due], rng)
-        game.step(state, actions)
-    return game.rewards(state)[:, 0]
-
-
 def interval(results: np.ndarray) -> float:
     """Return 4.5 standard errors of the mean. Chance exceeds them once in 150,000 tests."""
     return float(4.5 * results.std() / len(results) ** 0.5)
@@ -185,7 +161,8 @@ def interval(results: np.ndarray) -> float:
 
 def test_perfect_players_reach_the_start_value(table):
     oracle = make_policy(f"oracle:{table.file}")
-    results = play(Game(Rules(spaces=table.spaces)), [oracle, oracle], 10_000, seed=1)
+    game = Game(Rules(spaces=table.spaces))
+    results = play(game, game.reset(10_000, seed=1, starting_player=0), [oracle, oracle])
     assert results.mean() == pytest.approx(table.start, abs=interval(results))
 
 
@@ -193,8 +170,8 @@ def test_perfect_players_reach_the_start_value(table):
 def test_oracle_scores_at_least_the_start_value(table, opponent):
     oracle, other = make_policy(f"oracle:{table.file}"), make_policy(opponent)
     game = Game(Rules(spaces=table.spaces))
-    begins = play(game, [oracle, other], 4000, seed=2)
-    follows = -play(game, [other, oracle], 4000, seed=3)
+    begins = play(game, game.reset(4000, seed=2, starting_player=0), [oracle, other])
+    follows = -play(game, game.reset(4000, seed=6000, starting_player=0), [other, oracle])
     assert begins.mean() > table.start - interval(begins)
     assert follows.mean() > -table.start - interval(follows)
 
@@ -205,7 +182,7 @@ def test_oracle_solves_small_boards_on_demand(tmp_path, monkeypatch):
     )
     oracle = make_policy("oracle")
     game = Game(Rules(spaces=0))
-    play(game, [oracle, make_policy("random")], 3, seed=1)
+    play(game, game.reset(3, seed=1, starting_player=0), [oracle, make_policy("random")])
     assert solver.load(tmp_path / "0.wotd").spaces == 0
     state = Game(Rules(spaces=7)).reset(1)
     with pytest.raises(FileNotFoundError, match=r"wotd solve --spaces 7 .*GB.*minutes"):
@@ -226,6 +203,26 @@ def test_oracle_rejects_unsolved_games(table, rules, message):
     game = Game(Rules(**{"spaces": table.spaces, **rules}))
     with pytest.raises(ValueError, match=message):
         make_policy(f"oracle:{table.file}").act(game, game.reset(4), np.random.default_rng(0))
+
+
+@pytest.mark.parametrize(
+    ("fields", "message"),
+    [
+        ({"players": 3, "powers": "any"}, "players"),
+        ({"players": 3, "immunity": True}, "immunity must be False, got True"),
+        ({"players": 3, "spaces": 1, "dead_pieces": "#/#/./#/#"}, "dead_pieces must be 0, got '#/"),
+        ({"powers": "any", "dead_pieces": 1}, "dead_pieces"),
+        ({"powers": "own", "colors": "random"}, "colors"),
+        (
+            {"spaces": 1, "dead_pieces": "#/#/#/./#", "immunity": True, "colors": "random"},
+            "colors must be the same in every game",
+        ),
+    ],
+)
+def test_unsolvable_rules_are_refused(fields, message, tmp_path):
+    with pytest.raises(ValueError, match=message):
+        solver.solve(Rules(**fields), tmp_path / "no.wotd")
+    assert not list(tmp_path.iterdir())
 
 
 def test_tables_are_in_the_cache_folder_of_the_platform():

@@ -1,13 +1,12 @@
 """Table files: damage, copies and compact tables."""
 
-from __future__ import annotations
-
 import copy
 import pickle
 
 import numpy as np
 import pytest
 
+from tests.helpers.damage import no_room
 from tests.helpers.exact import before_roll, random_positions
 from tests.helpers.tables import OTHER_RULES, flipped, with_header, with_text
 from wotd_env import Game, Rules, make_policy, solver
@@ -18,10 +17,7 @@ DAMAGE = {
     "empty": (lambda good: b"", "not a table"),
     "foreign": (lambda good: b"PK" + bytes(10_000), "not a table"),
     "zeros": (lambda good: bytes(len(good)), "not a table"),
-    "first format": (
-        lambda good: good.replace(b"values 2", b"values 1", 1),
-        "format of another version",
-    ),
+    "first format": (lambda good: good.replace(b"values 2", b"values 1", 1), "format of another version"),
     "cut in the header": (lambda good: good[:2000], "header of .* is damaged"),
     "cut in the checksums": (lambda good: good[: HEADER + 100], "must have .* bytes"),
     "cut at the end": (lambda good: good[:-4], "must have .* bytes"),
@@ -193,13 +189,7 @@ def test_compacting_rejects_damaged_tables(whole, tmp_path):
 
 
 def test_compacting_on_a_full_disk_leaves_no_partial_table(whole, tmp_path):
-    resource = pytest.importorskip("resource")
-    limits = resource.getrlimit(resource.RLIMIT_FSIZE)
-    resource.setrlimit(resource.RLIMIT_FSIZE, (600_000, limits[1]))
-    try:
-        with pytest.raises(OSError, match="File too large"):
-            solver.compact(whole.file, tmp_path / "small.wotd")
-    finally:
-        resource.setrlimit(resource.RLIMIT_FSIZE, limits)
+    with no_room(600_000), pytest.raises(OSError, match="File too large"):
+        solver.compact(whole.file, tmp_path / "small.wotd")
     assert [each.name for each in tmp_path.iterdir()] == ["small.wotd.lock"]
     assert solver.compact(whole.file, tmp_path / "small.wotd").spaces == 0

@@ -1,21 +1,18 @@
 """The module wotd.wasm (`python -m tools.wasm`) is up to date and agrees with the engine."""
 
-from __future__ import annotations
-
 import json
 import os
 import shutil
 import subprocess
-import sys
 from dataclasses import asdict
-from itertools import product
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 
-from tests.helpers import ROOT
+from tests.helpers import ROOT, run_python
+from tests.helpers.variants import typical_variants
 from tools import wasm
 from tools.wasm import build
 from tools.wasm.weights import weights
@@ -28,20 +25,6 @@ from wotd_env.policies.td import BundledValue
 GAMES, STEPS, PLANS = 8, 60, 24  # of each variant
 AGREEMENT = Path(__file__).with_name("agreement.js")
 
-BOARDS: tuple[tuple[int, bool, int, dict[str, Any]], ...] = (
-    (7, False, 0, {}),
-    (0, True, 0, {"start": 1}),
-    (3, False, 5, {"colors": "random", "start": "loser", "max_turns": 25}),
-    (10, True, 15, {"start": "loser"}),
-)
-"""Spaces, immunity, dead pieces (or the largest valid number), and other fields."""
-
-VARIANTS = [
-    Rules(players, spaces, powers, immunity, min(dead, 5 * (5 - players)), **others)
-    for players, powers in product(range(2, 6), ("none", "own", "any"))
-    for spaces, immunity, dead, others in BOARDS
-]
-
 
 def test_built_module_is_not_stale():
     built = json.loads(wasm.BUILT.read_text())
@@ -50,7 +33,7 @@ def test_built_module_is_not_stale():
 
 
 def test_decisions_agree_in_all_variants(tmp_path):
-    variants = [record(tmp_path, number, rules) for number, rules in enumerate(VARIANTS)]
+    variants = [record(tmp_path, number, rules) for number, rules in enumerate(typical_variants())]
     assert sum(variant["decisions"] for variant in variants) > 20_000
     (tmp_path / "variants.json").write_text(json.dumps({"module": str(wasm.MODULE), "variants": variants}))
     compared = run_node("--test", "--test-reporter=spec", AGREEMENT, WOTD_DECISIONS=str(tmp_path))
@@ -93,7 +76,7 @@ def test_rebuilt_module_has_the_same_bytes(tmp_path):
     if built["versions"] != wasm.versions():
         pytest.skip(f"the module was built with {built['versions']}")
     rebuilt = tmp_path / "wotd.wasm"
-    subprocess.run([sys.executable, "-m", "tools.wasm", "--into", rebuilt], cwd=ROOT, check=True)
+    run_python("-m", "tools.wasm", "--into", rebuilt)
     assert rebuilt.read_bytes() == wasm.MODULE.read_bytes()
 
 

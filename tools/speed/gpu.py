@@ -12,14 +12,11 @@ svgwrite; also numba, llvmlite and numba-cuda if their releases there do not sat
     PYTHONPATH=/tmp/site python3 -m tools.speed --gpu gpu.json
 """
 
-from __future__ import annotations
-
 import functools
 import json
 import os
 import subprocess
 import sys
-import tempfile
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -132,11 +129,8 @@ def jax_equality(sizes: Sizes) -> Iterator[Row]:
             game.roll(records, KEEP_DICE[np.asarray(roll)])
             _same(records.view(np.uint8), env.to_records(thrown).view(np.uint8), "records after rolls")
             state = following
-        yield {
-            "players": rules.players,
-            "powers": rules.powers,
-            "equal decisions": sizes.compared * step + sizes.compared,
-        }
+        decisions = sizes.steps // 2 * sizes.compared
+        yield {"players": rules.players, "powers": rules.powers, "equal decisions": decisions}
 
 
 def engine(sizes: Sizes) -> Iterator[Row]:
@@ -266,24 +260,17 @@ def measure(file: Path, small: bool = False) -> int:
         about: Row = {"limit": limit, "rows": []}
         results["parts"][name] = about
         start = time.perf_counter()
-        with tempfile.TemporaryFile("w+") as output, tempfile.TemporaryFile("w+") as errors:
-            try:
-                status = subprocess.run(
-                    command,
-                    cwd=ROOT,
-                    stdout=output,
-                    stderr=errors,
-                    timeout=None if small else limit,
-                    check=False,
-                ).returncode
-            except subprocess.TimeoutExpired:
-                about["failed"] = f"stopped after {limit} s"
-            else:
-                if status:
-                    errors.seek(0)
-                    about["failed"] = errors.read()[-1000:]
-            output.seek(0)
-            about["rows"] = [json.loads(line) for line in output if line.endswith("}\n")]
+        try:
+            done = subprocess.run(
+                command, cwd=ROOT, capture_output=True, timeout=None if small else limit, check=False
+            )
+            output = done.stdout
+            if done.returncode:
+                about["failed"] = done.stderr.decode()[-1000:]
+        except subprocess.TimeoutExpired as stopped:
+            output = stopped.stdout or b""
+            about["failed"] = f"stopped after {limit} s"
+        about["rows"] = [json.loads(line) for line in output.splitlines(True) if line.endswith(b"}\n")]
         about["seconds"] = round(time.perf_counter() - start, 1)
         files.write(file, (json.dumps(results, indent=1) + "\n").encode())
         print(f"{name}: {about['seconds']} s, {about.get('failed', 'done')}", flush=True)

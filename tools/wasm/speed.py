@@ -1,7 +1,5 @@
 """Measure the speed of wotd.wasm in Node, and that of the same functions compiled for the processor."""
 
-from __future__ import annotations
-
 import json
 import subprocess
 import sys

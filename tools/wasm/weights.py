@@ -1,7 +1,5 @@
 """The weights of bundled networks, as files for wotd.js."""
 
-from __future__ import annotations
-
 import json
 
 import numpy as np
