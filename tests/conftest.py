@@ -35,7 +35,7 @@ def own_cache_folder(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]
 
 
 @pytest.fixture(scope="session")
-def table(tmp_path_factory: pytest.TempPathFactory) -> Table:
+def table(tmp_path_factory: pytest.TempPathFactory) -> "Table":
     """Return the solution of the smallest board."""
     from wotd_env import solver
 
