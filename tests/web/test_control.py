@@ -48,16 +48,6 @@ def test_paused_table_moves_only_by_steps(client: httpx.Client) -> None:
     assert at.until(lambda view: view["ply"] > 4)["pace"] == 0.2
 
 
-def test_a_repeated_step_takes_one_decision(client: httpx.Client) -> None:
-    at, _ = make(client, GREEDY, GREEDY, pace=5)
-    at.post("/pace", pace=None)
-    for _ in range(3):
-        at.post("/step", ply=0)
-    at.until(lambda view: view["ply"] == 1)
-    at.post("/step", ply=1)
-    assert at.until(lambda view: view["ply"] > 1)["ply"] == 2
-
-
 def test_a_step_during_a_decision_does_not_take_the_next_one(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
