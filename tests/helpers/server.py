@@ -164,6 +164,13 @@ def lasting(view: Any) -> Any:
     return view | {"seats": seats, "spectators": None}
 
 
+def told(socket: ClientConnection, kind: str = "error") -> Any:
+    """Return the next message of a kind; skip the others."""
+    while (message := json.loads(socket.recv(timeout=60)))["type"] != kind:
+        pass
+    return message
+
+
 def until_closed(socket: ClientConnection, message: str | None = None) -> None:
     """Repeatedly send a message and receive one, until the connection closes."""
     while True:

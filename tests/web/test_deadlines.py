@@ -18,7 +18,7 @@ pytest.importorskip("starlette", reason="needs the extra web")
 
 from websockets.exceptions import ConnectionClosed
 
-from tests.helpers.server import GREEDY, HERE, fewer, make, running, until_closed
+from tests.helpers.server import GREEDY, HERE, fewer, make, running, told, until_closed
 from wotd_env import Game
 from wotd_env.core.state import States
 from wotd_env.web.refused import Refused
@@ -49,7 +49,7 @@ def test_deadline_of_the_head_ends_with_the_request(tmp_path: Path) -> None:
             # the longest deadline has passed
             until_dropped(client, b"GET / HTTP/1.1\r\nContent-Length: 9\r\n\r\n")
             opened.send(json.dumps({"type": "act", "ply": 0, "action": 31}))
-            while json.loads(opened.recv(timeout=60))["ply"] != 1:
+            while told(opened, "view")["ply"] != 1:
                 pass
 
 

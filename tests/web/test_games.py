@@ -29,6 +29,7 @@ from tests.helpers.server import (
     make,
     play,
     running,
+    told,
 )
 from wotd_env import Game, Rules, notation
 
@@ -227,10 +228,7 @@ def test_decision_of_an_earlier_game_is_refused(client: httpx.Client) -> None:
         assert (refused.status_code, refused.json()["field"]) == (409, "game")
     with at.socket() as socket:
         socket.send(json.dumps({"type": "act", "game": 1, "ply": 0, "action": 31}))
-        told = {"type": "view"}
-        while told["type"] != "error":
-            told = json.loads(socket.recv(timeout=60))
-        assert told["field"] == "game"
+        assert told(socket)["field"] == "game"
     assert at.view["ply"] == 0
     assert at.post("/act", game=2, ply=0, action=31).json()["ply"] == 1
 
@@ -285,12 +283,11 @@ def test_socket_sends_every_change(client: httpx.Client) -> None:
     assert (watcher.view["mine"], watcher.view["choices"]) == ([], [])
     assert watcher.post("/act", ply=0, action=31).status_code == 403
     with host.socket() as mine, watcher.socket() as theirs:
-        seen = json.loads(theirs.recv(timeout=60))
-        first = json.loads(mine.recv(timeout=60))
-        assert (first["type"], first["ply"], first["log"]) == ("view", 0, [])
+        seen, first = told(theirs, "view"), told(mine, "view")
+        assert (first["ply"], first["log"]) == (0, [])
         mine.send(json.dumps({"type": "act", "ply": 0, "action": 31}))
-        while seen["type"] != "view" or not seen["log"]:
-            seen = json.loads(theirs.recv(timeout=60))
+        while not seen["log"]:
+            seen = told(theirs, "view")
         assert (seen["ply"], seen["log_from"], seen["log"][0]["action"]) == (1, 0, 31)
         for wrong, status in [
             ({"type": "act", "ply": 0, "action": 31}, 409),
@@ -300,10 +297,7 @@ def test_socket_sends_every_change(client: httpx.Client) -> None:
             ({"type": "hello", "key": host.key}, 400),
         ]:
             mine.send(json.dumps(wrong))
-            answer: dict[str, Any] = {"type": "view"}
-            while answer["type"] != "error":
-                answer = json.loads(mine.recv(timeout=60))
-            assert answer["status"] == status
+            assert told(mine)["status"] == status
     assert host.view["ply"] == 1
 
 

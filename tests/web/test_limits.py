@@ -29,6 +29,7 @@ from tests.helpers.server import (
     lasting,
     make,
     running,
+    told,
     until_closed,
 )
 from wotd_env.web.handlers import ROUTES
@@ -161,10 +162,7 @@ def test_malformed_decision_changes_nothing(client: httpx.Client, content: bytes
     with at.socket() as socket:
         socket.recv(timeout=60)
         socket.send(content)
-        told: dict[str, Any] = {"type": "view"}
-        while told["type"] != "error":
-            told = json.loads(socket.recv(timeout=60))
-        assert told["status"] == 400
+        assert told(socket)["status"] == 400
     assert lasting(at.view) == lasting(before)
 
 
@@ -208,7 +206,7 @@ def test_tables_sockets_and_messages_are_limited(tmp_path: Path) -> None:
         at, _ = make(client, HERE, HERE)
         assert client.post("/api/tables", json={"seats": [HERE, HERE]}).status_code == 429
         with at.socket("") as socket:
-            assert json.loads(socket.recv(timeout=60))["status"] == 400
+            assert told(socket)["status"] == 400
         with (
             connect(f"ws://{client.base_url.netloc.decode()}{at.url}/socket") as idle,
             pytest.raises(ConnectionClosed),
