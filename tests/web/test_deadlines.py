@@ -97,26 +97,17 @@ def broken(*_: Any, **__: Any) -> Any:
     raise KeyError("broken")
 
 
-def test_unexpected_error_of_a_view_is_logged(
-    tmp_path: Path, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize("method", [(Table, "view"), (Tables, "act")])
+def test_unexpected_error_on_a_socket_is_logged(
+    tmp_path: Path,
+    caplog: pytest.LogCaptureFixture,
+    monkeypatch: pytest.MonkeyPatch,
+    method: tuple[type, str],
 ) -> None:
     with running(tmp_path / "tables") as client:
         at, _ = make(client, HERE, HERE)
-        monkeypatch.setattr(Table, "view", broken)
-        with pytest.raises(ConnectionClosed) as told, at.socket() as opened:
-            until_closed(opened)
-        assert told.value.rcvd is not None
-        assert told.value.rcvd.code == 1011
-    assert len(messages_of(caplog, "a socket is closed by an unexpected error")) == 1
-
-
-def test_unexpected_error_of_a_decision_is_logged(
-    tmp_path: Path, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    with running(tmp_path / "tables") as client:
-        at, _ = make(client, HERE, HERE)
-        monkeypatch.setattr(Tables, "act", broken)
-        with pytest.raises(ConnectionClosed), at.socket() as opened:
+        monkeypatch.setattr(*method, broken)
+        with pytest.raises(ConnectionClosed, match="1011"), at.socket() as opened:
             until_closed(opened, '{"type": "act", "ply": 0, "action": 31}')
     assert len(messages_of(caplog, "a socket is closed by an unexpected error")) == 1
 
@@ -147,8 +138,8 @@ def test_advisor_works_again_after_a_call_that_never_returns(
     monkeypatch.setattr("wotd_env.web.review.advise", stuck_once)
     with running(tmp_path / "tables", fewer(thinking=1)) as client:
         at, _ = make(client, HERE, HERE, help=True)
-        answer: httpx.Response = at.get("/help")
-        assert answer.status_code == 503
+        late = at.get("/help")
+        assert (late.status_code, late.headers["Retry-After"]) == (503, "5")
         assert 200 in (at.get("/help").status_code for _ in range(600))  # the first call is still stuck
     never.set()
     told, *_ = messages_of(caplog, "a new worker replaces the stuck one")
