@@ -6,6 +6,7 @@ import contextlib
 import json
 import socket
 import threading
+import time
 import zlib
 from collections.abc import Callable, Iterator
 from dataclasses import replace
@@ -169,6 +170,14 @@ def told(socket: ClientConnection, kind: str = "error") -> Any:
     while (message := json.loads(socket.recv(timeout=60)))["type"] != kind:
         pass
     return message
+
+
+def touched(file: Path, at: At, age: float) -> None:
+    """Date the last change of a table `age` seconds back. No server may have opened the file."""
+    with contextlib.closing(Store(file)) as store, pytest.MonkeyPatch.context() as patch:
+        now = time.time()
+        patch.setattr(time, "time", lambda: now - age)
+        store.put_table(at.table, store.settings(at.table))
 
 
 def until_closed(socket: ClientConnection, message: str | None = None) -> None:

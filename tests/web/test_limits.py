@@ -6,7 +6,6 @@ import contextlib
 import json
 import re
 import sqlite3
-import time
 from pathlib import Path
 from typing import Any
 
@@ -30,12 +29,12 @@ from tests.helpers.server import (
     make,
     running,
     told,
+    touched,
     until_closed,
 )
 from wotd_env.web.handlers import ROUTES
 from wotd_env.web.limits import Rate, client_of
 from wotd_env.web.refused import REASONS, Refused
-from wotd_env.web.store import Store
 
 SEATS = [HERE, GREEDY]
 WRONG_TABLES: list[tuple[Any, str | None]] = [
@@ -147,11 +146,7 @@ MALFORMED = [
 ]
 
 
-@pytest.mark.parametrize(
-    "content",
-    MALFORMED,
-    ids=range(len(MALFORMED)),
-)
+@pytest.mark.parametrize("content", MALFORMED, ids=range(len(MALFORMED)))
 def test_malformed_decision_changes_nothing(client: httpx.Client, content: bytes) -> None:
     at, _ = make(client, HERE, HERE)
     before = at.view
@@ -214,16 +209,13 @@ def test_tables_sockets_and_messages_are_limited(tmp_path: Path) -> None:
             idle.recv(timeout=60)
 
 
-def test_idle_tables_make_room(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_idle_tables_make_room(tmp_path: Path) -> None:
     file = tmp_path / "tables"
     with running(file) as client:
         old, _ = make(client, HERE, HERE)
         older, _ = make(client, HERE, HERE)
-    now = time.time()
-    with contextlib.closing(Store(file)) as store, monkeypatch.context() as patch:
-        for at, age in ((older, 10_000_000), (old, 100_000)):
-            patch.setattr(time, "time", lambda then=now - age: then)
-            store.put_table(at.table, store.settings(at.table))
+    touched(file, older, 10_000_000)
+    touched(file, old, 100_000)
     with running(file, fewer(tables=1)) as client:
         assert client.get(older.url).status_code == 404  # after 30 days
         assert client.get(old.url).status_code == 401
