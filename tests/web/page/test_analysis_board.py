@@ -11,7 +11,6 @@ pytest.importorskip("starlette", reason="the server needs the extra web")
 
 from playwright.sync_api import expect
 
-from tests.helpers.page import recorded, violations
 from tests.helpers.positions import immune_pieces
 from tests.helpers.server import LINE
 from wotd_env import Game, notation
@@ -118,22 +117,3 @@ def test_an_invalid_change_keeps_the_position(visit, site):
     page.get_by_label("Dice: w f m e o").press("Tab")
     expect(page.get_by_role("alert")).to_contain_text("dice")
     expect(page.locator(".losses li").first).to_be_visible()
-
-
-def test_a_position_of_a_recorded_game_opens_in_it(visit, site):
-    page = visit()
-    page.goto(site)
-    page.get_by_label("text of a game").fill(recorded())
-    page.get_by_role("button", name="Step through").click()
-    page.get_by_role("link", name="Analyze").click()
-    expect(page.get_by_label("Position as text")).to_be_visible()
-
-
-@pytest.mark.parametrize(("width", "height"), [(320, 640), (768, 1024), (1920, 1080)])
-@pytest.mark.parametrize("theme", ["light", "dark"])
-def test_analysis_board_fits_the_screen_and_is_accessible(visit, site, width, height, theme):
-    page = visit(width=width, height=height, color_scheme=theme)
-    page.goto(f"{site}/#/analysis/{quote(LINE, safe='')}")
-    page.wait_for_selector(".losses li")
-    assert violations(page) == []
-    assert page.evaluate("document.documentElement.scrollWidth") <= width

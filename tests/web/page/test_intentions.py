@@ -16,7 +16,7 @@ pytest.importorskip("starlette", reason="the server needs the extra web")
 
 from playwright.sync_api import Locator, Page, expect
 
-from tests.helpers.page import line, my_turn, open_rules, recorded, rested, set_up
+from tests.helpers.page import line, my_turn, open_rules, rested, set_up, step_through
 
 pytestmark = pytest.mark.slow
 
@@ -247,9 +247,7 @@ def test_requests_stay_below_the_prefix_of_a_proxy(visit, site):
         expect(page.locator("#rules-text h2").first).to_be_visible()
         page.keyboard.press("Escape")
         page.goto(address)
-        page.get_by_label("text of a game").fill(recorded())
-        page.get_by_role("button", name="Step through").click()
-        page.wait_for_selector(".review")
+        step_through(page)
         page.goto(address)
         page.get_by_role("button", name="Start the game").click()
         expect(page.locator("#offline")).to_be_visible()  # this proxy does not pass on sockets
@@ -268,9 +266,7 @@ def test_page_works_if_the_browser_stores_nothing(visit, script):
     page.evaluate("localStorage.setItem('wotd-name', JSON.stringify('Old'))")
     page.add_init_script(script)
     page.reload()
-    page.get_by_label("text of a game").fill(recorded())
-    page.get_by_role("button", name="Step through").click()
-    page.wait_for_selector(".review")
+    step_through(page)
     page.goto(page.url.split("#")[0] + "#/game")
     page.wait_for_selector(".review")
     page.goto(page.url.split("#")[0] + "#/")
