@@ -18,14 +18,7 @@ from tests.helpers.positions import board, immune_pieces
 from tools import __main__ as tool
 from wotd_env import Game, Phase, Rules
 from wotd_env.core.starting import roll_off_of
-from wotd_env.rendering import (
-    glyphs,
-    render_rgb,
-    render_svg,
-    render_text,
-    roll_off_text,
-    show,
-)
+from wotd_env.rendering import glyphs, render_rgb, render_svg, render_text, roll_off_text, show
 from wotd_env.rendering.scene import PALETTES, WIDTH, Mark, scene
 from wotd_env.rendering.svg import style, symbols
 

@@ -13,14 +13,7 @@ import pytest
 
 from tests.helpers.pictures import check_apart, check_inside, content, played, ties, variants
 from wotd_env import STATE, Game, Rules, notation
-from wotd_env.rendering import (
-    Replay,
-    render_rgb,
-    render_svg,
-    render_text,
-    replay_game,
-    roll_off_text,
-)
+from wotd_env.rendering import Replay, render_rgb, render_svg, render_text, replay_game, roll_off_text
 from wotd_env.rendering.scene import scene
 from wotd_env.rendering.text import seat_names
 

@@ -18,15 +18,7 @@ from tests.helpers.positions import board
 from wotd_env import Game, Rules, way_of_the_dragon_v0
 from wotd_env.envs.single import WayOfTheDragonEnv
 from wotd_env.envs.vector import WayOfTheDragonVectorEnv
-from wotd_env.rendering import (
-    RENDER_MODES,
-    RENDERERS,
-    Renderer,
-    Replay,
-    render_rgb,
-    render_svg,
-    show,
-)
+from wotd_env.rendering import RENDER_MODES, RENDERERS, Renderer, Replay, render_rgb, render_svg, show
 from wotd_env.rendering.scene import PALETTES
 
 ID = "wotd_env:wotd_env/WayOfTheDragon-v0"

@@ -25,17 +25,7 @@ pytest.importorskip("starlette", reason="needs the extra web")
 from typer.testing import CliRunner
 
 from tests.helpers import ROOT
-from tests.helpers.server import (
-    GREEDY,
-    HERE,
-    VARIANTS,
-    At,
-    fewer,
-    make,
-    play,
-    running,
-    wait_until_ready,
-)
+from tests.helpers.server import GREEDY, HERE, VARIANTS, At, fewer, make, play, running, wait_until_ready
 from wotd_env.cli import app
 from wotd_env.web.connections import concerns
 from wotd_env.web.limits import Limits

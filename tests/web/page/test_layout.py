@@ -149,10 +149,7 @@ def test_pages_have_no_accessibility_violations(visit, theme):
     page.wait_for_selector(".set-up form")
     open_rules(page)
     assert violations(page) == []
-    set_up(
-        page,
-        position=line(".B.A...|.....", "wf(meo) 9 A move 0 ddddw powers=own"),
-    )
+    set_up(page, position=line(".B.A...|.....", "wf(meo) 9 A move 0 ddddw powers=own"))
     assert violations(page) == []
     page.locator(".cell[data-mark=swap]").first.click()
     page.locator("summary", has_text="Share").click()

@@ -139,10 +139,7 @@ def test_two_people_can_play_at_one_screen(visit):
 
 def test_two_taps_and_a_confirmation_swap_pieces(visit):
     page = visit()
-    set_up(
-        page,
-        position=line("..A.B..|.....", "wf(meo) 9 A move 0 ddddw"),
-    )
+    set_up(page, position=line("..A.B..|.....", "wf(meo) 9 A move 0 ddddw"))
     swaps = page.locator(".cell[data-mark=swap]")
     expect(swaps).to_have_count(2)
     swaps.first.click()
@@ -159,10 +156,7 @@ def test_two_taps_and_a_confirmation_swap_pieces(visit):
 
 def test_powers_are_confirmed_before_they_are_spent(visit):
     page = visit()
-    set_up(
-        page,
-        position=line("..AB...|.....", "ew(fmo) 9 A move 0 wffmm powers=own"),
-    )
+    set_up(page, position=line("..AB...|.....", "ew(fmo) 9 A move 0 wffmm powers=own"))
     expect(page.locator(".cell[data-mark=power]")).to_have_count(1)
     page.locator(".cell[data-mark=power]").click()
     expect(page.locator(".cell[data-mark=picked]")).to_have_count(1)
@@ -178,10 +172,7 @@ def test_powers_are_confirmed_before_they_are_spent(visit):
 
 def test_every_choice_is_listed_in_words(visit):
     page = visit()
-    set_up(
-        page,
-        position=line(".......|.....", "wf(meo) 1 A move 0 wwfmm"),
-    )
+    set_up(page, position=line(".......|.....", "wf(meo) 1 A move 0 wwfmm"))
     choices = page.locator(".choices .choice")
     expect(choices).to_have_text([re.compile(word, re.I) for word in ("water.* 2", "fire.* 1", "metal.* 2")])
     with a_step(page):
