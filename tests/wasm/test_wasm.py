@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import shutil
 import subprocess
 import sys
@@ -16,6 +15,7 @@ import numpy as np
 import pytest
 
 from tests.helpers import ROOT
+from tests.helpers.node import check_agreement, run_node
 from tools import wasm
 from tools.wasm import build
 from tools.wasm.weights import weights
@@ -53,8 +53,7 @@ def test_decisions_agree_in_all_variants(tmp_path):
     variants = [record(tmp_path, number, rules) for number, rules in enumerate(VARIANTS)]
     assert sum(variant["decisions"] for variant in variants) > 20_000
     (tmp_path / "variants.json").write_text(json.dumps({"module": str(wasm.MODULE), "variants": variants}))
-    compared = run_node("--test", "--test-reporter=spec", AGREEMENT, WOTD_DECISIONS=str(tmp_path))
-    assert compared.returncode == 0, compared.stdout[-3000:]
+    check_agreement(AGREEMENT, WOTD_DECISIONS=str(tmp_path))
 
 
 def test_missing_linker_is_named(monkeypatch):
@@ -95,19 +94,6 @@ def test_rebuilt_module_has_the_same_bytes(tmp_path):
     rebuilt = tmp_path / "wotd.wasm"
     subprocess.run([sys.executable, "-m", "tools.wasm", "--into", rebuilt], cwd=ROOT, check=True)
     assert rebuilt.read_bytes() == wasm.MODULE.read_bytes()
-
-
-def run_node(
-    *arguments: str | Path, cwd: Path = ROOT, **environment: str
-) -> subprocess.CompletedProcess[str]:
-    """Run Node in a folder, with arguments and additional environment variables."""
-    node = shutil.which("node")
-    if node is None:
-        pytest.skip("there is no node")
-    variables = os.environ | environment
-    return subprocess.run(
-        [node, *arguments], cwd=cwd, env=variables, capture_output=True, text=True, check=False
-    )
 
 
 def record(folder: Path, number: int, rules: Rules) -> dict[str, Any]:

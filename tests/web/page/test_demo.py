@@ -4,10 +4,7 @@ from __future__ import annotations
 
 import functools
 import json
-import os
 import re
-import shutil
-import subprocess
 import threading
 from collections.abc import Iterator
 from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
@@ -19,6 +16,7 @@ import pytest
 
 pytest.importorskip("starlette", reason="the fixtures of tests/web need the extra web")
 
+from tests.helpers.node import check_agreement
 from tools import demo
 from wotd_env import Game, Phase
 from wotd_env.planning.planner import plan
@@ -56,19 +54,12 @@ def test_demo_has_the_pictures_of_its_rules(folder):
 
 
 def test_demo_agrees_with_the_package_over_whole_games(folder):
-    node = shutil.which("node")
-    if node is None:
-        pytest.skip("there is no node")
     game, rng = Game(skip_forced=False), np.random.default_rng(0)
     games = [play(game, seed, rng) for seed in range(GAMES)]
     played = {decision["step"]["notation"] for each in games for decision in each["decisions"]}
     assert {"pass", "equilibrium", "perfection", "end", "wA-B"} <= played
     (folder / "games.json").write_text(json.dumps({"names": NAMES, "games": games}))
-    command = [node, "--test", "--test-reporter=spec", str(AGREEMENT)]
-    environment = os.environ | {"WOTD_DEMO": str(folder)}
-    compared = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
-    print(compared.stdout)
-    assert compared.returncode == 0, compared.stderr
+    check_agreement(AGREEMENT, WOTD_DEMO=str(folder))
 
 
 @pytest.mark.slow
