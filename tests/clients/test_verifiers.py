@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import json
 import os
-import re
 import subprocess
 import sys
 import threading
@@ -24,6 +23,7 @@ import verifiers.v1 as vf
 from verifiers.v1.configs.env import EnvConfig
 from verifiers.v1.utils.loaders import environment_class, load_environment
 
+from tests.helpers.games import first_legal
 from wotd_env import Rules, text
 from wotd_env.adapters import verifiers as door
 
@@ -104,11 +104,6 @@ def url() -> Iterator[str]:
     server.shutdown()
     thread.join()
     server.server_close()
-
-
-def first_legal(message: str) -> str:
-    found = re.search(r"^Legal actions: ([^,\n]*)", message, re.MULTILINE)
-    return f"<action>{found[1]}</action>" if found else ""
 
 
 def episodes(url: str, taskset: dict[str, Any], model: str = "script", **roles: Any) -> list[Any]:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import numpy as np
 
 from wotd_env import Game, Phase, Policy, Rules, make_policy
@@ -41,3 +43,9 @@ def mean_reward(game: Game, policy: Policy, opponent: Policy, games: int) -> flo
     for _ in play_policies(game, state, seats, (policy, opponent), rng):
         pass
     return float(game.rewards(state)[np.arange(games), seat].mean())
+
+
+def first_legal(message: str) -> str:
+    """Return a reply to a message of a text game: its first legal action, or nothing after the game."""
+    found = re.search(r"^Legal actions: ([^,\n]*)", message, re.MULTILINE)
+    return f"<action>{found[1]}</action>" if found else ""
