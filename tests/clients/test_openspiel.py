@@ -102,13 +102,6 @@ def test_passes_random_sim_test(game):
     pyspiel.random_sim_test(game, num_sims=1, serialize=True, verbose=False, mask_test=True)
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("players", [2, 3, 4, 5])
-def test_full_games_pass_random_sim_test(players):
-    game = load(f"players={players},powers=any")
-    pyspiel.random_sim_test(game, num_sims=2, serialize=True, verbose=False, mask_test=True)
-
-
 @pytest.mark.client("OpenSpiel", "open_spiel", 'pyspiel.load_game("way_of_the_dragon")')
 def test_passes_games_sim_test(game):
     games_sim_test.GamesSimTest().sim_game(game)
