@@ -54,8 +54,8 @@ def test_a_step_during_a_decision_does_not_take_the_next_one(
     async def overlap() -> int:
         tables = Tables(Store(tmp_path / "tables"), agents := Agents(), Limits())
         seats = [NewSeat(kind="agent", agent="greedy") for _ in range(2)]
-        table, keys = tables.create(NewTable(seats=seats, pace=5.0), Rules(), None, "")
-        host = tables.viewer(table, keys.host)
+        table, key = tables.create(NewTable(seats=seats, pace=5.0), Rules(), None, "")
+        host = tables.viewer(table, key)
         tables.set_pace(table, host, None)
         chosen = asyncio.Event()
 
