@@ -140,11 +140,6 @@ class At:
         assert answer.status_code == 200, answer.text
         return self.on(answer.json())
 
-    def act_none(self) -> list[int]:
-        """Re-roll all dice; return them."""
-        dice: list[int] = self.post("/act", ply=0, action="none").json()["dice"]
-        return dice
-
     def on(self, view: Any) -> Any:
         if view["choices"] or view["status"] == "over":
             return view

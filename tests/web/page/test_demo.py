@@ -19,8 +19,6 @@ pytest.importorskip("starlette", reason="the fixtures of tests/web need the extr
 from tests.helpers.node import check_agreement
 from tools import demo
 from wotd_env import Game, Phase
-from wotd_env.planning.planner import plan
-from wotd_env.policies.td import BundledValue
 from wotd_env.web import views
 
 AGREEMENT = Path(__file__).with_name("agreement.js")
@@ -58,7 +56,7 @@ def test_demo_agrees_with_the_package_over_whole_games(folder):
     games = [play(game, seed, rng) for seed in range(GAMES)]
     played = {decision["step"]["notation"] for each in games for decision in each["decisions"]}
     assert {"pass", "equilibrium", "perfection", "end", "wA-B"} <= played
-    (folder / "games.json").write_text(json.dumps({"names": NAMES, "games": games}))
+    (folder / "games.json").write_text(json.dumps(games))
     check_agreement(AGREEMENT, WOTD_DEMO=str(folder))
 
 
@@ -97,27 +95,17 @@ def play(game: Game, seed: int, rng: np.random.Generator) -> dict[str, Any]:
             dice = state["dice"]
             game.roll(state, np.sort(np.where(dice < 0, rng.choice(faces, (1, 5)), dice)))
         states.append(state.copy())
-    equity = plan(game, np.concatenate(states), BundledValue())[0]
     decisions = [
         {
             "record": list(before.tobytes()),
             "state": show(game, before),
             "choices": views.choices(game, before),
-            "values": {int(each): float(values[each]) for each in np.flatnonzero(np.isfinite(values))},
             "step": views.step(game, before, action, after) | {"ply": ply},
         }
-        for ply, (before, action, after, values) in enumerate(
-            zip(states, actions, states[1:], equity, strict=False)
-        )
+        for ply, (before, action, after) in enumerate(zip(states, actions, states[1:], strict=False))
     ]
-    return {
-        "decisions": decisions,
-        "end": {
-            "record": list(state.tobytes()),
-            "state": show(game, state),
-            "result": views.result(game, state),
-        },
-    }
+    end = {"record": list(state.tobytes()), "state": show(game, state), "result": views.result(game, state)}
+    return {"decisions": decisions, "end": end}
 
 
 def show(game: Game, state: np.ndarray) -> dict[str, Any]:
