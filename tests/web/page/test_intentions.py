@@ -114,15 +114,6 @@ def test_second_click_does_not_roll_again(visit, gap):
     decided_again(page)
 
 
-def test_quick_clicks_take_one_decision(visit):
-    page = at_table(visit, position=line(".......|.....", "wf(meo) 1 A keep 2 wwfmd"))
-    roll = box(page.locator("[data-name=roll]"))
-    for _ in range(30):
-        click(page, roll)
-        page.clock.run_for(100)
-    settled(page, 1)
-
-
 @pytest.mark.parametrize("key", ["r", "Enter"])
 def test_held_key_takes_one_decision(visit, key):
     page = at_table(visit, position=line(".......|.....", "wf(meo) 1 A keep 2 wwfmd"))
