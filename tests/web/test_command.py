@@ -193,13 +193,6 @@ def test_command_refuses_names_that_are_not_hosts(name: str, tmp_path: Path) -> 
     assert not file.exists()
 
 
-def test_command_names_the_missing_extra(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(sys.modules, "uvicorn", None)
-    result = CliRunner().invoke(app, ["serve"])
-    assert result.exit_code == 2
-    assert "pip install 'wotd-env[web]'" in result.output
-
-
 def run_documented_script(client: httpx.Client) -> dict[str, Any]:
     """Run the script of docs/reference/http.md against a server, and return its variables."""
     page = ROOT / "docs" / "reference" / "http.md"

@@ -16,7 +16,6 @@ pytest.importorskip("starlette", reason="needs the extra web")
 
 
 from tests.helpers.server import (
-    BOARD,
     GREEDY,
     HERE,
     INVITED,
@@ -120,14 +119,6 @@ def test_view_shows_the_roll_off(client: httpx.Client) -> None:
     *_, last = content["view"]["roll_off"]
     most = max((dice.count(5), seat) for seat, dice in enumerate(last) if dice)
     assert content["view"]["player"] == most[1]
-
-
-def test_a_swap_is_offered_beside_a_pass(client: httpx.Client) -> None:
-    # Four dragons allow a swap, but no piece can move with the other die.
-    line = f"{BOARD.replace('..A....|B....', '.......|B...A')} wf(meo) 12 A move 0 wdddd"
-    at, content = make(client, HERE, HERE, position=line)
-    assert {choice["kind"] for choice in content["view"]["choices"]} == {"pass", "swap"}
-    assert at.post("/act", ply=0, action="pass").json()["log"][0]["kind"] == "pass"
 
 
 def test_invitation_works_once(client: httpx.Client) -> None:
