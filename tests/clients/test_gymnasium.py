@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import functools
 import importlib.util
-import re
 from collections.abc import Callable
 from typing import Any
 
@@ -15,7 +14,6 @@ import gymnasium
 import numpy as np
 import pytest
 from gymnasium import wrappers
-from gymnasium.vector import AutoresetMode
 from gymnasium.wrappers import vector
 
 ID = "wotd_env:wotd_env/WayOfTheDragon-v0"
@@ -206,11 +204,3 @@ def test_dict_info_to_list_returns_one_info_per_game():
     _, infos = vector.DictInfoToList(gymnasium.make_vec(ID, num_envs=3)).reset(seed=0)
     names = ["action_mask", "illegal_action", "places", "scores", "seat", "winners"]
     assert [sorted(info) for info in infos] == [names] * 3
-
-
-def test_observation_wrappers_reject_the_same_step_mode():
-    """This restriction is Gymnasium's."""
-    env = gymnasium.make_vec(ID, num_envs=2, autoreset_mode="SameStep")
-    # Gymnasium before 1.4 raises an AssertionError without a message.
-    with pytest.raises((ValueError, AssertionError), match=f"^$|{re.escape(str(AutoresetMode.SAME_STEP))}"):
-        vector.DtypeObservation(env, np.float32)
