@@ -447,24 +447,6 @@ def test_expectiminimax_keeps_the_dice_of_the_exact_solution(oracle, index):
     assert values[0, action] == pytest.approx(values[0].max(), abs=1e-6)
 
 
-@pytest.mark.parametrize("index", range(2))
-def test_expectiminimax_values_a_roll_like_the_exact_solution(oracle, index):
-    kept = sorted(np.random.default_rng(index).integers(0, 6, 4).tolist())
-    start = mid_turn(index, [*kept, -1], Phase.CHANCE, 0)
-    state = load(f"position={position(SMALLEST, start)}").new_initial_state()
-    cached: dict[str, float] = {}
-    exact = for_player(oracle, 0)
-
-    def value(successor) -> float:
-        key = str(successor)
-        if key not in cached:
-            cached[key] = exact(successor)
-        return cached[key]
-
-    found, _ = minimax.expectiminimax(state, 1, value, 0)
-    assert found == pytest.approx(exact(state), abs=1e-6)
-
-
 def last_turn(index: int):
     """Return a game in its last turn, with a re-roll left, and its value. Reaching the turn limit is a draw."""
     dice = sorted(np.random.default_rng(index).integers(0, 6, 5).tolist())
