@@ -3,9 +3,6 @@
 from __future__ import annotations
 
 import re
-import threading
-from concurrent.futures import ThreadPoolExecutor
-from pathlib import Path
 from xml.etree import ElementTree
 
 import numpy as np
@@ -152,20 +149,6 @@ def test_an_mp4_has_one_picture_per_position(tmp_path):
     assert pictures[0].shape == (224, 300, 3)  # H.264 needs even sizes
     expected = render_rgb(game, states[:1], None, actions[0], "dark", width=301)[:224, :300]
     assert np.abs(pictures[0].astype(int) - expected).mean() < 8
-
-
-def test_two_threads_can_save_the_same_file(tmp_path, monkeypatch):
-    saved, at_once, replace = Replay(*played(Rules(), most=2)), threading.Barrier(2), Path.replace
-
-    def wait_for_the_other(part, target):
-        at_once.wait()  # both threads have written their temporary files
-        return replace(part, target)
-
-    monkeypatch.setattr(Path, "replace", wait_for_the_other)
-    with ThreadPoolExecutor(2) as threads:
-        for call in [threads.submit(saved.save, tmp_path / "game.html") for _ in range(2)]:
-            call.result()
-    assert [file.name for file in tmp_path.iterdir()] == ["game.html"]
 
 
 def test_a_failed_save_keeps_the_old_file(tmp_path, monkeypatch):
