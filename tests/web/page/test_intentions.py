@@ -182,9 +182,8 @@ def test_double_click_pauses_once(visit):
     assert view_of(page)["pace"] is None
 
 
-def test_double_click_answers_a_puzzle_but_does_not_leave_it(visit, site):
-    page = visit(width=1280, height=720)
-    page.goto(f"{site}/#/puzzle/1")
+def test_double_click_answers_a_puzzle_but_does_not_leave_it(visit):
+    page = visit("#/puzzle/1", width=1280, height=720)
     page.wait_for_selector(".dock.mine")
     rested(page)
     page.locator(".choices .choice").first.dblclick()

@@ -74,8 +74,7 @@ def test_a_second_browser_joins_by_link(visit):
     host.get_by_role("button", name="Start the game").click()
     expect(host.locator("#whose")).to_have_text("Waiting for players")
     link = host.get_by_label("Link for seat B").input_value()
-    guest, late = visit(), visit()
-    guest.goto(link)
+    guest, late = visit(link), visit()
     guest.get_by_label("Your name").fill("<b>Bob</b>")
     guest.get_by_role("button", name="Take the seat").click()
     for page in (host, guest):
@@ -111,8 +110,7 @@ def test_a_guest_joins_an_unlisted_open_seat_by_link(visit, tmp_path):
     with running(tmp_path / "tables.sqlite") as client:
         seats = [{"kind": "here", "name": "Olga"}, {"kind": "open"}]
         tables = [client.post("/api/tables", json={"seats": seats}).json()["table"] for _ in range(6)]
-        page = visit()
-        page.goto(str(client.base_url))
+        page = visit(str(client.base_url))
         expect(page.get_by_role("link", name="Join Olga")).to_have_count(5)
         page.goto(f"{client.base_url}/#/open/{tables[0]}")
         expect(page.get_by_text("There is an open seat for you, with Olga.")).to_be_visible()
@@ -168,8 +166,7 @@ def test_hints_and_win_chances_are_shown_with_help(visit):
 def test_the_page_reconnects_after_a_lost_connection(visit, tmp_path):
     file = tmp_path / "tables.sqlite"
     with running(file) as client:
-        page = visit()
-        page.goto(str(client.base_url))
+        page = visit(str(client.base_url))
         set_up(page)
         assert my_turn(page)
         decide(page, Locator.click)
@@ -185,8 +182,7 @@ def test_the_page_reconnects_after_a_lost_connection(visit, tmp_path):
 def test_the_page_reports_a_deleted_table(visit, tmp_path):
     file = tmp_path / "tables.sqlite"
     with running(file) as client:
-        page = visit()
-        page.goto(str(client.base_url))
+        page = visit(str(client.base_url))
         set_up(page)
     expect(page.locator("#offline")).to_contain_text("Connection lost")
     file.unlink()
@@ -201,8 +197,7 @@ def test_the_page_reports_a_deleted_table(visit, tmp_path):
 
 def test_the_page_explains_the_socket_limit(visit, tmp_path):
     with running(tmp_path / "tables.sqlite", fewer(sockets=1)) as client:
-        page = visit()
-        page.goto(str(client.base_url))
+        page = visit(str(client.base_url))
         set_up(page)
         other = page.context.new_page()
         other.goto(page.url)
@@ -308,8 +303,7 @@ def test_spectators_are_visible(visit):
         "() => { const [[id, { watch }]] = Object.entries(JSON.parse(localStorage['wotd-tables']));"
         " return `${location.origin}/#/watch/${id}/${watch}` }"
     )
-    spectator = visit()
-    spectator.goto(link)
+    spectator = visit(link)
     for seen in (page, spectator):
         expect(seen.locator(".sub").first).to_contain_text("1 spectator")
 
@@ -374,9 +368,8 @@ def test_a_kept_die_keeps_its_place_and_key(visit):
 
 
 @pytest.mark.parametrize("address", ["constructor", "new/%E0%A4%A", "nowhere"])
-def test_an_unknown_address_shows_an_error_and_a_home_link(visit, site, address):
-    page = visit()
-    page.goto(f"{site}/#/{address}")
+def test_an_unknown_address_shows_an_error_and_a_home_link(visit, address):
+    page = visit(f"#/{address}")
     expect(page.get_by_role("heading", level=1)).to_have_text("There is no such page")
     page.get_by_role("link", name="Way of the Dragon").click()
     expect(page.locator(".set-up form")).to_be_visible()
@@ -384,8 +377,7 @@ def test_an_unknown_address_shows_an_error_and_a_home_link(visit, site, address)
 
 def test_an_invitation_names_the_address_that_others_reach(visit, tmp_path):
     with running(tmp_path / "tables", address="http://192.0.2.7:8000/") as client:
-        page = visit()
-        page.goto(str(client.base_url))
+        page = visit(str(client.base_url))
         page.get_by_label("who plays seat B").select_option("invited")
         page.get_by_role("button", name="Start the game").click()
         link = page.get_by_label("Link for seat B")
@@ -457,8 +449,7 @@ def test_an_opponent_is_chosen_by_its_strength(visit):
 
 def test_copying_reports_a_stopped_server(visit, tmp_path):
     with running(tmp_path / "tables.sqlite") as client:
-        page = visit()
-        page.goto(str(client.base_url))
+        page = visit(str(client.base_url))
         set_up(page)
         page.locator("summary", has_text="Share").click()
     page.get_by_role("button", name="Copy the game").click()

@@ -78,9 +78,8 @@ def test_everybody_gets_the_same_puzzle_on_a_day(visit, site):
     expect(first.locator(".statistics dd").last).to_have_text("1 day")
 
 
-def test_the_next_puzzle_has_the_chosen_kind(visit, site):
-    page = visit()
-    page.goto(f"{site}/#/puzzle/{number_of('dice')}")
+def test_the_next_puzzle_has_the_chosen_kind(visit):
+    page = visit(f"#/puzzle/{number_of('dice')}")
     page.get_by_label("Kind").select_option("move")
     page.get_by_label("Difficulty").select_option("hard")
     page.get_by_role("button", name="Another puzzle").click()
@@ -89,18 +88,16 @@ def test_the_next_puzzle_has_the_chosen_kind(visit, site):
     expect(page.get_by_label("Kind")).to_have_value("move")
 
 
-def test_an_unknown_puzzle_shows_an_error(visit, site):
-    page = visit()
-    page.goto(f"{site}/#/puzzle/9999")
+def test_an_unknown_puzzle_shows_an_error(visit):
+    page = visit("#/puzzle/9999")
     expect(page.get_by_role("alert")).to_contain_text("1 to")
 
 
 @pytest.mark.parametrize(("width", "height"), SIZES)
 @pytest.mark.parametrize("theme", ["light", "dark"])
-def test_puzzles_fit_the_screen_and_are_accessible(visit, site, width, height, theme):
-    page = visit(width=width, height=height, color_scheme=theme)
+def test_puzzles_fit_the_screen_and_are_accessible(visit, width, height, theme):
     number = number_of("swap")
-    page.goto(f"{site}/#/puzzle/{number}")
+    page = visit(f"#/puzzle/{number}", width=width, height=height, color_scheme=theme)
     page.wait_for_selector(".dock.mine")
     assert violations(page) == []
     answer(page, number, best=False)
@@ -118,7 +115,7 @@ def solve_task(page: Page, task: dict[str, object]) -> None:
     page.locator(f".choices [data-action='{wanted}']").click()
 
 
-def test_the_tutorial_leads_through_eight_steps_to_a_game(visit, site):
+def test_the_tutorial_leads_through_eight_steps_to_a_game(visit):
     page = visit(width=360, height=740)
     page.get_by_role("link", name="Learn the game").click()
     for number, step in enumerate(LESSON, 1):
@@ -136,8 +133,7 @@ def test_the_tutorial_leads_through_eight_steps_to_a_game(visit, site):
 
 
 def test_the_tutorial_is_played_on_the_board(visit, site):
-    page = visit()
-    page.goto(f"{site}/#/learn/1")
+    page = visit("#/learn/1")
     for die in (0, 1):
         page.locator(".die").nth(die).click()
     page.locator("[data-name=roll]").click()
@@ -151,9 +147,8 @@ def test_the_tutorial_is_played_on_the_board(visit, site):
     expect(page.locator(".task")).to_have_text(LESSON[6]["tasks"][0]["done"])
 
 
-def test_another_choice_in_the_tutorial_gets_a_hint(visit, site):
-    page = visit()
-    page.goto(f"{site}/#/learn/4")
+def test_another_choice_in_the_tutorial_gets_a_hint(visit):
+    page = visit("#/learn/4")
     page.locator(".choices .choice").first.click()
     expect(page.locator(".task .hint")).to_have_text(LESSON[3]["tasks"][0]["hint"])
     solve_task(page, LESSON[3]["tasks"][0])
@@ -181,8 +176,7 @@ def test_the_tutorial_fits_the_screen_and_is_accessible(visit, site, width, heig
     assert violations(page) == []
 
 
-def test_every_element_is_shown_with_its_animal(visit, site):
-    page = visit()
-    page.goto(f"{site}/#/learn")
+def test_every_element_is_shown_with_its_animal(visit):
+    page = visit("#/learn")
     animals = [f"{element}: {animal}" for element, animal in zip(ELEMENTS, ANIMALS, strict=True)]
     expect(page.locator(".animals li")).to_have_text(animals)
