@@ -67,7 +67,7 @@ def test_a_reload_restores_the_game(visit):
     assert (at(page), played(page), board(page)) == before
 
 
-def test_a_second_browser_joins_by_link(visit):
+def test_a_second_browser_joins_by_link_and_is_marked_as_away(visit):
     host = visit()
     host.get_by_label("name of seat A").fill("Ann")
     host.get_by_label("who plays seat B").select_option("invited")
@@ -79,6 +79,8 @@ def test_a_second_browser_joins_by_link(visit):
     guest.get_by_role("button", name="Take the seat").click()
     for page in (host, guest):
         expect(page.locator(".seat .name")).to_have_text(["Ann", "<b>Bob</b>"])
+    expect(host.locator(".seat .state").first).to_have_text("you")
+    expect(guest.locator(".seat .state").last).to_have_text("you")
     names = {"Ann": host, "<b>Bob</b>": guest}
     for _ in range(8):  # both see every decision and act in turn
         host.wait_for_function("old => document.querySelector('.play').dataset.at === old", arg=at(guest))
@@ -93,25 +95,18 @@ def test_a_second_browser_joins_by_link(visit):
     late.goto(link)
     expect(late.get_by_role("alert")).to_be_visible()
     expect(late.get_by_role("button", name="Take the seat")).to_be_hidden()
+    guest.goto("about:blank")
+    expect(host.locator(".seat .state").last).to_have_text("away")
 
 
-def test_a_guest_joins_an_open_seat_from_the_list(visit):
-    host, guest = visit(), visit()
-    host.get_by_label("name of seat A").fill("Olga")
-    host.get_by_label("who plays seat B").select_option("open")
-    host.get_by_role("button", name="Start the game").click()
-    guest.get_by_role("link", name="Join Olga").click()
-    guest.get_by_label("Your name").fill("Piet")
-    guest.get_by_role("button", name="Take the seat").click()
-    expect(host.locator(".seat .name")).to_have_text(["Olga", "Piet"])
-
-
-def test_a_guest_joins_an_unlisted_open_seat_by_link(visit, tmp_path):
+def test_a_guest_joins_an_open_seat_from_the_list_or_by_link(visit, tmp_path):
     with running(tmp_path / "tables.sqlite") as client:
         seats = [{"kind": "here", "name": "Olga"}, {"kind": "open"}]
         tables = [client.post("/api/tables", json={"seats": seats}).json()["table"] for _ in range(6)]
         page = visit(str(client.base_url))
         expect(page.get_by_role("link", name="Join Olga")).to_have_count(5)
+        page.get_by_role("link", name="Join Olga").first.click()
+        expect(page.get_by_role("button", name="Take the seat")).to_be_visible()
         page.goto(f"{client.base_url}/#/open/{tables[0]}")
         expect(page.get_by_text("There is an open seat for you, with Olga.")).to_be_visible()
         page.get_by_label("Your name").fill("Piet")
@@ -163,7 +158,7 @@ def test_hints_and_win_chances_are_shown_with_help(visit):
         best.click()
 
 
-def test_the_page_reconnects_after_a_lost_connection(visit, tmp_path):
+def test_the_page_reconnects_unless_the_table_was_deleted(visit, tmp_path):
     file = tmp_path / "tables.sqlite"
     with running(file) as client:
         page = visit(str(client.base_url))
@@ -177,13 +172,6 @@ def test_the_page_reconnects_after_a_lost_connection(visit, tmp_path):
         expect(page.locator("#offline")).to_be_hidden()
         assert (at(page), played(page), board(page)) == before
         decide(page, Locator.click)
-
-
-def test_the_page_reports_a_deleted_table(visit, tmp_path):
-    file = tmp_path / "tables.sqlite"
-    with running(file) as client:
-        page = visit(str(client.base_url))
-        set_up(page)
     expect(page.locator("#offline")).to_contain_text("Connection lost")
     file.unlink()
     with running(file, port=client.base_url.port or 0):
@@ -384,29 +372,6 @@ def test_an_invitation_names_the_address_that_others_reach(visit, tmp_path):
         expect(link).to_have_value(re.compile(r"^http://192\.0\.2\.7:8000/#/join/"))
 
 
-def test_you_and_absent_players_are_marked(visit):
-    host, guest = visit(), visit()
-    host.get_by_label("who plays seat B").select_option("invited")
-    host.get_by_role("button", name="Start the game").click()
-    guest.goto(host.get_by_label("Link for seat B").input_value())
-    guest.get_by_role("button", name="Take the seat").click()
-    expect(host.locator(".seat .state").first).to_have_text(re.compile("^you"))
-    expect(guest.locator(".seat .state").last).to_have_text(re.compile("^you"))
-    guest.goto("about:blank")
-    expect(host.locator(".seat .state").last).to_have_text("away")
-
-
-def test_empty_seats_are_filled_with_agents(visit):
-    page = visit()
-    page.get_by_label("Players").select_option("3")
-    for seat in "BC":
-        page.get_by_label(f"who plays seat {seat}").select_option("open")
-    page.get_by_role("button", name="Start the game").click()
-    page.get_by_role("button", name="Fill with agents").click()
-    expect(page.locator(".seat .name")).to_have_text(["Player A", "easy", "easy"])
-    assert my_turn(page)
-
-
 def test_play_now_starts_a_game_with_the_last_settings(visit, site):
     page = visit(width=1366, height=657)
     page.get_by_label("Players").select_option("3")
@@ -470,11 +435,17 @@ def test_a_power_opens_its_part_of_the_rules(visit):
     expect(dialog.locator(".marked")).to_have_count(0)
 
 
-def test_a_waiting_table_hides_colors_drawn_at_the_start(visit):
+def test_a_waiting_table_hides_colors_until_agents_fill_its_seats(visit):
     page = visit()
+    page.get_by_label("Players").select_option("3")
     open_rules(page)
     page.get_by_label("Colors").select_option("random")
-    page.get_by_label("who plays seat B").select_option("invited")
+    for seat in "BC":
+        page.get_by_label(f"who plays seat {seat}").select_option("open")
     page.get_by_role("button", name="Start the game").click()
-    expect(page.locator(".seat .unknown")).to_have_count(2)
+    expect(page.locator(".seat .unknown")).to_have_count(3)
     expect(page.locator(".board .piece")).to_have_count(0)
+    page.get_by_role("button", name="Fill with agents").click()
+    expect(page.locator(".seat .name")).to_have_text(["Player A", "easy", "easy"])
+    assert my_turn(page)
+    expect(page.locator(".board .piece")).to_have_count(15)
