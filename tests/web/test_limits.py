@@ -65,6 +65,7 @@ WRONG_TABLES: list[tuple[Any, str | None]] = [
     ({"seats": SEATS, "pace": 1e9}, "pace"),
     ({"seats": SEATS, "pace": True}, "pace"),
     ({"seats": [GREEDY, GREEDY], "pace": 0}, "pace"),
+    ({"seats": SEATS, "clock": 0}, "clock"),
     ({"seats": [HERE, {"kind": "agent", "agent": "oracle:/etc/passwd"}]}, "seats[1]"),
     ({"seats": [HERE, {"kind": "agent", "agent": "os:system"}]}, "seats[1]"),
     ({"seats": [HERE, {"kind": "agent", "agent": ["greedy"]}]}, "seats[1].agent"),
