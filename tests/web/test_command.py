@@ -39,17 +39,8 @@ def serve() -> Iterator[Serve]:
     started = []
 
     def start(file: Path, *options: str) -> subprocess.Popen[str]:
-        command = [
-            sys.executable,
-            "-m",
-            "wotd_env.cli",
-            "serve",
-            "--port",
-            "0",
-            "--file",
-            str(file),
-            *options,
-        ]
+        serve = [sys.executable, "-m", "wotd_env.cli", "serve"]
+        command = [*serve, "--port", "0", "--file", str(file), *options]
         pipe = subprocess.PIPE
         started.append(subprocess.Popen(command, stdout=pipe, stderr=pipe, text=True, cwd=file.parent))
         return started[-1]
