@@ -7,6 +7,7 @@ import json
 import re
 import sqlite3
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import httpx
@@ -224,16 +225,17 @@ def test_idle_tables_make_room(tmp_path: Path) -> None:
         assert database.execute("SELECT count(*) FROM games").fetchone() == (1,)
 
 
-def test_rate_refills() -> None:
-    now = [0.0]
-    rate = Rate(2, "things", at_once=3, clock=lambda: now[0])
+def test_rate_refills(monkeypatch: pytest.MonkeyPatch) -> None:
+    clock = SimpleNamespace(monotonic=lambda: 0.0)
+    monkeypatch.setattr("wotd_env.web.limits.time", clock)
+    rate = Rate(2, "things", at_once=3)
     for _ in range(3):
         rate.count("a")
     with pytest.raises(Refused, match="too many things; try again in 1 s") as refused:
         rate.count("a")
     assert (refused.value.status, refused.value.wait) == (429, 1)
     rate.count("b")
-    now[0] = 0.5
+    clock.monotonic = lambda: 0.5
     rate.count("a")
     with pytest.raises(Refused):
         rate.count("a")
