@@ -175,5 +175,4 @@ def _bytes(state: States) -> bytes:
 
 
 def _state(content: bytes) -> States:
-    state: States = np.frombuffer(content, STATE).copy()
-    return state
+    return np.frombuffer(content, STATE).copy()
