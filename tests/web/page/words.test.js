@@ -13,7 +13,6 @@ import {
   judgesOf,
   newsOf,
   noHintWords,
-  PACES,
   percent,
   powerOf,
   sourceOf,
@@ -112,13 +111,6 @@ test("a forced decision of one's own is not called the turn of another", () => {
   assert.equal(noHintWords(view()), "The hint is being computed …");
   assert.equal(noHintWords(view({ choices: [], mine: [0] })), "There is only one choice.");
   assert.equal(noHintWords(view({ choices: [], mine: [1] })), "It is not your turn.");
-});
-
-test("speeds are sorted", () => {
-  assert.deepEqual(
-    PACES.map(([seconds]) => Number(seconds)),
-    [0.2, 0.8, 2, 5],
-  );
 });
 
 test("no chance to win is negative", () => {
