@@ -27,5 +27,5 @@ def run_node(
 
 def check_agreement(file: Path, **environment: str) -> None:
     """Run the tests in a file, which compare the package with JavaScript."""
-    compared = run_node("--test", "--test-reporter=spec", file, **environment)
+    compared = run_node("--test", "--test-reporter=spec", file, cwd=ROOT, **environment)
     assert compared.returncode == 0, compared.stdout[-3000:]
