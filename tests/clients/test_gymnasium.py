@@ -7,15 +7,13 @@ from __future__ import annotations
 
 import functools
 import importlib.util
-import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Any
 
 import gymnasium
 import numpy as np
 import pytest
 from gymnasium import wrappers
-from gymnasium.vector import AutoresetMode
 from gymnasium.wrappers import vector
 
 ID = "wotd_env:wotd_env/WayOfTheDragon-v0"
@@ -30,48 +28,25 @@ def needs(*modules: str) -> pytest.MarkDecorator:
 # ------------------------------------------------------------------------------------------ vectorization modes
 
 
-def many(vectorization: str, mode: AutoresetMode) -> gymnasium.vector.VectorEnv:
-    """Return four games from `make_vec`."""
-    if vectorization == "vector_entry_point":
-        return gymnasium.make_vec(ID, 4, vectorization, spaces=0, autoreset_mode=mode)
-    more = {"autoreset_mode": mode} | ({"context": "fork"} if vectorization == "async" else {})
-    return gymnasium.make_vec(ID, 4, vectorization, vector_kwargs=more, spaces=0)
-
-
-def results_of(env: gymnasium.vector.VectorEnv, mode: AutoresetMode) -> Iterator[tuple[Any, ...]]:
-    """Yield all results of four seeded games of random legal actions, with the masks of the infos."""
-    rng = np.random.default_rng(0)
-    observations, infos = env.reset(seed=3)
-    yield observations, infos["action_mask"]
-    for _ in range(100):
-        masks = infos["action_mask"]
-        observations, rewards, terminated, truncated, infos = env.step(
-            (masks * rng.random(masks.shape)).argmax(1)
-        )
-        yield observations, infos["action_mask"], rewards, terminated, truncated
-        done = terminated | truncated
-        if mode == AutoresetMode.DISABLED and done.any():
-            _, fresh = env.reset(options={"reset_mask": done})
-            infos["action_mask"] = np.where(done[:, None], fresh["action_mask"], infos["action_mask"])
-
-
 @pytest.mark.filterwarnings("ignore:This process .* is multi-threaded:DeprecationWarning")
-@pytest.mark.parametrize("mode", AutoresetMode)
 @pytest.mark.client("Gymnasium", "gymnasium", "gymnasium.make_vec(ID, num_envs=4)")
-@pytest.mark.parametrize("vectorization", ["sync", "async"])
-def test_stock_vector_environments_play_the_native_games(vectorization, mode):
-    stock, native = many(vectorization, mode), many("vector_entry_point", mode)
-    try:
-        assert stock.metadata["autoreset_mode"] == native.metadata["autoreset_mode"] == mode
-        assert stock.observation_space == native.observation_space
-        assert stock.action_space == native.action_space
-        ends = 0
-        for theirs, ours in zip(results_of(stock, mode), results_of(native, mode), strict=True):
-            np.testing.assert_equal(theirs, ours)
-            ends += ours[3].sum() if len(ours) > 2 else 0
-        assert ends > 10
-    finally:
-        stock.close()
+@pytest.mark.parametrize(("vectorization", "options"), [("sync", {}), ("async", {"context": "fork"})])
+def test_stock_vector_environments_play_the_native_games(vectorization, options):
+    """tests/envs/test_vector.py compares all modes of autoreset."""
+    stock = gymnasium.make_vec(ID, 4, vectorization, vector_kwargs=options, spaces=0)
+    native = gymnasium.make_vec(ID, 4, spaces=0)
+    assert stock.metadata["autoreset_mode"] == native.metadata["autoreset_mode"]
+    assert stock.observation_space == native.observation_space
+    assert stock.action_space == native.action_space
+    (*theirs, their_info), (*ours, info) = stock.reset(seed=3), native.reset(seed=3)
+    ends = 0
+    for _ in range(100):
+        np.testing.assert_equal([*theirs, their_info["action_mask"]], [*ours, info["action_mask"]])
+        actions = info["action_mask"].argmax(1)
+        (*theirs, their_info), (*ours, info) = stock.step(actions), native.step(actions)
+        ends += ours[2].sum()
+    stock.close()
+    assert ends > 5
 
 
 # ----------------------------------------------------------------------------------------- wrappers of one game
@@ -170,15 +145,6 @@ def test_add_render_observation_matches_its_space(only):
     assert seen.observation_space.contains(seen.reset(seed=0)[0])
 
 
-@needs("resvg_py", "pygame")
-def test_human_rendering_opens_a_window(monkeypatch):
-    monkeypatch.setenv("SDL_VIDEODRIVER", "dummy")
-    env: Any = wrappers.HumanRendering(gymnasium.make(ID, render_mode="rgb_array"))
-    env.reset(seed=0)
-    assert env.window is not None
-    env.close()
-
-
 @needs("resvg_py", "moviepy", "av")
 def test_record_video_writes_a_file(tmp_path):
     import av
@@ -216,18 +182,15 @@ VECTOR_WRAPPERS: dict[str, Callable[[Any], Any]] = {
 @pytest.mark.parametrize("name", VECTOR_WRAPPERS)
 def test_vector_wrappers_do_not_change_the_games(name):
     arguments: dict[str, Any] = {"num_envs": 3, "spaces": 0, "observation_dtype": "float32"}
-    env, plain = (
-        VECTOR_WRAPPERS[name](gymnasium.make_vec(ID, **arguments)),
-        gymnasium.make_vec(ID, **arguments),
-    )
-    native: Any = plain
+    plain: Any = gymnasium.make_vec(ID, **arguments)
+    env = VECTOR_WRAPPERS[name](gymnasium.make_vec(ID, **arguments))
     observations, _ = env.reset(seed=4)
     plain.reset(seed=4)
     ends = 0
     for _ in range(60):
         assert observations.shape == env.observation_space.shape
-        np.testing.assert_array_equal(env.unwrapped.action_masks(), native.action_masks())
-        actions = native.action_masks().argmax(1)
+        np.testing.assert_array_equal(env.unwrapped.action_masks(), plain.action_masks())
+        actions = plain.action_masks().argmax(1)
         observations, rewards, *over, _ = env.step(actions)
         _, expected, *expected_over, _ = plain.step(actions)
         np.testing.assert_array_equal(over, expected_over)
@@ -241,11 +204,3 @@ def test_dict_info_to_list_returns_one_info_per_game():
     _, infos = vector.DictInfoToList(gymnasium.make_vec(ID, num_envs=3)).reset(seed=0)
     names = ["action_mask", "illegal_action", "places", "scores", "seat", "winners"]
     assert [sorted(info) for info in infos] == [names] * 3
-
-
-def test_observation_wrappers_reject_the_same_step_mode():
-    """This restriction is Gymnasium's."""
-    env = gymnasium.make_vec(ID, num_envs=2, autoreset_mode="SameStep")
-    # Gymnasium before 1.4 raises an AssertionError without a message.
-    with pytest.raises((ValueError, AssertionError), match=f"^$|{re.escape(str(AutoresetMode.SAME_STEP))}"):
-        vector.DtypeObservation(env, np.float32)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +13,7 @@ pytest.importorskip("inspect_ai", reason="inspect_ai is not installed: make test
 from inspect_ai import eval as evaluate
 from inspect_ai.model import ModelOutput, ModelUsage, get_model
 
+from tests.helpers.games import first_legal
 from wotd_env import Rules, text
 from wotd_env.adapters.inspect import decisions, games
 
@@ -41,12 +41,6 @@ def ran(task: Any, answer: Any, folder: Path, **options: Any) -> Any:
 def metrics(log: Any, score: str) -> dict[str, float]:
     (found,) = (each for each in log.results.scores if each.name == score)
     return {name: metric.value for name, metric in found.metrics.items()}
-
-
-def first_legal(message: str) -> str:
-    found = re.search(r"^Legal actions: ([^,\n]*)", message, re.MULTILINE)
-    assert found
-    return f"<action>{found[1]}</action>"
 
 
 @pytest.mark.client("Inspect", "inspect_ai", "decisions(spaces=3)")

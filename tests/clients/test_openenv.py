@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 import threading
 from collections.abc import Iterator
 from typing import Any
@@ -17,6 +16,7 @@ from openenv.cli.__main__ import app as command
 from openenv.core import GenericEnvClient
 from typer.testing import CliRunner
 
+from tests.helpers.games import first_legal
 from wotd_env import Rules
 from wotd_env.adapters.openenv import make_app
 from wotd_env.text import TextGame
@@ -45,11 +45,6 @@ def url() -> Iterator[str]:
     yield f"http://127.0.0.1:{server.servers[0].sockets[0].getsockname()[1]}"
     server.should_exit = True
     thread.join()
-
-
-def first_legal(message: str) -> str:
-    found = re.search(r"^Legal actions: ([^,\n]*)", message, re.MULTILINE)
-    return f"<action>{found[1]}</action>" if found else ""
 
 
 @pytest.mark.client("OpenEnv", "openenv", "make_app(Rules(spaces=1))")

@@ -24,11 +24,11 @@ pyspiel = pytest.importorskip(
 from absl import flags
 from open_spiel.integration_tests import api_test
 from open_spiel.python import policy, rl_environment
-from open_spiel.python.algorithms import best_response, exploitability, generate_playthrough, mcts, minimax
+from open_spiel.python.algorithms import best_response, exploitability, generate_playthrough, minimax
 from open_spiel.python.tests import games_sim_test
 
 from tests.helpers.exact import before_roll, random_positions
-from wotd_env import Action, Game, IllegalActionError, Phase, Rules, notation
+from wotd_env import Game, IllegalActionError, Phase, Rules, notation
 from wotd_env.adapters.openspiel import NAME, position
 from wotd_env.core.dice import KEEPS, NUM_ROLLS
 from wotd_env.core.engine import impassable
@@ -100,13 +100,6 @@ def state_after(game, nodes: int, seed: int = 0):
 
 def test_passes_random_sim_test(game):
     pyspiel.random_sim_test(game, num_sims=1, serialize=True, verbose=False, mask_test=True)
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("players", [2, 3, 4, 5])
-def test_full_games_pass_random_sim_test(players):
-    game = load(f"players={players},powers=any")
-    pyspiel.random_sim_test(game, num_sims=2, serialize=True, verbose=False, mask_test=True)
 
 
 @pytest.mark.client("OpenSpiel", "open_spiel", 'pyspiel.load_game("way_of_the_dragon")')
@@ -346,11 +339,6 @@ def test_a_game_can_start_from_a_position(game, seed):
         assert start.current_player() == state.current_player()
         assert start.history() == []
         assert spiel.game.rules == rules
-    same_game, same_state = pyspiel.deserialize_game_and_state(
-        pyspiel.serialize_game_and_state(again, again.new_initial_state())
-    )
-    assert str(same_game) == str(again)
-    assert same_state.record.tobytes() == record.tobytes()
 
 
 def test_state_strings_are_valid_notation(game):
@@ -424,58 +412,32 @@ def oracle(tmp_path_factory):
     return solved
 
 
-def mid_turn(index: int, dice: list[int], phase: Phase, rolls_left: int, **fields) -> np.ndarray:
-    """Return one of the ENDS in the middle of a turn, STATE (1,)."""
+def mid_turn(index: int) -> np.ndarray:
+    """Return one of the ENDS with random dice and a re-roll left, STATE (1,)."""
     state = ENDS[index : index + 1].copy()
-    state["dice"], state["phase"], state["rolls_left"] = dice, phase, rolls_left
-    for name, value in fields.items():
-        state[name] = value
+    state["dice"] = np.sort(np.random.default_rng(index).integers(0, 6, 5))
+    state["phase"], state["rolls_left"] = Phase.KEEP, 1
     return state
-
-
-def for_player(oracle, player: int):
-    """Return the exact value function of OpenSpiel states, for a player."""
-
-    def value(state) -> float:
-        equity = float(oracle.equity(state.game, state.record)[0])
-        return equity if state.record["player"][0] == player else -equity
-
-    return value
 
 
 @pytest.mark.parametrize("index", range(4))
 def test_expectiminimax_keeps_the_dice_of_the_exact_solution(oracle, index):
-    dice = sorted(np.random.default_rng(index).integers(0, 6, 5).tolist())
-    start = mid_turn(index, dice, Phase.KEEP, 1)
+    def exact(state) -> float:
+        equity = float(oracle.equity(state.game, state.record)[0])
+        return equity if state.record["player"][0] == 0 else -equity
+
+    start = mid_turn(index)
     state = load(f"position={position(SMALLEST, start)}").new_initial_state()
     values, expected = plan(state.game, start, oracle.table(state.game).for_seats)
-    value, action = minimax.expectiminimax(state, 1, for_player(oracle, 0), 0)
+    value, action = minimax.expectiminimax(state, 1, exact, 0)
     assert value == pytest.approx(expected[0], abs=1e-6)
     assert values[0, action] == pytest.approx(values[0].max(), abs=1e-6)
 
 
-@pytest.mark.parametrize("index", range(2))
-def test_expectiminimax_values_a_roll_like_the_exact_solution(oracle, index):
-    kept = sorted(np.random.default_rng(index).integers(0, 6, 4).tolist())
-    start = mid_turn(index, [*kept, -1], Phase.CHANCE, 0)
-    state = load(f"position={position(SMALLEST, start)}").new_initial_state()
-    cached: dict[str, float] = {}
-    exact = for_player(oracle, 0)
-
-    def value(successor) -> float:
-        key = str(successor)
-        if key not in cached:
-            cached[key] = exact(successor)
-        return cached[key]
-
-    found, _ = minimax.expectiminimax(state, 1, value, 0)
-    assert found == pytest.approx(exact(state), abs=1e-6)
-
-
 def last_turn(index: int):
     """Return a game in its last turn, with a re-roll left, and its value. Reaching the turn limit is a draw."""
-    dice = sorted(np.random.default_rng(index).integers(0, 6, 5).tolist())
-    start = mid_turn(index, dice, Phase.KEEP, 1, turn=6)
+    start = mid_turn(index)
+    start["turn"] = 6
     game = load(f"position={position(Rules(spaces=0, max_turns=7), start)}")
     _, best = plan(game.game, start, lambda game, after: np.zeros((len(after), 2)))
     return game, float(best[0])
@@ -511,30 +473,6 @@ def test_the_planner_is_not_exploitable_and_equals_the_best_response():
         assert response.value(game.new_initial_state()) == pytest.approx(best, abs=1e-6)
         worst = max(worst, exploitability.nash_conv(game, uniform))
     assert worst > 0.1
-
-
-def decisive_positions(oracle) -> list[tuple[np.ndarray, int]]:
-    """Return the positions with the widest gap between the two best moves, each with its best move."""
-    native = Game(SMALLEST)
-    states = np.repeat(ENDS, NUM_ROLLS)
-    native.roll(states, np.tile(KEEPS[:NUM_ROLLS], (len(ENDS), 1)))
-    native.decide(states, np.full(len(states), Action.STOP_ROLLING))
-    states = states[(states["phase"] == Phase.MOVE)]
-    states = states[native.legal_actions(states).sum(1) > 1]
-    values, _ = plan(native, states, oracle.table(native).for_seats)
-    second, best = np.sort(values, 1)[:, -2:].T
-    widest = np.argsort(second - best)[:6]
-    assert len(widest) == 6
-    return [(states[at : at + 1], int(values[at].argmax())) for at in widest]
-
-
-def test_tree_search_finds_decisive_moves(oracle):
-    # The compiled pyspiel.MCTSBot of OpenSpiel 2.0.2 crashes with every game written in Python.
-    for start, best in decisive_positions(oracle):
-        game = load(f"position={position(SMALLEST, start)}")
-        draws = np.random.RandomState(0)
-        bot = mcts.MCTSBot(game, 2.0, 200, mcts.RandomRolloutEvaluator(1, draws), random_state=draws)
-        assert bot.step(game.new_initial_state()) == best
 
 
 @pytest.mark.parametrize("players", [2, 3, 4, 5])

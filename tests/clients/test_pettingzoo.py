@@ -110,12 +110,3 @@ def test_multi_episode_env_plays_several_games():
     env = wrappers.MultiEpisodeEnv(way_of_the_dragon_v0.env(players=3, spaces=0), num_episodes=3)
     steps = game_of(env)
     assert len(steps) > 2 * len(game_of(way_of_the_dragon_v0.env(players=3, spaces=0)))
-
-
-@pytest.mark.parametrize("agents", [2, 5])
-def test_the_mask_is_the_second_value_of_an_observation(agents):
-    env = way_of_the_dragon_v0.env(players=agents)
-    env.reset(seed=0)
-    observation, mask = env.observe(env.agent_selection).values()  # as in the wrapper of SB3's tutorial
-    assert env.observation_space("player_0")["observation"].contains(observation)
-    np.testing.assert_array_equal(mask, env.unwrapped.action_masks())

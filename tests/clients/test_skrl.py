@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import warnings
 from typing import Any
 
@@ -25,6 +26,7 @@ ID = "wotd_env:wotd_env/WayOfTheDragon-v0"
 OPTIONS: dict[str, Any] = {"mask_in": "obs", "observation_dtype": "float32", "illegal": "raise", "spaces": 0}
 STEPS = 96
 
+client = functools.partial(pytest.mark.client, "skrl", "skrl")
 pytestmark = pytest.mark.filterwarnings("default")  # skrl's own warnings are not errors
 
 
@@ -55,33 +57,21 @@ class Critic(DeterministicMixin, Model):  # type: ignore[misc]  # skrl may be mi
         return self.network(inputs["observations"]), {}
 
 
-def one() -> Any:
-    return gymnasium.make(ID, **OPTIONS)
-
-
-def native() -> Any:
-    return gymnasium.make_vec(ID, num_envs=4, **OPTIONS)
-
-
 @pytest.mark.parametrize(
-    "make",
+    ("make", "games"),
     [
+        pytest.param(gymnasium.make, {}, marks=client('wrap_env(gymnasium.make(ID, mask_in="obs"))', masked)),
         pytest.param(
-            one,
-            marks=pytest.mark.client("skrl", "skrl", 'wrap_env(gymnasium.make(ID, mask_in="obs"))', masked),
-        ),
-        pytest.param(
-            native,
-            marks=pytest.mark.client(
-                "skrl", "skrl", 'wrap_env(gymnasium.make_vec(ID, num_envs=4, mask_in="obs"))', masked
-            ),
+            gymnasium.make_vec,
+            {"num_envs": 4},
+            marks=client('wrap_env(gymnasium.make_vec(ID, num_envs=4, mask_in="obs"))', masked),
         ),
     ],
 )
-def test_ppo_learns_with_action_masks(make, tmp_path):
+def test_ppo_learns_with_action_masks(make, games, tmp_path):
     """Illegal actions raise."""
     th.manual_seed(0)
-    env = wrap_env(make(), verbose=False)
+    env = wrap_env(make(ID, **OPTIONS, **games), verbose=False)
     spaces = {"observation_space": env.observation_space, "action_space": env.action_space}
     models: dict[str, Any] = {
         "policy": Actor(**spaces, device=env.device),

@@ -43,18 +43,10 @@ WRAPPERS = {
 }
 
 
-@pytest.mark.parametrize(
-    "name",
-    [
-        pytest.param(
-            name,
-            marks=pytest.mark.client(
-                "SuperSuit", "supersuit", 'supersuit.frame_stack_v1(way_of_the_dragon_v0.env(mask_in="info"))'
-            ),
-        )
-        for name in WRAPPERS
-    ],
+@pytest.mark.client(
+    "SuperSuit", "supersuit", 'supersuit.frame_stack_v1(way_of_the_dragon_v0.env(mask_in="info"))'
 )
+@pytest.mark.parametrize("name", WRAPPERS)
 def test_wrappers_do_not_change_the_returns(name):
     def game() -> Any:
         return way_of_the_dragon_v0.env(players=3, spaces=1, mask_in="info")

@@ -38,6 +38,9 @@ def all_seats(**rules: Any) -> PettingZooEnv:
 
 
 def dqn(observation: Any, actions: Any) -> DQN[Any]:
+    """Return a new learner, after seeding the generators of its weights and of its exploration."""
+    th.manual_seed(0)
+    np.random.seed(0)  # noqa: NPY002  # Tianshou explores with the global generator
     network = Net(state_shape=observation.shape, action_shape=actions.n, hidden_sizes=[16])
     policy: Any = DiscreteQLearningPolicy(
         model=network, action_space=actions, observation_space=observation, eps_training=0.1
@@ -47,8 +50,9 @@ def dqn(observation: Any, actions: Any) -> DQN[Any]:
     )
 
 
-def train(algorithm: Any, make: Any) -> int:
-    """Train for two short epochs; return the number of finished games."""
+def check_learns(learner: DQN[Any], algorithm: Any, make: Any) -> None:
+    """Train for two short epochs. Games must finish, and the weights of the learner must change."""
+    before = [weights.clone() for weights in learner.policy.parameters()]
     envs = DummyVectorEnv([make] * 2)
     envs.seed(0)
     collector = Collector(algorithm, envs, VectorReplayBuffer(2000, 2), exploration_noise=True)
@@ -66,7 +70,8 @@ def train(algorithm: Any, make: Any) -> int:
             show_progress=False,
         )
     )
-    return int(collector.buffer.done.sum())
+    assert collector.buffer.done.sum() > 3
+    assert any(not th.equal(*pair) for pair in zip(before, learner.policy.parameters(), strict=True))
 
 
 @pytest.mark.client("Tianshou", "tianshou", "PettingZooEnv(way_of_the_dragon_v0.raw_env())")
@@ -84,17 +89,12 @@ def test_all_seats_play_random_games_with_masks(players):
 
 
 def test_dqn_learns_against_a_random_seat():
-    th.manual_seed(0)
-    np.random.seed(0)  # noqa: NPY002  # Tianshou explores with the global generator
     env = all_seats(spaces=0)
     space: Any = env.observation_space
     learner = dqn(space["observation"], env.action_space)
     other: Any = MARLRandomDiscreteMaskedOffPolicyAlgorithm(action_space=env.action_space)
-    before = [weights.clone() for weights in learner.policy.parameters()]
     algorithm = MultiAgentOffPolicyAlgorithm(algorithms=[learner, other], env=env)
-    ends = train(algorithm, lambda: all_seats(spaces=0))
-    assert ends > 3
-    assert any(not th.equal(*pair) for pair in zip(before, learner.policy.parameters(), strict=True))
+    check_learns(learner, algorithm, lambda: all_seats(spaces=0))
 
 
 def test_single_agent_observations_have_tianshous_format():
@@ -110,9 +110,6 @@ def test_single_agent_observations_have_tianshous_format():
 @pytest.mark.client("Tianshou", "tianshou", "wotd_env.adapters.tianshou.single_agent_env()")
 @pytest.mark.parametrize("encoding", ["one_hot", "features"])
 def test_dqn_learns_in_the_single_agent_environment(encoding):
-    th.manual_seed(0)
-    np.random.seed(0)  # noqa: NPY002  # Tianshou explores with the global generator
-
     def one_seat() -> gymnasium.Env[Any, Any]:
         """Return a single-agent environment; illegal actions raise."""
         return single_agent_env(spaces=0, illegal="raise", encoding=encoding)
@@ -120,7 +117,4 @@ def test_dqn_learns_in_the_single_agent_environment(encoding):
     env = one_seat()
     space: Any = env.observation_space
     learner = dqn(space["obs"], env.action_space)
-    before = [weights.clone() for weights in learner.policy.parameters()]
-    ends = train(learner, one_seat)
-    assert ends > 3
-    assert any(not th.equal(*pair) for pair in zip(before, learner.policy.parameters(), strict=True))
+    check_learns(learner, learner, one_seat)

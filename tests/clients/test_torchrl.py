@@ -69,18 +69,6 @@ def test_gym_env_accepts_the_environment_id():
     check_env_specs(GymEnv(ID))
 
 
-@pytest.mark.parametrize("make", [one, native])
-def test_random_rollouts_use_action_masks(make):
-    env = make()
-    check_env_specs(env)
-    env.set_seed(0)
-    played = env.rollout(150, break_when_any_done=False)
-    ends = played["next", "done"].sum()
-    assert ends > 5
-    rewards = played["next", "reward"]
-    assert (rewards.abs() == 1).sum() == ends  # no game is truncated or tied
-
-
 @client("PettingZooWrapper(way_of_the_dragon_v0.raw_env(), use_mask=True)")
 @pytest.mark.parametrize("players", [2, 3])
 @pytest.mark.parametrize("groups", [None, MarlGroupMapType.ALL_IN_ONE_GROUP], ids=["apart", "together"])
@@ -125,6 +113,7 @@ def actor_of(env: EnvBase) -> ProbabilisticActor:
 def test_ppo_trains_on_collected_batches(make):
     th.manual_seed(0)
     env = make()
+    check_env_specs(env)
     actor = actor_of(env)
     critic = ValueOperator(th.nn.Linear(actor[0].module.in_features, 1), in_keys=["observation"])
     advantage, loss = GAE(gamma=1.0, lmbda=0.95, value_network=critic), ClipPPOLoss(actor, critic)

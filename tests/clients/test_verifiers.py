@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import json
 import os
-import re
 import subprocess
 import sys
 import threading
@@ -24,6 +23,7 @@ import verifiers.v1 as vf
 from verifiers.v1.configs.env import EnvConfig
 from verifiers.v1.utils.loaders import environment_class, load_environment
 
+from tests.helpers.games import first_legal
 from wotd_env import Rules, text
 from wotd_env.adapters import verifiers as door
 
@@ -77,14 +77,8 @@ class Server(BaseHTTPRequestHandler):
         content = "..." if request["model"] == "silent" else first_legal(request["messages"][-1]["content"])
         choice = {"index": 0, "finish_reason": "stop", "message": {"role": "assistant", "content": content}}
         usage = {"prompt_tokens": 1, "completion_tokens": 1, "total_tokens": 2}
-        body = {
-            "id": "1",
-            "object": "chat.completion",
-            "created": 0,
-            "model": request["model"],
-            "choices": [choice],
-        }
-        answer = json.dumps(body | {"usage": usage}).encode()
+        body = {"id": "1", "object": "chat.completion", "created": 0, "model": request["model"]}
+        answer = json.dumps(body | {"choices": [choice], "usage": usage}).encode()
         self.send_response(200)
         self.send_header("Content-Type", "application/json")
         self.send_header("Content-Length", str(len(answer)))
@@ -104,11 +98,6 @@ def url() -> Iterator[str]:
     server.shutdown()
     thread.join()
     server.server_close()
-
-
-def first_legal(message: str) -> str:
-    found = re.search(r"^Legal actions: ([^,\n]*)", message, re.MULTILINE)
-    return f"<action>{found[1]}</action>" if found else ""
 
 
 def episodes(url: str, taskset: dict[str, Any], model: str = "script", **roles: Any) -> list[Any]:
@@ -182,21 +171,11 @@ def test_the_validation_of_verifiers_passes(name, tmp_path):
     (tmp_path / "wotd_tasks.py").write_text(
         f"from wotd_env.adapters.verifiers import {name}\n\n__all__ = {names!r}\n"
     )
-    arguments = [
-        "wotd_tasks",
-        "--taskset.spaces",
-        "0",
-        "-n",
-        "3",
-        "--runtime.type",
-        "subprocess",
-        "--rich",
-        "false",
-    ]
+    arguments = "wotd_tasks --taskset.spaces 0 -n 3 --runtime.type subprocess --rich false -o out"
     code = "import sys; sys.path.insert(0, '.'); from verifiers.v1.cli.validate import main; main()"
     paths = os.environ | {"PYTHONPATH": os.pathsep.join(map(os.path.abspath, sys.path))}
     subprocess.run(
-        [sys.executable, "-c", code, *arguments, "-o", "out"],
+        [sys.executable, "-c", code, *arguments.split()],
         cwd=tmp_path,
         env=paths,
         check=True,

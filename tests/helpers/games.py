@@ -1,4 +1,6 @@
-"""Rules of all kinds, and games of random play."""
+"""Rules of all kinds, games of random play, and replies to text games."""
+
+import re
 
 import numpy as np
 
@@ -27,3 +29,9 @@ def positions(rules: Rules, games: int = 60, decisions: int = 40, skip_forced: b
         met.append(state[state["phase"] != Phase.OVER])
         game.step(state, player.act(game, state, rng))
     return np.concatenate(met)
+
+
+def first_legal(message: str) -> str:
+    """Return a reply to a message of a text game: its first legal action, or nothing after the game."""
+    found = re.search(r"^Legal actions: ([^,\n]*)", message, re.MULTILINE)
+    return f"<action>{found[1]}</action>" if found else ""

@@ -105,6 +105,13 @@ def line(water: str, rest: str) -> str:
     return "/".join([water, *[".......|....."] * 4]) + " " + rest
 
 
+def step_through(page: Page) -> None:
+    """Review `recorded()` from the lobby."""
+    page.get_by_label("text of a game").fill(recorded())
+    page.get_by_role("button", name="Step through").click()
+    page.wait_for_selector(".review")
+
+
 def recorded() -> str:
     """Return a game between agents as text."""
     game, policy = Game(Rules(spaces=2)), make_policy("greedy")

@@ -4,6 +4,7 @@ import contextlib
 import json
 import socket
 import threading
+import time
 import zlib
 from collections.abc import Callable, Iterator
 from dataclasses import replace
@@ -137,11 +138,6 @@ class At:
         assert answer.status_code == 200, answer.text
         return self.on(answer.json())
 
-    def act_none(self) -> list[int]:
-        """Re-roll all dice; return them."""
-        dice: list[int] = self.post("/act", ply=0, action="none").json()["dice"]
-        return dice
-
     def on(self, view: Any) -> Any:
         if view["choices"] or view["status"] == "over":
             return view
@@ -160,6 +156,21 @@ def lasting(view: Any) -> Any:
     """Return a view without connection states, which the server updates some time after a socket closes."""
     seats = [seat | {"connected": None} for seat in view["seats"]]
     return view | {"seats": seats, "spectators": None}
+
+
+def told(socket: ClientConnection, kind: str = "error") -> Any:
+    """Return the next message of a kind; skip the others."""
+    while (message := json.loads(socket.recv(timeout=60)))["type"] != kind:
+        pass
+    return message
+
+
+def touched(file: Path, at: At, age: float) -> None:
+    """Date the last change of a table `age` seconds back. No server may have opened the file."""
+    with contextlib.closing(Store(file)) as store, pytest.MonkeyPatch.context() as patch:
+        now = time.time()
+        patch.setattr(time, "time", lambda: now - age)
+        store.put_table(at.table, store.settings(at.table))
 
 
 def until_closed(socket: ClientConnection, message: str | None = None) -> None:

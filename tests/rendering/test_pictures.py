@@ -18,14 +18,7 @@ from tests.helpers.positions import board, immune_pieces
 from tools import __main__ as tool
 from wotd_env import Game, Phase, Rules
 from wotd_env.core.starting import roll_off_of
-from wotd_env.rendering import (
-    glyphs,
-    render_rgb,
-    render_svg,
-    render_text,
-    roll_off_text,
-    show,
-)
+from wotd_env.rendering import glyphs, render_rgb, render_svg, render_text, roll_off_text, show
 from wotd_env.rendering.scene import PALETTES, WIDTH, Mark, scene
 from wotd_env.rendering.svg import style, symbols
 
@@ -54,6 +47,15 @@ def drawing(kind: str, number: int, *names: str, theme: str = "light") -> str:
     colors = [PALETTES[theme][name] for name in names]
     picture: str = getattr(glyphs, kind)(number, *colors)
     return picture
+
+
+def rasterized(svg: str, mode: str) -> np.ndarray:
+    """Return the pixels of a drawing, uint8."""
+    import resvg_py
+    from PIL import Image
+
+    picture = io.BytesIO(resvg_py.svg_to_bytes(svg_string=svg, skip_system_fonts=True))
+    return np.asarray(Image.open(picture).convert(mode))
 
 
 def count(marks: list[Mark], svg: str) -> int:
@@ -125,9 +127,6 @@ def test_pieces_do_not_overlap(rules):
 
 
 def test_drawings_stay_in_their_boxes():
-    import resvg_py
-    from PIL import Image
-
     drawn = {}
     for rules in VARIANTS:
         game, states, actions = played(rules)
@@ -142,8 +141,7 @@ def test_drawings_stay_in_their_boxes():
             f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="-20 -20 {mark.width + 40} {mark.height + 40}" '
             f'width="{round(mark.width + 40)}" height="{round(mark.height + 40)}">{mark.svg}</svg>'
         )
-        image = Image.open(io.BytesIO(resvg_py.svg_to_bytes(svg_string=svg, skip_system_fonts=True)))
-        ink = np.argwhere(np.asarray(image.convert("RGBA"))[..., 3] > 8)
+        ink = np.argwhere(rasterized(svg, "RGBA")[..., 3] > 8)
         assert ink.min() >= 19
         assert (ink.max(0) <= [mark.height + 21, mark.width + 21]).all()
 
@@ -301,14 +299,10 @@ def test_the_rules_page_shows_every_case():
 @pytest.mark.parametrize("width", [300, 640, 1200])
 @pytest.mark.parametrize("theme", ["light", "dark"])
 def test_pixels_equal_the_rasterized_svg(width, theme):
-    import resvg_py
-    from PIL import Image
-
     game, states, _ = played(VARIANTS[3])
     for state, before in ((states[60:61], states[59:60]), (states[-1:], states[-2:-1])):
         svg = render_svg(game, state, before, theme=theme, width=width)
-        image = Image.open(io.BytesIO(resvg_py.svg_to_bytes(svg_string=svg, skip_system_fonts=True)))
-        whole = np.asarray(image.convert("RGB")).astype(int)
+        whole = rasterized(svg, "RGB").astype(int)
         pixels = render_rgb(game, state, before, theme=theme, width=width)
         assert pixels.shape == (width * 3 // 4, width, 3)
         assert pixels.dtype == np.uint8

@@ -8,8 +8,9 @@ import textwrap
 import numpy as np
 import pytest
 
+from tests.helpers.pictures import played, variants
 from tests.helpers.positions import board
-from wotd_env import Game, Phase, Rules, make_policy, way_of_the_dragon_v0
+from wotd_env import Game, Phase, Rules, way_of_the_dragon_v0
 from wotd_env.envs.single import WayOfTheDragonEnv
 from wotd_env.rendering import render_text
 from wotd_env.rendering.text import seat_names
@@ -114,29 +115,17 @@ def test_unrolled_dice_are_shown_as_unknown():
     assert "Dice: [fire]  [DRAGON]  [?]  [?]  [?]" in text_of(Rules(), state)
 
 
-@pytest.mark.parametrize(
-    "rules",
-    [
-        Rules(),
-        Rules(players=3, spaces=0),
-        Rules(players=4, spaces=10, powers="own", dead_pieces=5, colors="random"),
-        Rules(players=5, spaces=10, powers="any", colors="random"),
-    ],
-    ids=str,
-)
+@variants
 def test_the_text_shows_all_pieces_and_the_seat_to_act(rules):
-    game, policy, rng = Game(rules), make_policy("random"), np.random.default_rng(0)
-    state = game.reset(1, seed=0)
-    while state["phase"] != Phase.OVER:
-        text = render_text(game, state)
-        lines = text.splitlines()
+    game, states, _ = played(rules)
+    for state in states[:-1].reshape(-1, 1):
+        lines = render_text(game, state).splitlines()
         assert len({line.index("|") for line in lines[3:9]}) == 1
         assert max(map(len, lines)) <= 110
         for seat in range(rules.players):
             assert sum(line[6:].count("ABCDE"[seat]) for line in lines[4:9]) == 5
         assert sum(line.count("#") for line in lines[4:9]) == rules.dead_pieces
         assert [line[0] == ">" for line in lines[10 : 10 + rules.players]].index(True) == state["player"][0]
-        game.step(state, policy.act(game, state, rng))
 
 
 @pytest.mark.parametrize(

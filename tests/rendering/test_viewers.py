@@ -1,32 +1,21 @@
-"""Pictures in environments, windows and notebooks, and the optional packages that they need."""
+"""Pictures in environments, windows and notebooks."""
 
 from __future__ import annotations
 
 import copy
 import pickle
 import re
-import sys
 from xml.etree import ElementTree
 
 import gymnasium
 import numpy as np
 import pytest
-from gymnasium.error import DependencyNotInstalled
 
-from tests.helpers.pictures import played
 from tests.helpers.positions import board
 from wotd_env import Game, Rules, way_of_the_dragon_v0
 from wotd_env.envs.single import WayOfTheDragonEnv
 from wotd_env.envs.vector import WayOfTheDragonVectorEnv
-from wotd_env.rendering import (
-    RENDER_MODES,
-    RENDERERS,
-    Renderer,
-    Replay,
-    render_rgb,
-    render_svg,
-    show,
-)
+from wotd_env.rendering import RENDER_MODES, RENDERERS, Renderer, render_rgb, render_svg, show
 from wotd_env.rendering.scene import PALETTES
 
 ID = "wotd_env:wotd_env/WayOfTheDragon-v0"
@@ -163,33 +152,6 @@ def test_copies_of_an_environment_with_a_window_can_step(hidden_window):
 def test_a_missing_display_raises_an_error_with_a_fix(monkeypatch):
     monkeypatch.setenv("SDL_VIDEODRIVER", "none such")
     with pytest.raises(RuntimeError, match=r"use render_mode='rgb_array', or set .* SDL_VIDEODRIVER=dummy"):
-        WayOfTheDragonEnv(render_mode="human").reset(seed=0)
-
-
-# ------------------------------------------------------------------------------------ missing optional packages
-
-
-@pytest.mark.parametrize("missing", ["resvg_py", "PIL"])
-def test_pixels_without_the_extra_raise_an_error_that_names_it(missing, monkeypatch):
-    monkeypatch.setitem(sys.modules, missing, None)
-    env = WayOfTheDragonEnv(render_mode="rgb_array", spaces=2)  # training without pictures needs no extra
-    env.reset(seed=0)
-    with pytest.raises(ImportError, match=rf"{missing}, part of the extra render"):
-        render_rgb(env.game, env.record, width=77)
-
-
-@pytest.mark.parametrize(("missing", "ending"), [("PIL", "gif"), ("av", "mp4")])
-def test_recordings_without_the_extra_raise_an_error_that_names_it(missing, ending, monkeypatch, tmp_path):
-    game, states, actions = played(Rules(), most=2)
-    monkeypatch.setitem(sys.modules, missing, None)
-    with pytest.raises(ImportError, match=rf"{missing}, part of the extra render"):
-        Replay(game, states, actions).save(tmp_path / f"game.{ending}")
-    assert not list(tmp_path.iterdir())
-
-
-def test_a_window_without_the_extra_raises_an_error_that_names_it(monkeypatch):
-    monkeypatch.setitem(sys.modules, "pygame", None)
-    with pytest.raises(DependencyNotInstalled, match="a window needs pygame, part of the extra render"):
         WayOfTheDragonEnv(render_mode="human").reset(seed=0)
 
 

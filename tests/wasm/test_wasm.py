@@ -1,9 +1,7 @@
 """The module wotd.wasm (`python -m tools.wasm`) is up to date and agrees with the engine."""
 
 import json
-import os
 import shutil
-import subprocess
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
@@ -11,7 +9,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from tests.helpers import ROOT, run_python
+from tests.helpers import run_python
+from tests.helpers.node import check_agreement, run_node
 from tests.helpers.variants import typical_variants
 from tools import wasm
 from tools.wasm import build
@@ -36,8 +35,7 @@ def test_decisions_agree_in_all_variants(tmp_path):
     variants = [record(tmp_path, number, rules) for number, rules in enumerate(typical_variants())]
     assert sum(variant["decisions"] for variant in variants) > 20_000
     (tmp_path / "variants.json").write_text(json.dumps({"module": str(wasm.MODULE), "variants": variants}))
-    compared = run_node("--test", "--test-reporter=spec", AGREEMENT, WOTD_DECISIONS=str(tmp_path))
-    assert compared.returncode == 0, compared.stdout[-3000:]
+    check_agreement(AGREEMENT, WOTD_DECISIONS=str(tmp_path))
 
 
 def test_missing_linker_is_named(monkeypatch):
@@ -78,19 +76,6 @@ def test_rebuilt_module_has_the_same_bytes(tmp_path):
     rebuilt = tmp_path / "wotd.wasm"
     run_python("-m", "tools.wasm", "--into", rebuilt)
     assert rebuilt.read_bytes() == wasm.MODULE.read_bytes()
-
-
-def run_node(
-    *arguments: str | Path, cwd: Path = ROOT, **environment: str
-) -> subprocess.CompletedProcess[str]:
-    """Run Node in a folder, with arguments and additional environment variables."""
-    node = shutil.which("node")
-    if node is None:
-        pytest.skip("there is no node")
-    variables = os.environ | environment
-    return subprocess.run(
-        [node, *arguments], cwd=cwd, env=variables, capture_output=True, text=True, check=False
-    )
 
 
 def record(folder: Path, number: int, rules: Rules) -> dict[str, Any]:

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import contextlib
 import gc
 import json
-import time
 from collections import Counter
 from pathlib import Path
 from threading import Event
@@ -17,15 +15,7 @@ import pytest
 
 pytest.importorskip("starlette", reason="needs the extra web")
 
-
-from tests.helpers.server import (
-    HERE,
-    LINE,
-    fewer,
-    make,
-    play,
-    running,
-)
+from tests.helpers.server import HERE, LINE, fewer, make, play, running, touched
 from wotd_env import Game, Rules
 from wotd_env.analysis import Advisor
 from wotd_env.core.state import States
@@ -33,7 +23,6 @@ from wotd_env.planning.learned import LearnedValue
 from wotd_env.policies import STRENGTHS
 from wotd_env.policies.onnx import Onnx
 from wotd_env.policy import Policy
-from wotd_env.web.store import Store
 
 
 class Stuck:
@@ -109,9 +98,12 @@ def test_greedy_decides_for_failing_agents(tmp_path: Path) -> None:
 
 
 class Choosy:
-    """A policy for the default board only. Its error message contains a path."""
+    """A policy for the default board only. Its error message contains a path. `asked` counts its checks."""
+
+    asked = 0
 
     def check_rules(self, rules: Rules) -> None:
+        self.asked += 1
         if rules.spaces != 7:
             raise ValueError(f"/secret/model is made for {Rules()}, not for {rules}")
 
@@ -142,36 +134,20 @@ def test_agents_are_listed_with_the_reason_why_they_cannot_play(tmp_path: Path) 
         assert refused.json()["error"] == "choosy is not made for spaces=6"
 
 
-class Watched:
-    """A policy that counts the calls of `check_rules`."""
-
-    asked = 0
-
-    def check_rules(self, rules: Rules) -> None:
-        self.asked += 1
-
-    def act(self, game: Game, state: States, rng: Any) -> Any:
-        return game.legal_actions(state).argmax(1)
-
-
 def test_a_full_server_refuses_before_it_asks_an_agent(tmp_path: Path) -> None:
-    watched = Watched()
-    with running(tmp_path / "tables", fewer(tables=1), {"watched": watched}) as client:
+    choosy = Choosy()
+    with running(tmp_path / "tables", fewer(tables=1), {"choosy": choosy}) as client:
         make(client, HERE, HERE)
-        before = watched.asked
-        seats = [HERE, {"kind": "agent", "agent": "watched"}]
+        before = choosy.asked
+        seats = [HERE, {"kind": "agent", "agent": "choosy"}]
         assert client.post("/api/tables", json={"seats": seats}).status_code == 503
-        assert watched.asked == before
+        assert choosy.asked == before
 
 
-def test_a_refused_agent_removes_no_idle_table(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_refused_agent_removes_no_idle_table(tmp_path: Path) -> None:
     with running(tmp_path / "tables") as client:
         old, _ = make(client, HERE, HERE)
-    with contextlib.closing(Store(tmp_path / "tables")) as store, monkeypatch.context() as patch:
-        table = old.url.rsplit("/", 1)[1]
-        then = time.time() - 100_000
-        patch.setattr(time, "time", lambda: then)
-        store.put_table(table, store.settings(table))
+    touched(tmp_path / "tables", old, 100_000)
     with running(tmp_path / "tables", fewer(tables=1)) as client:
         seats = [HERE, {"kind": "agent", "agent": "nobody"}]
         assert client.post("/api/tables", json={"seats": seats}).status_code == 400

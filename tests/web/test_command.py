@@ -25,17 +25,7 @@ pytest.importorskip("starlette", reason="needs the extra web")
 from typer.testing import CliRunner
 
 from tests.helpers import ROOT
-from tests.helpers.server import (
-    GREEDY,
-    HERE,
-    VARIANTS,
-    At,
-    fewer,
-    make,
-    play,
-    running,
-    wait_until_ready,
-)
+from tests.helpers.server import GREEDY, HERE, VARIANTS, At, fewer, make, play, running, wait_until_ready
 from wotd_env.cli import app
 from wotd_env.web.connections import concerns
 from wotd_env.web.limits import Limits
@@ -49,17 +39,8 @@ def serve() -> Iterator[Serve]:
     started = []
 
     def start(file: Path, *options: str) -> subprocess.Popen[str]:
-        command = [
-            sys.executable,
-            "-m",
-            "wotd_env.cli",
-            "serve",
-            "--port",
-            "0",
-            "--file",
-            str(file),
-            *options,
-        ]
+        serve = [sys.executable, "-m", "wotd_env.cli", "serve"]
+        command = [*serve, "--port", "0", "--file", str(file), *options]
         pipe = subprocess.PIPE
         started.append(subprocess.Popen(command, stdout=pipe, stderr=pipe, text=True, cwd=file.parent))
         return started[-1]
@@ -201,13 +182,6 @@ def test_command_refuses_names_that_are_not_hosts(name: str, tmp_path: Path) -> 
         in result.stderr
     )
     assert not file.exists()
-
-
-def test_command_names_the_missing_extra(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(sys.modules, "uvicorn", None)
-    result = CliRunner().invoke(app, ["serve"])
-    assert result.exit_code == 2
-    assert "pip install 'wotd-env[web]'" in result.output
 
 
 def run_documented_script(client: httpx.Client) -> dict[str, Any]:

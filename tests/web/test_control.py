@@ -35,27 +35,20 @@ def beyond(ply: int) -> Callable[[Any], bool]:
     return lambda view: bool(view["ply"] > ply)
 
 
-def test_paused_table_moves_only_by_steps(client: httpx.Client) -> None:
-    at, _ = make(client, GREEDY, GREEDY, pace=5)
-    paused = at.post("/pace", pace=None).json()
-    assert (paused["pace"], paused["ply"]) == (None, 0)
-    for ply in range(3):
-        assert at.post("/step", ply=ply).status_code == 200
-        assert at.until(beyond(ply))["ply"] == ply + 1
-    assert at.post("/step", ply=2).status_code == 409
-    assert at.view["ply"] == 3
-    at.post("/pace", pace=0.2)
-    assert at.until(lambda view: view["ply"] > 4)["pace"] == 0.2
-
-
-def test_a_repeated_step_takes_one_decision(client: httpx.Client) -> None:
-    at, _ = make(client, GREEDY, GREEDY, pace=5)
-    at.post("/pace", pace=None)
-    for _ in range(3):
-        at.post("/step", ply=0)
-    at.until(lambda view: view["ply"] == 1)
-    at.post("/step", ply=1)
-    assert at.until(lambda view: view["ply"] > 1)["ply"] == 2
+def test_paused_table_moves_only_by_steps_until_a_pace_is_set(tmp_path: Path) -> None:
+    with running(tmp_path / "tables.sqlite") as client:
+        at, _ = make(client, GREEDY, GREEDY, pace=5)
+        paused = at.post("/pace", pace=None).json()
+        assert (paused["pace"], paused["ply"], paused["left"]) == (None, 0, None)
+        for ply in range(3):
+            assert at.post("/step", ply=ply).status_code == 200
+            assert at.until(beyond(ply))["ply"] == ply + 1
+        assert at.post("/step", ply=2).status_code == 409
+    with running(tmp_path / "tables.sqlite") as client:  # the pause outlasts a restart
+        at = At(client, at.table, at.key)
+        assert (at.view["pace"], at.view["ply"]) == (None, 3)
+        at.post("/pace", pace=0.2)
+        assert at.until(lambda view: view["ply"] > 4)["pace"] == 0.2
 
 
 def test_a_step_during_a_decision_does_not_take_the_next_one(
@@ -64,8 +57,8 @@ def test_a_step_during_a_decision_does_not_take_the_next_one(
     async def overlap() -> int:
         tables = Tables(Store(tmp_path / "tables"), agents := Agents(), Limits())
         seats = [NewSeat(kind="agent", agent="greedy") for _ in range(2)]
-        table, keys = tables.create(NewTable(seats=seats, pace=5.0), Rules(), None, "")
-        host = tables.viewer(table, keys.host)
+        table, key = tables.create(NewTable(seats=seats, pace=5.0), Rules(), None, "")
+        host = tables.viewer(table, key)
         tables.set_pace(table, host, None)
         chosen = asyncio.Event()
 
@@ -94,17 +87,6 @@ def test_wrong_pace_is_refused(client: httpx.Client, pace: object) -> None:
     refused = at.post("/pace", pace=pace)
     assert (refused.status_code, refused.json()["field"]) == (400, "pace")
     assert at.view["pace"] == 5
-
-
-def test_pause_lasts_through_a_restart(tmp_path: Path) -> None:
-    with running(tmp_path / "tables.sqlite") as client:
-        at, _ = make(client, GREEDY, GREEDY, pace=5)
-        at.post("/pace", pace=None)
-    with running(tmp_path / "tables.sqlite") as client:
-        again = At(client, at.table, at.key)
-        assert again.view["pace"] is None
-        again.post("/step", ply=0)
-        again.until(lambda view: view["ply"] == 1)
 
 
 def test_person_decides_at_a_paused_table(client: httpx.Client) -> None:
@@ -223,12 +205,6 @@ def test_clock_gives_the_seat_of_an_idle_person_away(tmp_path: Path) -> None:
     with running(tmp_path / "tables.sqlite") as client:
         back = At(client, host.table, people[idle].key).post("/seat", seat=idle, agent=None).json()
         assert (back["mine"], back["lent"]) == ([idle], [])
-
-
-def test_table_without_a_clock_gives_no_time(client: httpx.Client) -> None:
-    at, _ = make(client, HERE, GREEDY)
-    assert at.view["left"] is None
-    assert client.post("/api/tables", json={"seats": [HERE, GREEDY], "clock": 0}).status_code == 400
 
 
 def test_rush_skips_the_waits_until_a_person_is_to_act(client: httpx.Client) -> None:

@@ -18,7 +18,7 @@ pytest.importorskip("starlette", reason="needs the extra web")
 
 from websockets.exceptions import ConnectionClosed
 
-from tests.helpers.server import GREEDY, HERE, fewer, make, running, until_closed
+from tests.helpers.server import GREEDY, HERE, fewer, make, running, told, until_closed
 from wotd_env import Game
 from wotd_env.core.state import States
 from wotd_env.web.refused import Refused
@@ -49,7 +49,7 @@ def test_deadline_of_the_head_ends_with_the_request(tmp_path: Path) -> None:
             # the longest deadline has passed
             until_dropped(client, b"GET / HTTP/1.1\r\nContent-Length: 9\r\n\r\n")
             opened.send(json.dumps({"type": "act", "ply": 0, "action": 31}))
-            while json.loads(opened.recv(timeout=60))["ply"] != 1:
+            while told(opened, "view")["ply"] != 1:
                 pass
 
 
@@ -97,26 +97,17 @@ def broken(*_: Any, **__: Any) -> Any:
     raise KeyError("broken")
 
 
-def test_unexpected_error_of_a_view_is_logged(
-    tmp_path: Path, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize("method", [(Table, "view"), (Tables, "act")])
+def test_unexpected_error_on_a_socket_is_logged(
+    tmp_path: Path,
+    caplog: pytest.LogCaptureFixture,
+    monkeypatch: pytest.MonkeyPatch,
+    method: tuple[type, str],
 ) -> None:
     with running(tmp_path / "tables") as client:
         at, _ = make(client, HERE, HERE)
-        monkeypatch.setattr(Table, "view", broken)
-        with pytest.raises(ConnectionClosed) as told, at.socket() as opened:
-            until_closed(opened)
-        assert told.value.rcvd is not None
-        assert told.value.rcvd.code == 1011
-    assert len(messages_of(caplog, "a socket is closed by an unexpected error")) == 1
-
-
-def test_unexpected_error_of_a_decision_is_logged(
-    tmp_path: Path, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    with running(tmp_path / "tables") as client:
-        at, _ = make(client, HERE, HERE)
-        monkeypatch.setattr(Tables, "act", broken)
-        with pytest.raises(ConnectionClosed), at.socket() as opened:
+        monkeypatch.setattr(*method, broken)
+        with pytest.raises(ConnectionClosed, match="1011"), at.socket() as opened:
             until_closed(opened, '{"type": "act", "ply": 0, "action": 31}')
     assert len(messages_of(caplog, "a socket is closed by an unexpected error")) == 1
 
@@ -147,8 +138,8 @@ def test_advisor_works_again_after_a_call_that_never_returns(
     monkeypatch.setattr("wotd_env.web.review.advise", stuck_once)
     with running(tmp_path / "tables", fewer(thinking=1)) as client:
         at, _ = make(client, HERE, HERE, help=True)
-        answer: httpx.Response = at.get("/help")
-        assert answer.status_code == 503
+        late = at.get("/help")
+        assert (late.status_code, late.headers["Retry-After"]) == (503, "5")
         assert 200 in (at.get("/help").status_code for _ in range(600))  # the first call is still stuck
     never.set()
     told, *_ = messages_of(caplog, "a new worker replaces the stuck one")

@@ -32,19 +32,9 @@ def test_choices_of_a_position_are_all_legal_actions(client: httpx.Client) -> No
     assert notation.parse_position(study["position"])[1].tobytes() == state.tobytes()
 
 
-@pytest.mark.parametrize(
-    ("body", "words"),
-    [
-        ({}, "position is missing"),
-        ({"rules": {"spaces": 3}}, "position is missing"),
-        ({"position": "nonsense"}, "position"),
-        ({"position": LINE, "rules": {"spaces": 3}}, "rules must be left out"),
-    ],
-)
-def test_choices_need_a_position(client: httpx.Client, body: dict[str, Any], words: str) -> None:
-    refused = client.post("/api/choices", json=body)
-    assert refused.status_code == 400
-    assert words in refused.json()["error"]
+def test_choices_need_a_position(client: httpx.Client) -> None:
+    refused = client.post("/api/choices", json={"rules": {"spaces": 3}})
+    assert (refused.status_code, refused.json()["error"]) == (400, "position is missing")
 
 
 def test_values_are_the_chances_to_win_after_each_choice(client: httpx.Client) -> None:

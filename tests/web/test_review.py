@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from threading import Event
@@ -14,23 +14,10 @@ import pytest
 
 pytest.importorskip("starlette", reason="needs the extra web")
 
-
-from tests.helpers.server import (
-    GREEDY,
-    HERE,
-    INVITED,
-    LINE,
-    OPEN,
-    VARIANTS,
-    fewer,
-    make,
-    play,
-    running,
-)
+from tests.helpers.server import GREEDY, HERE, INVITED, LINE, OPEN, VARIANTS, At, fewer, make, play, running
 from wotd_env import Game, notation
 from wotd_env.analysis import BLUNDER, ERROR, Advisor
-from wotd_env.core.state import States
-from wotd_env.web.review import advise, replay
+from wotd_env.web.review import replay
 
 
 def test_help_is_one_setting_for_the_whole_table(client: httpx.Client) -> None:
@@ -44,12 +31,7 @@ def test_help_is_one_setting_for_the_whole_table(client: httpx.Client) -> None:
     assert sum(told["chances"]) == pytest.approx(1, abs=1e-3)
     assert [hint["loss"] for hint in told["hints"]] == sorted(hint["loss"] for hint in told["hints"])
     assert {hint["action"] for hint in told["hints"]} <= {choice["action"] for choice in at.view["choices"]}
-    assert (
-        at.client.get(at.url + "/help", headers={"Authorization": f"Bearer {content['watch']}"}).json()[
-            "hints"
-        ]
-        == []
-    )
+    assert At(client, at.table, content["watch"]).get("/help").json()["hints"] == []
     with at.socket() as socket:
         kinds = [json.loads(socket.recv(timeout=60))["type"] for _ in range(2)]
         assert kinds == ["view", "help"]
@@ -76,29 +58,7 @@ def test_review_of_a_finished_game_is_consistent(client: httpx.Client, rules: di
     shares = [(1 + (n - 1) * reward) / n for reward in view["result"]["rewards"]]  # all equal if nobody wins
     assert told["last_chances"] == pytest.approx(shares, abs=1e-4)
     pasted = client.post("/api/games", json={"text": told["text"], "review": True}).json()
-    assert {name: pasted[name] for name in ("steps", "seats")} == {
-        name: told[name] for name in ("steps", "seats")
-    }
-
-
-def test_help_after_a_timeout_works_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    release = Event()
-
-    def slow(game: Game, states: States) -> Sequence[Any]:
-        release.wait(60)
-        return advise(game, states)
-
-    monkeypatch.setattr("wotd_env.web.review.advise", slow)
-    with running(tmp_path / "tables", fewer(thinking=0.2)) as client:
-        at, _ = make(client, HERE, HERE, help=True)
-        late = at.get("/help")
-        assert (late.status_code, late.headers["Retry-After"]) == (503, "5")
-        release.set()
-        for _ in range(600):  # the late request is finished first
-            if (told := at.get("/help")).status_code == 200:
-                break
-            Event().wait(0.1)
-        assert len(told.json()["hints"]) == 2
+    assert (pasted["steps"], pasted["seats"]) == (told["steps"], told["seats"])
 
 
 def test_help_of_three_players_names_a_known_guarantee(

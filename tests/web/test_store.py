@@ -13,20 +13,7 @@ import pytest
 
 pytest.importorskip("starlette", reason="needs the extra web")
 
-
-from tests.helpers.server import (
-    GREEDY,
-    HERE,
-    INVITED,
-    LINE,
-    OPEN,
-    VARIANTS,
-    At,
-    lasting,
-    make,
-    play,
-    running,
-)
+from tests.helpers.server import GREEDY, HERE, INVITED, LINE, OPEN, VARIANTS, At, lasting, make, play, running
 from wotd_env import STATE
 from wotd_env.web.refused import Refused
 from wotd_env.web.store import Store
@@ -125,14 +112,11 @@ def test_damaged_earlier_game_is_reported(
         at = At(client, at.table, at.key)
         for path in ("/text", "/review"):
             answer = at.get(path, game=1)
-            assert (answer.status_code, answer.json()["code"], answer.json()["field"]) == (
-                410,
-                "damaged",
-                "game",
-            )
+            told = answer.json()
+            assert (told["status"], told["code"], told["field"]) == (410, "damaged", "game")
             assert at.get(path, game=2).status_code == 200
-    told = [record.getMessage() for record in caplog.records if record.levelname == "ERROR"]
-    assert [message.partition(":")[0] for message in told] == [f"game 1 of table {at.table} is damaged"] * 2
+    errors = [record.getMessage() for record in caplog.records if record.levelname == "ERROR"]
+    assert [message.partition(":")[0] for message in errors] == [f"game 1 of table {at.table} is damaged"] * 2
 
 
 def test_file_opens_in_one_server_only(tmp_path: Path) -> None:
@@ -219,10 +203,11 @@ def test_flipped_bit_is_never_shown(file_of_games: Path, caplog: pytest.LogCaptu
     assert damaged < 190
 
 
-def test_failed_write_changes_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    def full(*_: Any) -> None:
-        raise sqlite3.OperationalError("database or disk is full")
+def full(*_: Any) -> None:
+    raise sqlite3.OperationalError("database or disk is full")
 
+
+def test_failed_write_changes_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     with running(tmp_path / "tables") as client:
         at, _ = make(client, HERE, HERE)
         before = at.view
@@ -234,9 +219,6 @@ def test_failed_write_changes_nothing(tmp_path: Path, monkeypatch: pytest.Monkey
 
 
 def test_failed_start_of_a_game_is_tried_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    def full(*_: Any) -> None:
-        raise sqlite3.OperationalError("database or disk is full")
-
     monkeypatch.setattr("wotd_env.web.tables._AGAIN", 0.1)
     with running(tmp_path / "tables") as client:
         host, _ = make(client, HERE, OPEN)

@@ -91,13 +91,5 @@ def test_translated_reasons_are_those_of_the_server(language):
 
 def test_few_translations_equal_the_english_text(translated):
     same = {english for english, text in translated.items() if text == english}
-    assert same <= {
-        "metal",
-        "{name}: {words}",
-        "{who}: {question}",
-        "Pause",
-        "Phase",
-        "Start",
-        "error",
-        "normal",
-    }
+    equal = {"metal", "{name}: {words}", "{who}: {question}", "Pause", "Phase", "Start", "error", "normal"}
+    assert same <= equal

@@ -54,10 +54,7 @@ window.
 """
 
 # modules of the extra `render`
-_NEEDED = {
-    "human": ("pygame", "resvg_py", "PIL"),
-    "rgb_array": ("resvg_py", "PIL"),
-}
+_NEEDED = {"human": ("pygame", "resvg_py", "PIL"), "rgb_array": ("resvg_py", "PIL")}
 RENDER_MODES = [mode for mode in RENDERERS if all(map(find_spec, _NEEDED.get(mode, ())))]
 """The values of the argument `render_mode` that work with the installed libraries."""
 

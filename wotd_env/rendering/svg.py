@@ -41,7 +41,7 @@ def render_svg(
         action: the action taken in this position. If the action is a hold, the kept dice are marked.
         theme: "light", "dark", or "auto" for the reader's preference. "auto" works only in browsers.
         width: width of the picture in pixels; the height is three quarters of the width.
-        roll_off: int8 (R, n, 5), the result of `Game.roll_off`. If R > 0, the picture shows the dice of
+        roll_off: int8 (R, n, 5), the result of `roll_off_of`. If R > 0, the picture shows the dice of
             the roll-off instead of the seats' points.
         names: the players' names by seat; by default "player_0", "player_1" and so on.
 

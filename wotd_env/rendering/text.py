@@ -83,9 +83,9 @@ def describe_due(state: States) -> str:
 
 
 def roll_off_text(rounds: NDArray[np.int8] | None) -> list[str]:
-    """Return the rounds of a roll-off (see `Game.roll_off`) as lines of at most 110 characters.
+    """Return the rounds of a roll-off (see `roll_off_of`) as lines of at most 110 characters.
 
-    Raise ValueError if `rounds` is not the result of `Game.roll_off`.
+    Raise ValueError if `rounds` is not the result of `roll_off_of`.
     """
     lines = []
     for number, dice in enumerate(() if rounds is None else check_roll_off(rounds)):

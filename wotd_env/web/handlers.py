@@ -19,7 +19,7 @@ from wotd_env.web.refused import Refused
 from wotd_env.web.review import replay
 from wotd_env.web.server import Server, address_of, server_of
 from wotd_env.web.table import Table, Viewer
-from wotd_env.web.tables import Tables
+from wotd_env.web.tables import Tables, derived_key
 
 _KEPT_BYTES = 20_000_000  # maximum size in bytes of the cache of reviews
 
@@ -121,18 +121,18 @@ async def _create(request: Request) -> JSONResponse:
         raise requests.invalid("seats", reason)
     requests.check_pace(wanted.pace, all(seat.agent for seat in wanted.seats))
     server.new_tables.count(address)
-    table, keys = tables.create(wanted, rules, position, address)
+    table, key = tables.create(wanted, rules, position, address)
     content = {
         "table": table.id,
-        "key": keys.host,
-        "watch": keys.watch,
+        "key": key,
+        "watch": derived_key(key, "watch"),
         "address": server.address,
         "invitations": [
-            {"seat": number, "invitation": keys.invitation(number)}
+            {"seat": number, "invitation": derived_key(key, f"seat {number}")}
             for number, seat in enumerate(table.seats)
             if seat.kind == "invited"
         ],
-        "view": table.view(tables.viewer(table, keys.host)),
+        "view": table.view(tables.viewer(table, key)),
     }
     return JSONResponse(content, 201, {"location": f"tables/{table.id}"})
 

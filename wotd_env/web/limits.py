@@ -5,7 +5,6 @@ from __future__ import annotations
 import ipaddress
 import time
 from collections import OrderedDict
-from collections.abc import Callable
 from dataclasses import dataclass
 
 from wotd_env.web.refused import Refused
@@ -44,15 +43,13 @@ class Limits:
 class Rate:
     """A token bucket of size `at_once` for each client."""
 
-    def __init__(
-        self, per_second: float, what: str, at_once: float = 10, clock: Callable[[], float] = time.monotonic
-    ) -> None:
-        self._per_second, self._what, self._most, self._clock = per_second, what, at_once, clock
+    def __init__(self, per_second: float, what: str, at_once: float = 10) -> None:
+        self._per_second, self._what, self._most = per_second, what, at_once
         self._tokens: OrderedDict[str, tuple[float, float]] = OrderedDict()  # client -> tokens, time
 
     def count(self, client: str = "") -> None:
         """Take a token from the bucket of a client; raise Refused if the bucket is empty."""
-        now = self._clock()
+        now = time.monotonic()
         tokens, then = self._tokens.get(client, (self._most, now))
         tokens = min(self._most, tokens + (now - then) * self._per_second)
         if tokens < 1:

@@ -9,12 +9,12 @@ is killed, no written decision is lost. If the machine fails, the last decisions
 
 from __future__ import annotations
 
+import functools
 import hashlib
 import json
 import os
 import sqlite3
 import time
-from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -96,10 +96,10 @@ class Store:
 
     def put_table(self, table: str, settings: dict[str, Any]) -> None:
         """Write the settings of a new or changed table."""
-        row = table, time.time(), json.dumps(settings)
         with self._db:
-            self._db.execute("INSERT OR REPLACE INTO tables VALUES (?, ?, ?, NULL)", row)
-            self._seal(table)
+            sql = "INSERT OR REPLACE INTO tables VALUES (?, 0, ?, NULL)"
+            self._db.execute(sql, (table, json.dumps(settings)))
+            self._touch(table)
 
     def put_game(self, table: str, game: int, state: States, roll_off: Any) -> None:
         """Write the first position of a new game."""
@@ -118,8 +118,9 @@ class Store:
             self._touch(table)
 
     def _touch(self, table: str) -> None:
+        """Write the time of the last change of a table, and then its digest."""
         self._db.execute("UPDATE tables SET touched = ? WHERE id = ?", (time.time(), table))
-        self._seal(table)
+        self._db.execute("UPDATE tables SET digest = ? WHERE id = ?", (self._digest_of(table), table))
 
     def forget(self, table: str) -> None:
         """Delete a table with its games and decisions."""
@@ -151,18 +152,11 @@ class Store:
         if found is None:
             return None
         *first, digest = found
-        rows = self._steps(table, game)
-        if digest != _digest_of_game(first, rows):
+        rows = self._db.execute(f"SELECT * FROM steps {_GAME} ORDER BY ply", (table, game)).fetchall()
+        if digest != functools.reduce(lambda before, row: _digest(before, *row), rows, _digest(*first)):
             raise ValueError(f"the digest of game {game} does not match")
         steps = [Decided(action, _state(state), note) for *_, action, state, note in rows]
         return Played(_state(first[2]), json.loads(first[3]), steps)
-
-    def _steps(self, table: str, game: int) -> list[tuple[Any, ...]]:
-        return self._db.execute(f"SELECT * FROM steps {_GAME} ORDER BY ply", (table, game)).fetchall()
-
-    def _seal(self, table: str) -> None:
-        """Write the digest of a table."""
-        self._db.execute("UPDATE tables SET digest = ? WHERE id = ?", (self._digest_of(table), table))
 
     def _digest_of(self, table: str) -> bytes:
         row = self._db.execute("SELECT id, touched, settings FROM tables WHERE id = ?", (table,)).fetchone()
@@ -174,14 +168,6 @@ def _digest(*parts: Any) -> bytes:
     return hashlib.sha256(repr(parts).encode()).digest()
 
 
-def _digest_of_game(first: Sequence[Any], steps: Iterable[Sequence[Any]]) -> bytes:
-    """Return the digest of a game, given its row without digest and the rows of its decisions."""
-    digest = _digest(*first)
-    for row in steps:
-        digest = _digest(digest, *row)
-    return digest
-
-
 def _bytes(state: States) -> bytes:
     kept = state.copy()
     kept["rng"] = 0
@@ -189,7 +175,4 @@ def _bytes(state: States) -> bytes:
 
 
 def _state(content: bytes) -> States:
-    state: States = np.frombuffer(content, STATE).copy()
-    if len(state) != 1:
-        raise ValueError(f"a position takes {STATE.itemsize} bytes, not {len(content)}")
-    return state
+    return np.frombuffer(content, STATE).copy()

@@ -18,7 +18,7 @@ from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
-from typing import Any, NamedTuple
+from typing import Any
 
 from wotd_env.core.checks import IllegalActionError
 from wotd_env.core.rules import Rules
@@ -39,24 +39,6 @@ _AGAIN = 5  # seconds before a failed write to disk is repeated
 _DAMAGE = AttributeError, KeyError, TypeError, ValueError, sqlite3.DatabaseError
 
 _log = logging.getLogger("wotd_env.web")
-
-
-class Keys(NamedTuple):
-    """The keys of a table. All others follow from the host's key, so a repeated request gets the same keys."""
-
-    host: str
-
-    @property
-    def watch(self) -> str:
-        """The key of spectators."""
-        return self._derived("watch")
-
-    def invitation(self, seat: int) -> str:
-        """Return the invitation to a seat."""
-        return self._derived(f"seat {seat}")
-
-    def _derived(self, use: str) -> str:
-        return hmac.new(self.host.encode("utf-8", "replace"), use.encode(), "sha256").hexdigest()
 
 
 class Tables:
@@ -116,17 +98,17 @@ class Tables:
                     found.append(table.entry())
         return found[:_LISTED]
 
-    def create(self, wanted: NewTable, rules: Rules, position: States | None, by: str) -> tuple[Table, Keys]:
-        """Set up a table for the client with the address `by`.
+    def create(self, wanted: NewTable, rules: Rules, position: States | None, by: str) -> tuple[Table, str]:
+        """Set up a table for the client with the address `by`; return it and the key of its host.
 
         The first game starts from `position`, STATE (1,); None stands for the usual start. If a table was set up with
         the wanted key, return this table.
         """
-        keys = Keys(wanted.key or _new_key())
-        host = _digest_of(keys.host)
+        key = wanted.key or _new_key()
+        host = _digest_of(key)
         for table in self.by_name.values():
             if secrets.compare_digest(table.host, host):
-                return table, keys
+                return table, key
         oldest = self._find_room(by)
         for number, wish in enumerate(wanted.seats):
             if wish.agent:
@@ -138,19 +120,19 @@ class Tables:
             if seat.kind == "here":
                 seat.key = host
             elif seat.kind == "invited":
-                seat.invitation = _digest_of(keys.invitation(number))
+                seat.invitation = _digest_of(derived_key(key, f"seat {number}"))
         private = not any(seat.kind in ("invited", "open") for seat in seats)
         helped = private if wanted.help is None else wanted.help
         while (name := secrets.token_hex(5)) in self.by_name:
             pass
-        watch = _digest_of(keys.watch)
+        watch = _digest_of(derived_key(key, "watch"))
         table = Table(name, rules, position, seats, helped, wanted.pace, host, watch, wanted.clock, by=by)
         table.show(None, 0)
         with _written():
             self._store.put_table(table.id, table.settings())
         self.by_name[table.id] = table
         self._go_on(table)
-        return table, keys
+        return table, key
 
     def join(self, table: Table, wanted: Join) -> tuple[int, str]:
         """Give a person the seat of an invitation, or an open seat; return the number of the seat and its key.
@@ -419,6 +401,14 @@ def table_at(store: Store, table: Table, number: int) -> Table:
         _log.error("game %d of table %s is damaged: %s: %s", number, table.id, what, error)
         raise Refused(410, "damaged", "game", game=number) from None
     return other
+
+
+def derived_key(key: str, use: str) -> str:
+    """Return the key of spectators ("watch") or the invitation to a seat ("seat 1") for the host's key of a table.
+
+    They follow from the host's key, so that a repeated request gets the same keys.
+    """
+    return hmac.new(key.encode("utf-8", "replace"), use.encode(), "sha256").hexdigest()
 
 
 def _new_key() -> str:

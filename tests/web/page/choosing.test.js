@@ -4,16 +4,9 @@ import assert from "node:assert/strict";
 import test from "node:test";
 import { choicesBeside, marksOf, NOTHING, tap, tipOf } from "../../../wotd_env/web/static/choosing.js";
 
+const NO_PARTS = { moves: [], power: null, path: null, seats: null };
 /** @param {number} action @param {string} kind @param {object} [more] */
-const choice = (action, kind, more = {}) => ({
-  action,
-  kind,
-  moves: [],
-  power: null,
-  path: null,
-  seats: null,
-  ...more,
-});
+const choice = (action, kind, more = {}) => ({ ...NO_PARTS, action, kind, ...more });
 /** @param {number} to @param {number} [path] */
 const move = (to, path = 0) => ({ seat: 0, path, from: 0, to });
 

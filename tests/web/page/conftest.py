@@ -6,6 +6,7 @@ import os
 import shutil
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any
+from urllib.parse import urljoin
 
 import pytest
 
@@ -13,15 +14,7 @@ if TYPE_CHECKING:
     from playwright.sync_api import Browser, BrowserContext, Page
 
 CHROMIUM = os.environ.get("WOTD_CHROMIUM") or shutil.which("chromium") or shutil.which("google-chrome")
-FLAGS = [
-    "--no-sandbox",
-    "--disable-gpu",
-    "--disable-quic",
-    "--no-first-run",
-    "--disable-background-networking",
-    "--disable-component-update",
-    "--disable-sync",
-]
+FLAGS = ["--disable-gpu", "--disable-quic"]  # beside those of Playwright
 PATIENCE = 120_000  # milliseconds: the first game waits until the kernels are compiled
 
 
@@ -50,11 +43,11 @@ def browser() -> Iterator[Browser]:
 
 @pytest.fixture
 def visit(browser: Browser, site: str) -> Iterator[Callable[..., Page]]:
-    """Open a page in a browser profile of its own. The test fails if a page raises an error."""
+    """Open an address, by default of the lobby, in a browser profile of its own; fail if a page raises an error."""
     contexts: list[BrowserContext] = []
     errors: list[str] = []
 
-    def open_page(width: int = 390, height: int = 844, **options: Any) -> Page:
+    def open_page(address: str = "", width: int = 390, height: int = 844, **options: Any) -> Page:
         context = browser.new_context(viewport={"width": width, "height": height}, **options)
         # the answer to the first question; about:blank has no storage
         context.add_init_script("if (location.protocol !== 'about:') localStorage['wotd-tap'] ??= '\"keep\"'")
@@ -62,7 +55,7 @@ def visit(browser: Browser, site: str) -> Iterator[Callable[..., Page]]:
         context.set_default_timeout(PATIENCE)
         page = context.new_page()
         page.on("pageerror", lambda error: errors.append(str(error)))
-        page.goto(site)
+        page.goto(urljoin(f"{site}/", address))
         return page
 
     yield open_page

@@ -52,21 +52,13 @@ test("a choice moves its pieces without changing the first position", () => {
       rules: { players: 2, powers: "none" },
       dice: [],
       player: 1,
-      pieces: [
-        [0, 0, 0, 0, 0],
-        [0, 0, 0, 0, 0],
-      ],
+      pieces: Array(2).fill([0, 0, 0, 0, 0]),
       choices: [choice],
     }),
   );
   assert.deepEqual(view.mine, [1]);
-  assert.deepEqual(
-    view.seats.map(({ name, mine }) => [name, mine]),
-    [
-      ["the opponent", false],
-      ["you", true],
-    ],
-  );
+  const seats = view.seats.map(({ name, mine }) => `${name}: ${mine}`);
+  assert.deepEqual(seats, ["the opponent: false", "you: true"]);
   const after = viewAfter(view, /** @type {any} */ (choice));
   assert.deepEqual(after.pieces[1], [0, 0, 3, 0, 0]);
   assert.deepEqual([after.choices, after.moved, after.scores], [[], choice.moves, [0, 2]]);

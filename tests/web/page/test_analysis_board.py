@@ -11,7 +11,6 @@ pytest.importorskip("starlette", reason="the server needs the extra web")
 
 from playwright.sync_api import expect
 
-from tests.helpers.page import recorded, violations
 from tests.helpers.positions import immune_pieces
 from tests.helpers.server import LINE
 from wotd_env import Game, notation
@@ -22,9 +21,8 @@ pytestmark = pytest.mark.slow
 BOARD = ".......|...../..B....|...../.......|...../.......|...../.......|....."
 
 
-def test_choices_are_listed_by_their_chance_to_win(visit, site):
-    page = visit(width=1366, height=768)
-    page.goto(f"{site}/#/analysis/{quote(LINE, safe='')}")
+def test_choices_are_listed_by_their_chance_to_win(visit):
+    page = visit(f"#/analysis/{quote(LINE, safe='')}", width=1366, height=768)
     rules, state = notation.parse_position(LINE)
     game = Game(rules, skip_forced=False)
     equities = Advisor(game).analyze(state).actions[0]
@@ -38,10 +36,9 @@ def test_choices_are_listed_by_their_chance_to_win(visit, site):
     expect(page.locator("#analysis-title")).not_to_contain_text("After:")
 
 
-def test_locks_are_on_the_pieces_that_the_engine_never_swaps(visit, site):
+def test_locks_are_on_the_pieces_that_the_engine_never_swaps(visit):
     game, state, immune = immune_pieces()
-    page = visit()
-    page.goto(f"{site}/#/analysis/{quote(notation.position(game.rules, state), safe='')}")
+    page = visit(f"#/analysis/{quote(notation.position(game.rules, state), safe='')}")
     expect(page.locator(".board .lock")).to_have_count(len(immune))
     for seat, path in immune:
         cell = page.locator(".board [role=row]").nth(path).locator("[role=gridcell]").nth(seat + 1)
@@ -50,9 +47,8 @@ def test_locks_are_on_the_pieces_that_the_engine_never_swaps(visit, site):
 
 @pytest.mark.parametrize(("width", "height"), [(1366, 657), (1280, 720), (1366, 768)])
 @pytest.mark.parametrize("language", ["en", "de"])
-def test_eight_choices_are_visible(visit, site, width, height, language):
-    page = visit(width=width, height=height, locale=language)
-    page.goto(f"{site}/#/analysis/{quote(LINE, safe='')}")
+def test_eight_choices_are_visible(visit, width, height, language):
+    page = visit(f"#/analysis/{quote(LINE, safe='')}", width=width, height=height, locale=language)
     rows = page.locator(".losses li")
     for number in range(8):
         expect(rows.nth(number)).to_be_in_viewport(ratio=1)
@@ -61,9 +57,8 @@ def test_eight_choices_are_visible(visit, site, width, height, language):
     assert bottom <= seen["y"] + seen["height"] + 0.5
 
 
-def test_position_is_edited_by_taps_and_fields_and_shared_as_a_line(visit, site):
-    page = visit()
-    page.goto(f"{site}/#/analysis")
+def test_position_is_edited_by_taps_and_fields_and_shared_as_a_line(visit):
+    page = visit("#/analysis")
     page.get_by_label("A tap on a space").select_option("B")
     page.locator(".board [role=row]").nth(1).locator("[role=gridcell]").nth(3).click()
     line = page.get_by_label("Position as text")
@@ -75,14 +70,12 @@ def test_position_is_edited_by_taps_and_fields_and_shared_as_a_line(visit, site)
     page.get_by_label("Phase").select_option("move")
     expect(line).to_have_value(f"{BOARD} wf(meo) 1 A move 2 fdddd")
     address = page.url
-    again = visit()
-    again.goto(address)
+    again = visit(address)
     expect(again.get_by_label("Position as text")).to_have_value(line.input_value())
 
 
-def test_two_changes_before_the_server_answers_are_both_kept(visit, site):
-    page = visit()
-    page.goto(f"{site}/#/analysis/{quote(LINE, safe='')}")
+def test_two_changes_before_the_server_answers_are_both_kept(visit):
+    page = visit(f"#/analysis/{quote(LINE, safe='')}")
     line = page.get_by_label("Position as text")
     wanted = line.input_value().replace("keep 2 wwfmd", "keep 1 ffddd")
     requests = []
@@ -102,38 +95,17 @@ def test_two_changes_before_the_server_answers_are_both_kept(visit, site):
     expect(page.get_by_label("Dice: w f m e o")).to_have_value("w")
 
 
-def test_choices_of_two_agents_are_marked(visit, site):
-    page = visit()
-    page.goto(f"{site}/#/analysis/{quote(LINE, safe='')}")
+def test_choices_of_two_agents_are_marked(visit):
+    page = visit(f"#/analysis/{quote(LINE, safe='')}")
     page.get_by_label("choice of an agent").select_option("planner")
     page.get_by_label("choice of another agent").select_option("greedy")
     for name in ("planner", "greedy"):
         expect(page.locator(".losses .loss", has_text=f"{name} ·")).to_have_count(1)
 
 
-def test_an_invalid_change_keeps_the_position(visit, site):
-    page = visit()
-    page.goto(f"{site}/#/analysis")
+def test_an_invalid_change_keeps_the_position(visit):
+    page = visit("#/analysis")
     page.get_by_label("Dice: w f m e o").fill("xxxxx")
     page.get_by_label("Dice: w f m e o").press("Tab")
     expect(page.get_by_role("alert")).to_contain_text("dice")
     expect(page.locator(".losses li").first).to_be_visible()
-
-
-def test_a_position_of_a_recorded_game_opens_in_it(visit, site):
-    page = visit()
-    page.goto(site)
-    page.get_by_label("text of a game").fill(recorded())
-    page.get_by_role("button", name="Step through").click()
-    page.get_by_role("link", name="Analyze").click()
-    expect(page.get_by_label("Position as text")).to_be_visible()
-
-
-@pytest.mark.parametrize(("width", "height"), [(320, 640), (768, 1024), (1920, 1080)])
-@pytest.mark.parametrize("theme", ["light", "dark"])
-def test_analysis_board_fits_the_screen_and_is_accessible(visit, site, width, height, theme):
-    page = visit(width=width, height=height, color_scheme=theme)
-    page.goto(f"{site}/#/analysis/{quote(LINE, safe='')}")
-    page.wait_for_selector(".losses li")
-    assert violations(page) == []
-    assert page.evaluate("document.documentElement.scrollWidth") <= width

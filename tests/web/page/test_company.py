@@ -35,7 +35,7 @@ def answer_dialogs(page: Page, *answers: bool) -> list[str]:
     return questions
 
 
-def two_people(visit: Any, clock: str) -> tuple[Page, Page]:
+def two_people(visit: Any, clock: str, position: str = "") -> tuple[Page, Page]:
     """Return the pages of a host and of a guest in seat B, at a table with a clock."""
     host, guest = visit(), visit(width=844, height=390)
     host.get_by_label("name of seat A").fill("Ann")
@@ -44,6 +44,7 @@ def two_people(visit: Any, clock: str) -> tuple[Page, Page]:
     choices = host.get_by_label("Time for a decision")
     choices.evaluate("(it, value) => it.options[1].value = value", clock)  # shorter than all that are offered
     choices.select_option(clock)
+    host.get_by_label("Start from a position").fill(position)
     host.get_by_role("button", name="Start the game").click()
     guest.goto(host.get_by_label("Link for seat B").input_value())
     guest.get_by_label("Your name").fill("Bob")
@@ -101,17 +102,9 @@ def test_who_returns_to_a_replaced_seat_watches_and_takes_it_back(visit):
 
 
 def test_an_idle_player_is_reminded_and_replaced(visit):
-    host, guest = two_people(visit, "1")
-    pages = {"Ann": host, "Bob": guest}
-    idle = host.locator(".seat.acts .name").inner_text()
-    reminder = "The others are waiting for you."
-    expect(pages[idle].locator("#offline")).to_have_text(reminder)
-    expect(pages[idle].locator(".sub").first).to_contain_text("no time left")
-    if idle == "Ann":  # the host waits for nobody, so it decides
-        rested(host)
-        with a_step(host):
-            host.locator("[data-name=stop]").click()
-        return
+    host, guest = two_people(visit, "1", KEEP.replace(" A ", " B "))
+    expect(guest.locator("#offline")).to_have_text("The others are waiting for you.")
+    expect(guest.locator(".sub").first).to_contain_text("no time left")
     answer_dialogs(host, True)
     host.locator(".dock").get_by_role("button", name="Let an agent play").click()
     expect(host.locator(".seat .name").last).to_have_text("strong")

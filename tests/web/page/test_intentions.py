@@ -16,7 +16,7 @@ pytest.importorskip("starlette", reason="the server needs the extra web")
 
 from playwright.sync_api import Locator, Page, expect
 
-from tests.helpers.page import line, my_turn, open_rules, recorded, rested, set_up
+from tests.helpers.page import line, my_turn, open_rules, rested, set_up, step_through
 
 pytestmark = pytest.mark.slow
 
@@ -114,15 +114,6 @@ def test_second_click_does_not_roll_again(visit, gap):
     decided_again(page)
 
 
-def test_quick_clicks_take_one_decision(visit):
-    page = at_table(visit, position=line(".......|.....", "wf(meo) 1 A keep 2 wwfmd"))
-    roll = box(page.locator("[data-name=roll]"))
-    for _ in range(30):
-        click(page, roll)
-        page.clock.run_for(100)
-    settled(page, 1)
-
-
 @pytest.mark.parametrize("key", ["r", "Enter"])
 def test_held_key_takes_one_decision(visit, key):
     page = at_table(visit, position=line(".......|.....", "wf(meo) 1 A keep 2 wwfmd"))
@@ -191,9 +182,8 @@ def test_double_click_pauses_once(visit):
     assert view_of(page)["pace"] is None
 
 
-def test_double_click_answers_a_puzzle_but_does_not_leave_it(visit, site):
-    page = visit(width=1280, height=720)
-    page.goto(f"{site}/#/puzzle/1")
+def test_double_click_answers_a_puzzle_but_does_not_leave_it(visit):
+    page = visit("#/puzzle/1", width=1280, height=720)
     page.wait_for_selector(".dock.mine")
     rested(page)
     page.locator(".choices .choice").first.dblclick()
@@ -247,9 +237,7 @@ def test_requests_stay_below_the_prefix_of_a_proxy(visit, site):
         expect(page.locator("#rules-text h2").first).to_be_visible()
         page.keyboard.press("Escape")
         page.goto(address)
-        page.get_by_label("text of a game").fill(recorded())
-        page.get_by_role("button", name="Step through").click()
-        page.wait_for_selector(".review")
+        step_through(page)
         page.goto(address)
         page.get_by_role("button", name="Start the game").click()
         expect(page.locator("#offline")).to_be_visible()  # this proxy does not pass on sockets
@@ -268,9 +256,7 @@ def test_page_works_if_the_browser_stores_nothing(visit, script):
     page.evaluate("localStorage.setItem('wotd-name', JSON.stringify('Old'))")
     page.add_init_script(script)
     page.reload()
-    page.get_by_label("text of a game").fill(recorded())
-    page.get_by_role("button", name="Step through").click()
-    page.wait_for_selector(".review")
+    step_through(page)
     page.goto(page.url.split("#")[0] + "#/game")
     page.wait_for_selector(".review")
     page.goto(page.url.split("#")[0] + "#/")

@@ -48,7 +48,7 @@ def test_all_pages_fit_in_every_language(visit, site, language, width):
 
 
 @pytest.mark.parametrize("language", TITLES)
-def test_a_game_is_played_in_every_language(visit, site, language):
+def test_a_game_is_played_in_every_language(visit, language):
     page = visit(width=320, height=800, locale=language)
     page.locator("form button.primary").click()
     page.locator(".dock.mine").wait_for()
@@ -60,7 +60,7 @@ def test_a_game_is_played_in_every_language(visit, site, language):
     assert language == "en" or not english
 
 
-def test_the_chosen_language_stays(visit, site):
+def test_the_chosen_language_stays(visit):
     page = visit(width=1366, height=800, locale="fr")
     choice = page.locator("#languages select")
     expect(choice).to_have_value("en")  # there is no French
@@ -72,7 +72,7 @@ def test_the_chosen_language_stays(visit, site):
     expect(page.locator("#rules-text h2").first).to_have_text(TITLES["de"])
 
 
-def test_sounds_are_off_until_they_are_turned_on(visit, site):
+def test_sounds_are_off_until_they_are_turned_on(visit):
     page = visit(width=1366, height=800, locale="en")
     page.evaluate("""() => {
         const Made = AudioContext;

@@ -11,7 +11,17 @@ pytest.importorskip("starlette", reason="the server needs the extra web")
 
 from playwright.sync_api import Locator, Page, expect
 
-from tests.helpers.page import a_step, decide, line, my_turn, open_rules, recorded, rested, set_up, violations
+from tests.helpers.page import (
+    a_step,
+    decide,
+    line,
+    my_turn,
+    open_rules,
+    rested,
+    set_up,
+    step_through,
+    violations,
+)
 
 pytestmark = pytest.mark.slow
 
@@ -96,9 +106,7 @@ def test_every_page_fits_its_screen(visit, width):
     page.wait_for_selector(".play[data-at]")
     check()
     page.goto(page.url.split("#")[0])
-    page.get_by_label("text of a game").fill(recorded())
-    page.get_by_role("button", name="Step through").click()
-    page.wait_for_selector(".table.review")
+    step_through(page)
     check()
 
 
@@ -141,10 +149,7 @@ def test_pages_have_no_accessibility_violations(visit, theme):
     page.wait_for_selector(".set-up form")
     open_rules(page)
     assert violations(page) == []
-    set_up(
-        page,
-        position=line(".B.A...|.....", "wf(meo) 9 A move 0 ddddw powers=own"),
-    )
+    set_up(page, position=line(".B.A...|.....", "wf(meo) 9 A move 0 ddddw powers=own"))
     assert violations(page) == []
     page.locator(".cell[data-mark=swap]").first.click()
     page.locator("summary", has_text="Share").click()
@@ -165,25 +170,8 @@ def test_pages_have_no_accessibility_violations(visit, theme):
     assert violations(page) == []
     page.keyboard.press("Escape")
     page.goto(page.url.split("#")[0])
-    page.get_by_label("text of a game").fill(recorded())
-    page.get_by_role("button", name="Step through").click()
-    page.wait_for_selector(".review")
+    step_through(page)
     assert violations(page) == []
-
-
-def test_rules_are_shown_in_four_languages(visit):
-    page = visit()
-    seen = set()
-    for language in ("es", "de", "hi", "en"):
-        with page.expect_navigation():
-            page.locator("#languages select").select_option(language)
-        page.locator("#open-rules").click()
-        text = page.locator("#rules-text")
-        expect(text.locator("h2, h3").first).to_be_visible()
-        expect(page.locator("html")).to_have_attribute("lang", language)
-        seen.add(text.inner_text())
-        page.keyboard.press("Escape")
-    assert len(seen) == 4
 
 
 def test_the_page_explains_that_it_needs_scripts(visit):
@@ -276,9 +264,7 @@ def test_the_board_fills_a_large_screen(visit):
 @pytest.mark.parametrize(("width", "height"), SCREENS)
 def test_a_review_shows_all_its_columns(visit, width, height):
     page = visit(width=width, height=height)
-    page.get_by_label("text of a game").fill(recorded())
-    page.get_by_role("button", name="Step through").click()
-    page.wait_for_selector(".table.review")
+    step_through(page)
     card = boxes(page, ".review .side .card")[0]
     assert max(right for _, _, right, _ in boxes(page, ".review th, .review td")) <= card[2]
     shares = page.locator(".review tbody td:last-child").all_inner_texts()

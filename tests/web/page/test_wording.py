@@ -3,9 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
-import shutil
-import subprocess
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
@@ -15,6 +12,7 @@ import pytest
 
 pytest.importorskip("starlette", reason="the fixtures of tests/web need the extra web")
 
+from tests.helpers.node import check_agreement
 from wotd_env import Game, Rules
 from wotd_env.core.actions import Action
 from wotd_env.core.words import describe_decision
@@ -40,9 +38,6 @@ NAMED = {
 
 
 def test_words_agree_with_the_package(tmp_path: Path) -> None:
-    node = shutil.which("node")
-    if node is None:
-        pytest.skip("there is no node")
     played = [play(Game(rules, skip_forced=False), seed) for rules in RULES for seed in range(12)]
     decisions = [decision for each, _ in played for decision in each]
     kinds = {(decision["parts"]["kind"], decision["parts"]["power"]) for decision in decisions}
@@ -52,10 +47,7 @@ def test_words_agree_with_the_package(tmp_path: Path) -> None:
     rules = [{"values": asdict(each), "words": words} for each, words in NAMED.items()]
     results = [result for _, result in played]
     file.write_text(json.dumps({"decisions": decisions, "results": results, "rules": rules}))
-    command = [node, "--test", "--test-reporter=spec", str(COMPARISON)]
-    environment = os.environ | {"WOTD_DECISIONS": str(file)}
-    compared = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
-    assert compared.returncode == 0, compared.stdout
+    check_agreement(COMPARISON, WOTD_DECISIONS=str(file))
 
 
 def play(game: Game, seed: int) -> tuple[list[dict[str, Any]], dict[str, Any]]:

@@ -13,7 +13,6 @@ import {
   judgesOf,
   newsOf,
   noHintWords,
-  PACES,
   percent,
   powerOf,
   sourceOf,
@@ -66,10 +65,8 @@ test("spectators are counted", () => {
 });
 
 test("several moves of a piece are one slide", () => {
-  const [first, second] = [
-    { seat: 0, path: 2, from: 0, to: 3 },
-    { seat: 0, path: 2, from: 3, to: 4 },
-  ];
+  const first = { seat: 0, path: 2, from: 0, to: 3 };
+  const second = { ...first, from: 3, to: 4 };
   const other = { seat: 1, path: 2, from: 4, to: 3 };
   assert.deepEqual(joinedMoves([first, second, other]), [{ ...first, to: 4 }, other]);
   assert.deepEqual(joinedMoves([second, { ...second, from: 4, to: 3 }]), []);
@@ -116,13 +113,6 @@ test("a forced decision of one's own is not called the turn of another", () => {
   assert.equal(noHintWords(view({ choices: [], mine: [1] })), "It is not your turn.");
 });
 
-test("speeds are sorted", () => {
-  assert.deepEqual(
-    PACES.map(([seconds]) => Number(seconds)),
-    [0.2, 0.8, 2, 5],
-  );
-});
-
 test("no chance to win is negative", () => {
   for (const chance of [0, -0, -0.00004]) assert.equal(percent(chance), "0.0 %");
 });
@@ -154,56 +144,23 @@ test("a seat has the power of its color, any power, or none", () => {
 });
 
 test("an agent that cannot play the rules is not selected", () => {
-  const able = { words: "", level: null, why: null };
+  const agent = (/** @type {string} */ name) => ({ name, words: "", level: null, why: null });
   const why = { code: "agent", values: {}, error: "ppo is not made for powers=own", status: 400 };
-  const unable = { words: "", level: 7, why };
-  assert.equal(
-    ableAgent(
-      [
-        { name: "easy", ...able },
-        { name: "ppo", ...able },
-      ],
-      "ppo",
-    ),
-    "ppo",
-  );
-  assert.equal(
-    ableAgent(
-      [
-        { name: "easy", ...able },
-        { name: "ppo", ...unable },
-      ],
-      "ppo",
-    ),
-    "easy",
-  );
-  assert.equal(
-    ableAgent(
-      [
-        { name: "ppo", ...unable },
-        { name: "greedy", ...able },
-      ],
-      "ppo",
-    ),
-    "greedy",
-  );
+  const unable = { ...agent("ppo"), why };
+  assert.equal(ableAgent([agent("easy"), agent("ppo")], "ppo"), "ppo");
+  assert.equal(ableAgent([agent("easy"), unable], "ppo"), "easy");
+  assert.equal(ableAgent([unable, agent("greedy")], "ppo"), "greedy");
 });
 
 test("a continued game keeps its opponents", () => {
   const agents = [{ name: "greedy", words: "", level: null, why: null }];
-  assert.deepEqual(firstSeat(1, ["Ann", "greedy"], agents, "Me"), {
-    kind: "agent",
-    name: "",
-    agent: "greedy",
-  });
-  assert.deepEqual(firstSeat(0, ["Ann", "greedy"], agents, "Me"), {
-    kind: "here",
-    name: "Ann",
-    agent: "easy",
-  });
-  assert.equal(firstSeat(0, ["Player A"], agents, "Me").name, "");
-  assert.equal(firstSeat(0, [], agents, "Me").name, "Me");
-  assert.equal(firstSeat(1, [], agents, "Me").kind, "agent");
+  /** @param {number} number @param {string[]} players */
+  const first = (number, ...players) => firstSeat(number, players, agents, "Me");
+  assert.deepEqual(first(1, "Ann", "greedy"), { kind: "agent", name: "", agent: "greedy" });
+  assert.deepEqual(first(0, "Ann", "greedy"), { kind: "here", name: "Ann", agent: "easy" });
+  assert.equal(first(0, "Player A").name, "");
+  assert.equal(first(0).name, "Me");
+  assert.equal(first(1).kind, "agent");
 });
 
 test("a request carries a position or rules, never both", () => {
@@ -211,19 +168,11 @@ test("a request carries a position or rules, never both", () => {
   const values = { players: 2, powers: "none", spaces: 7, dead_pieces: 0, start: "dragons", colors: "null" };
   for (const [name, value] of Object.entries({ ...values, pace: 1 })) fields.set(name, String(value));
   const { colors, ...rules } = values;
-  const seats = [
-    { kind: "here", name: "Ann", agent: "td" },
-    { kind: "agent", name: "", agent: "td" },
-  ];
-  assert.deepEqual(requestOf(seats, fields), {
-    seats: [
-      { kind: "here", name: "Ann" },
-      { kind: "agent", agent: "td" },
-    ],
-    pace: 1,
-    clock: null,
-    rules: { ...rules, immunity: false },
-  });
+  const seats = ["here", "agent"].map((kind) => ({ kind, name: "Ann", agent: "td" }));
+  const { seats: asked, ...others } = requestOf(seats, fields);
+  assert.deepEqual(asked[0], { kind: "here", name: "Ann" });
+  assert.deepEqual(asked[1], { kind: "agent", agent: "td" });
+  assert.deepEqual(others, { pace: 1, clock: null, rules: { ...rules, immunity: false } });
   fields.set("position", "x");
   fields.set("help", "no");
   const started = requestOf(seats, fields);
