@@ -1,7 +1,5 @@
 """`wotd_env.evaluate`: the share of wins of a policy against an opponent."""
 
-from __future__ import annotations
-
 import subprocess
 import sys
 

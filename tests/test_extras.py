@@ -1,7 +1,5 @@
 """Missing and broken optional packages, for every use of `needed_for`."""
 
-from __future__ import annotations
-
 import ast
 import importlib
 import importlib.util

@@ -1,7 +1,5 @@
 """Files are replaced atomically: completely or not at all."""
 
-from __future__ import annotations
-
 import errno
 import os
 import signal

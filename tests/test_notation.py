@@ -1,7 +1,5 @@
 """Positions and games as text: exact round trips, and errors for malformed text."""
 
-from __future__ import annotations
-
 import functools
 import re
 from typing import Any

@@ -1,7 +1,5 @@
 """Commands survive their surroundings: streams that take no output, user files named like modules, full disks."""
 
-from __future__ import annotations
-
 import errno
 import os
 import shlex

@@ -1,7 +1,5 @@
 """Tables as text, and the cost of importing the modules that many packages use."""
 
-from __future__ import annotations
-
 import subprocess
 import sys
 

@@ -1,7 +1,5 @@
 """Permuting paths and rotating seats does not change how games are played."""
 
-from __future__ import annotations
-
 import itertools
 
 import numpy as np

@@ -1,7 +1,5 @@
 """The game as text: messages, replies, rewards and single decisions."""
 
-from __future__ import annotations
-
 import itertools
 import json
 import random

@@ -1,7 +1,5 @@
 """Minari datasets contain the observations and rewards of a learner in the Gymnasium environment."""
 
-from __future__ import annotations
-
 from dataclasses import asdict
 from typing import Any
 

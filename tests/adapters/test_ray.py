@@ -1,7 +1,5 @@
 """A Ray cluster gives the same results as local processes, also when a node dies."""
 
-from __future__ import annotations
-
 import dataclasses
 import os
 import re

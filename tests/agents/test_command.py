@@ -1,7 +1,5 @@
 """The command `train.py`."""
 
-from __future__ import annotations
-
 import dataclasses
 import io
 import json

@@ -1,7 +1,5 @@
 """The command that overlays the learning curves of several runs."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 

@@ -1,7 +1,5 @@
 """The export of networks as ONNX files. An export takes seconds, so the tests of a run share one."""
 
-from __future__ import annotations
-
 import shlex
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """Learners on training layouts of dead pieces."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from typing import Any
 

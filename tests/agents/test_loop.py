@@ -1,7 +1,5 @@
 """The loop of all training runs: checkpoints, resuming, milestones, interruptions and damage."""
 
-from __future__ import annotations
-
 import dataclasses
 import errno
 import json

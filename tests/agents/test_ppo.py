@@ -1,7 +1,5 @@
 """PPO: its rollouts, its objective and its critic."""
 
-from __future__ import annotations
-
 import dataclasses
 from pathlib import Path
 

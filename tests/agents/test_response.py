@@ -1,7 +1,5 @@
 """Best responses: sampled turns of a policy without the luck of its dice, and the training run."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import numpy as np

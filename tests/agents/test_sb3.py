@@ -1,7 +1,5 @@
 """Training runs of the Stable-Baselines3 baseline."""
 
-from __future__ import annotations
-
 import dataclasses
 import subprocess
 import sys

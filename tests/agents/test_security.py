@@ -1,7 +1,5 @@
 """Promises of SECURITY.md: loading an untrusted network or training run executes no code from its files."""
 
-from __future__ import annotations
-
 import base64
 import io
 import json

@@ -1,7 +1,5 @@
 """TD(lambda) by self-play: learning, training runs, and bad input."""
 
-from __future__ import annotations
-
 import dataclasses
 import re
 import shutil

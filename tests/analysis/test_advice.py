@@ -1,7 +1,5 @@
 """Advice: the equity of every action, from the best available source."""
 
-from __future__ import annotations
-
 import shutil
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Equities and regrets, compared with one step of the rules engine; grades, compared with known sums."""
 
-from __future__ import annotations
-
 import json
 import re
 from typing import Any

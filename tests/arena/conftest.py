@@ -1,7 +1,5 @@
 """Fixtures of the arena tests."""
 
-from __future__ import annotations
-
 import pytest
 
 from tests.helpers.tournaments import TOURNAMENT

@@ -1,7 +1,5 @@
 """Blocks: hidden random streams, forfeits and workers."""
 
-from __future__ import annotations
-
 import re
 import subprocess
 import sys

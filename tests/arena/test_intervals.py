@@ -1,7 +1,5 @@
 """Confidence intervals, compared with SciPy."""
 
-from __future__ import annotations
-
 import math
 
 import numpy as np

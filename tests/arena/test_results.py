@@ -1,7 +1,5 @@
 """Results: confidence intervals, ratings, luck, files and pictures."""
 
-from __future__ import annotations
-
 import csv
 import json
 import math

@@ -1,7 +1,5 @@
 """Tournament files: interruptions, reused games, damage and full disks."""
 
-from __future__ import annotations
-
 import json
 import re
 import resource

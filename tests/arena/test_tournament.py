@@ -1,7 +1,5 @@
 """Tournaments: matchups, seats, seeds and invalid options."""
 
-from __future__ import annotations
-
 import math
 from itertools import permutations
 

@@ -1,7 +1,5 @@
 """Positions of the smallest board, drawn once."""
 
-from __future__ import annotations
-
 import pytest
 
 from wotd_env import benchmark

@@ -1,7 +1,5 @@
 """Positions of training and test layouts, and the agents that are graded on them."""
 
-from __future__ import annotations
-
 import dataclasses
 
 import numpy as np

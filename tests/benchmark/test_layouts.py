@@ -1,7 +1,5 @@
 """The layouts of dead pieces of the track `generalization`."""
 
-from __future__ import annotations
-
 import hashlib
 
 import pytest

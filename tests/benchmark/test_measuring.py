@@ -1,7 +1,5 @@
 """Measured agents: regrets, win shares, result files, comparisons, and the command."""
 
-from __future__ import annotations
-
 import dataclasses
 import json
 import math

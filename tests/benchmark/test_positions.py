@@ -1,7 +1,5 @@
 """Positions of the benchmark: their equities, games, files and metadata."""
 
-from __future__ import annotations
-
 import hashlib
 import json
 from collections import Counter

@@ -1,7 +1,5 @@
 """Rollouts: equal to exact equities where the game is solved, and the positions of three players that they make."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 

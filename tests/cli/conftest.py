@@ -1,7 +1,5 @@
 """Commands run in an empty folder."""
 
-from __future__ import annotations
-
 import pytest
 
 

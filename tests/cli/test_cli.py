@@ -1,7 +1,5 @@
 """The `wotd` command: output, files and errors."""
 
-from __future__ import annotations
-
 import dataclasses
 import json
 import re

@@ -1,7 +1,5 @@
 """Shared parts of the commands: interruptions, progress bars, unwritable files and failing policies."""
 
-from __future__ import annotations
-
 import errno
 import os
 import subprocess

@@ -1,7 +1,5 @@
 """Requested files are complete before a command prints, and commands in messages can be pasted into a shell."""
 
-from __future__ import annotations
-
 import shlex
 import sys
 from pathlib import Path

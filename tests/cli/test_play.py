@@ -1,7 +1,5 @@
 """`wotd play`: input, saved games and resumed games."""
 
-from __future__ import annotations
-
 import functools
 import os
 import re

@@ -1,7 +1,5 @@
 """Shared by the tests with other libraries: write the table of docs/reference/clients.md from the passed tests."""
 
-from __future__ import annotations
-
 import ast
 import inspect
 import textwrap

@@ -1,7 +1,5 @@
 """AgileRL's DQN and PPO learn with the masks in the infos of the vector environment."""
 
-from __future__ import annotations
-
 import warnings
 from typing import Any
 

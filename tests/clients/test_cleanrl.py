@@ -1,7 +1,5 @@
 """PPO with action masks in one plain PyTorch loop, like CleanRL's scripts."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import gymnasium

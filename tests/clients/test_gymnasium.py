@@ -3,8 +3,6 @@
 The environments' own tests are in tests/envs/test_single.py and tests/envs/test_vector.py.
 """
 
-from __future__ import annotations
-
 import functools
 import importlib.util
 from collections.abc import Callable

@@ -1,7 +1,5 @@
 """Inspect evaluates single decisions and games, with its mock model."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 

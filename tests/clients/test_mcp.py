@@ -1,7 +1,5 @@
 """An assistant plays at a table of `wotd mcp`, through the clients of the official SDK."""
 
-from __future__ import annotations
-
 import json
 import os
 import re

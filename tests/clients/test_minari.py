@@ -1,7 +1,5 @@
 """Minari reads the datasets of recorded games and recovers the environment from them."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 

@@ -1,7 +1,5 @@
 """OpenEnv's server plays the games of TextGame, with OpenEnv's own client and its own validation."""
 
-from __future__ import annotations
-
 import threading
 from collections.abc import Iterator
 from typing import Any

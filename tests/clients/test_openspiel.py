@@ -3,8 +3,6 @@
 `python -m tests.clients.test_openspiel` regenerates the playthroughs; check the diff.
 """
 
-from __future__ import annotations
-
 import copy
 import pickle
 import random

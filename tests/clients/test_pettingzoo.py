@@ -3,8 +3,6 @@
 PettingZoo's test suite (`api_test`, `seed_test`, `render_test`, `state_test`) runs in tests/envs/test_aec.py.
 """
 
-from __future__ import annotations
-
 import warnings
 
 import numpy as np

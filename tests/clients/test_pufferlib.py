@@ -1,7 +1,5 @@
 """PufferLib's emulation runs the Gymnasium environment, serially and in worker processes."""
 
-from __future__ import annotations
-
 import functools
 import warnings
 from typing import Any

@@ -1,7 +1,5 @@
 """RLlib's environments, and RLlib's PPO on them."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Stable-Baselines3 works with the environments, and `SB3VecEnv` equals SB3's own `DummyVecEnv`."""
 
-from __future__ import annotations
-
 import subprocess
 import sys
 import warnings

@@ -1,7 +1,5 @@
 """skrl's PPO learns with action masks, in one game and in the native vector environment."""
 
-from __future__ import annotations
-
 import functools
 import warnings
 from typing import Any

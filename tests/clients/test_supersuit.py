@@ -1,7 +1,5 @@
 """SuperSuit's wrappers work with the PettingZoo environment; most need observations without the mask."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Tianshou plays all seats or one seat with action masks, and its DQN learns."""
 
-from __future__ import annotations
-
 import warnings
 from typing import Any
 

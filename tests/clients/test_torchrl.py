@@ -1,7 +1,5 @@
 """TorchRL makes the environments by ID, checks them, collects with masks and learns."""
 
-from __future__ import annotations
-
 import functools
 import warnings
 from typing import Any

@@ -1,7 +1,5 @@
 """Ray Tune: sweeps of train.py."""
 
-from __future__ import annotations
-
 import dataclasses
 import importlib
 import json

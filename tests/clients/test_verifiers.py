@@ -1,7 +1,5 @@
 """verifiers scores decisions and plays games, with scripted models behind a server on the loopback."""
 
-from __future__ import annotations
-
 import asyncio
 import json
 import os

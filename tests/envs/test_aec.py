@@ -1,7 +1,5 @@
 """The PettingZoo environment: PettingZoo's own tests, and further guarantees."""
 
-from __future__ import annotations
-
 import copy
 import pickle
 import warnings

@@ -1,7 +1,5 @@
 """Infos have the same keys, dtypes and shapes in every reset and step, and contain the result at the end."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

@@ -1,7 +1,5 @@
 """`LayoutGame`: every new game draws a layout of dead pieces."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 

@@ -1,7 +1,5 @@
 """Environments whose games draw a layout of dead pieces."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 

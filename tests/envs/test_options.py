@@ -1,7 +1,5 @@
 """The options that the three environments share, and the rewards after an illegal action."""
 
-from __future__ import annotations
-
 import builtins
 from itertools import product
 from typing import Any

@@ -1,7 +1,5 @@
 """A pool of opponents: one policy is drawn for each game."""
 
-from __future__ import annotations
-
 import copy
 import pickle
 from typing import Any

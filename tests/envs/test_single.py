@@ -1,7 +1,5 @@
 """The Gymnasium environment: the checkers of Gymnasium and SB3, and further guarantees."""
 
-from __future__ import annotations
-
 import copy
 import pickle
 import re

@@ -1,7 +1,5 @@
 """R1 with `start="loser"`: the last-placed player of the last game starts the next one, in any seat."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

@@ -1,7 +1,5 @@
 """The native vector environment is Gymnasium's SyncVectorEnv over the single environment, only faster."""
 
-from __future__ import annotations
-
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 

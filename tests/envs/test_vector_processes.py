@@ -1,7 +1,5 @@
 """Copies of the vector environment, its use in other processes, and its memory."""
 
-from __future__ import annotations
-
 import copy
 import multiprocessing
 import pickle

@@ -1,7 +1,5 @@
 """Fixtures for the tests of the examples."""
 
-from __future__ import annotations
-
 import shlex
 import sys
 from collections.abc import Callable

@@ -1,7 +1,5 @@
 """Every learner saves its result and prints commands that run; wrong arguments give one sentence."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Callable
 

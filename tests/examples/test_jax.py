@@ -1,7 +1,5 @@
 """The examples in JAX: masks, advantages, equal seeds, and a search that finds the winning move."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from typing import Any
 

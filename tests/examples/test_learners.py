@@ -1,7 +1,5 @@
 """The examples that learn a policy or action values: masks, gradients, targets, and equal seeds."""
 
-from __future__ import annotations
-
 from collections import deque
 from pathlib import Path
 from typing import Any

@@ -1,7 +1,5 @@
 """The example with a bot of OpenSpiel is a policy."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 

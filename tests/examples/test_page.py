@@ -1,7 +1,5 @@
 """The page of examples lists each with its number of lines; examples are small and import only the package."""
 
-from __future__ import annotations
-
 import ast
 import re
 from pathlib import Path

@@ -1,7 +1,5 @@
 """The RLlib example. `make test-clients` runs it, because RLlib pins Gymnasium."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 
 import numpy as np

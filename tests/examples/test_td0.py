@@ -1,7 +1,5 @@
 """The example td0.py: its value function and the strength that it learns."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Run the `wotd` command in the process of the test."""
 
-from __future__ import annotations
-
 from typer.testing import CliRunner, Result
 
 from wotd_env.cli import app

@@ -6,8 +6,6 @@ The tensors of this device are in main memory, but mixing them with CPU tensors 
 the arithmetic, so training runs on both devices give equal networks.
 """
 
-from __future__ import annotations
-
 import contextlib
 import sys
 from dataclasses import replace
@@ -34,7 +32,7 @@ class Pretended(th.Tensor):
     data_: th.Tensor
 
     @staticmethod
-    def __new__(cls, data: th.Tensor) -> Pretended:
+    def __new__(cls, data: th.Tensor) -> "Pretended":
         """Return a tensor with the metadata of another one."""
         tensor: Pretended = th.Tensor._make_wrapper_subclass(
             cls,

@@ -1,7 +1,5 @@
 """Run JavaScript in Node."""
 
-from __future__ import annotations
-
 import os
 import shutil
 import subprocess

@@ -1,7 +1,5 @@
 """The names of folders are no part of the data in a Parquet file."""
 
-from __future__ import annotations
-
 import pytest
 
 pytest.importorskip("pyarrow")

@@ -1,7 +1,5 @@
 """Recorded games contain every decision, and replays reproduce them bit for bit."""
 
-from __future__ import annotations
-
 import errno
 import json
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Pictures of positions: the scene, SVG and pixels."""
 
-from __future__ import annotations
-
 import io
 import re
 from dataclasses import replace

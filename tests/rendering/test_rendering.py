@@ -1,7 +1,5 @@
 """The text rendering of positions."""
 
-from __future__ import annotations
-
 import re
 import textwrap
 

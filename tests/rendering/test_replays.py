@@ -1,7 +1,5 @@
 """Replays of recorded games as HTML pages, GIF and MP4."""
 
-from __future__ import annotations
-
 import re
 from xml.etree import ElementTree
 

@@ -1,7 +1,5 @@
 """Pictures in environments, windows and notebooks."""
 
-from __future__ import annotations
-
 import copy
 import pickle
 import re

@@ -1,7 +1,5 @@
 """Fixtures for tests of the server. Late imports let test modules skip themselves without the extra `web`."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 
 import httpx

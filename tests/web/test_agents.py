@@ -1,7 +1,5 @@
 """Agents: replacements for stuck agents, and the rules that agents can play."""
 
-from __future__ import annotations
-
 import gc
 import json
 from collections import Counter

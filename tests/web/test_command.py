@@ -1,7 +1,5 @@
 """`wotd serve` as a command, and the script of its documentation."""
 
-from __future__ import annotations
-
 import contextlib
 import logging
 import re

@@ -1,7 +1,5 @@
 """Control of a table: its pace, single steps, resignation, deletion, and spectators."""
 
-from __future__ import annotations
-
 import asyncio
 import contextlib
 import json

@@ -1,7 +1,5 @@
 """Deadlines and unexpected errors: slow connections, stuck workers, and the log."""
 
-from __future__ import annotations
-
 import asyncio
 import contextlib
 import json

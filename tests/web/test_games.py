@@ -1,7 +1,5 @@
 """Games at a table: decisions, seats, invitations, and the socket."""
 
-from __future__ import annotations
-
 import json
 from collections import Counter
 from concurrent.futures import ThreadPoolExecutor

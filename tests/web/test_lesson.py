@@ -1,7 +1,5 @@
 """The tutorial of the page: its positions, its wanted choices, and the claims of its texts."""
 
-from __future__ import annotations
-
 import json
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Checks and limits of requests."""
 
-from __future__ import annotations
-
 import contextlib
 import json
 import re

@@ -1,7 +1,5 @@
 """Positions with their choices, and the puzzles that are shipped with the page."""
 
-from __future__ import annotations
-
 import json
 from collections import Counter
 from pathlib import Path

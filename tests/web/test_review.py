@@ -1,7 +1,5 @@
 """Help during a game, and reviews after it."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor

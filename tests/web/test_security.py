@@ -1,7 +1,5 @@
 """Keys, dice, hosts, headers, and hostile messages."""
 
-from __future__ import annotations
-
 import asyncio
 import contextlib
 import json

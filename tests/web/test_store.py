@@ -1,7 +1,5 @@
 """Tables on disk: restarts, damage, and failed writes."""
 
-from __future__ import annotations
-
 import contextlib
 import logging
 import sqlite3

@@ -1,7 +1,5 @@
 """The translations of the page: complete, without unused texts, with the same values and plural forms."""
 
-from __future__ import annotations
-
 import json
 import re
 from pathlib import Path

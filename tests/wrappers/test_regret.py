@@ -1,7 +1,5 @@
 """The regret of each decision as its reward, in all interfaces."""
 
-from __future__ import annotations
-
 import warnings
 from pathlib import Path
 from typing import Any

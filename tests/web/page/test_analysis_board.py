@@ -1,7 +1,5 @@
 """The page of `wotd serve` in a real browser: the analysis board."""
 
-from __future__ import annotations
-
 from urllib.parse import quote
 
 import pytest

@@ -1,7 +1,5 @@
 """The page of `wotd serve`: people who leave, let others wait or lose their connection, and agents in their place."""
 
-from __future__ import annotations
-
 import re
 from typing import Any
 

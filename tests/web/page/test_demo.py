@@ -1,7 +1,5 @@
 """The demo without a server (`python -m tools.demo`): it agrees with the package, and can be played."""
 
-from __future__ import annotations
-
 import functools
 import json
 import re

@@ -1,7 +1,5 @@
 """The page of `wotd serve`: the meaning of a tap on a die, and the preview of moves by kept dice."""
 
-from __future__ import annotations
-
 import pytest
 
 pytest.importorskip("playwright", reason="playwright drives the browser")

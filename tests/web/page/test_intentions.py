@@ -1,7 +1,5 @@
 """The page of `wotd serve`: one intention has one effect, and no move is played that nobody chose."""
 
-from __future__ import annotations
-
 import http.client
 import threading
 from collections.abc import Iterator

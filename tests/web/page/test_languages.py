@@ -1,7 +1,5 @@
 """The page of `wotd serve` in a real browser, in each of its languages."""
 
-from __future__ import annotations
-
 import pytest
 
 pytest.importorskip("playwright", reason="playwright drives the browser")

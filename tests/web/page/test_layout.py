@@ -1,7 +1,5 @@
 """The page of `wotd serve`: screen sizes, keyboard, accessibility, and languages."""
 
-from __future__ import annotations
-
 import re
 
 import pytest

@@ -1,7 +1,5 @@
 """The page of `wotd serve` in a real browser: playing and reviewing."""
 
-from __future__ import annotations
-
 import re
 
 import pytest

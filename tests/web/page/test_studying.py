@@ -1,7 +1,5 @@
 """The page of `wotd serve` in a real browser: puzzles and the tutorial."""
 
-from __future__ import annotations
-
 import json
 
 import pytest

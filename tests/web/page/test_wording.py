@@ -1,7 +1,5 @@
 """The words of the page agree with those of the package, in games with all kinds of decisions."""
 
-from __future__ import annotations
-
 import json
 from dataclasses import asdict
 from pathlib import Path
