@@ -21,7 +21,7 @@ from wotd_env import Game
 from wotd_env.core.state import States
 from wotd_env.web.refused import Refused
 from wotd_env.web.review import Reviews, advise
-from wotd_env.web.table import Table
+from wotd_env.web.table import GameTable
 from wotd_env.web.tables import Tables
 
 
@@ -95,7 +95,7 @@ def broken(*_: Any, **__: Any) -> Any:
     raise KeyError("broken")
 
 
-@pytest.mark.parametrize("method", [(Table, "view"), (Tables, "act")])
+@pytest.mark.parametrize("method", [(GameTable, "view"), (Tables, "act")])
 def test_unexpected_error_on_a_socket_is_logged(
     tmp_path: Path,
     caplog: pytest.LogCaptureFixture,

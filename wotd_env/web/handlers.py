@@ -18,7 +18,7 @@ from wotd_env.web.games import game_of
 from wotd_env.web.refused import Refused
 from wotd_env.web.review import replay
 from wotd_env.web.server import Server, address_of, server_of
-from wotd_env.web.table import Table, Viewer
+from wotd_env.web.table import GameTable, Viewer
 from wotd_env.web.tables import Tables, derived_key
 
 _KEPT_BYTES = 20_000_000  # maximum size in bytes of the cache of reviews
@@ -41,12 +41,12 @@ async def _read(request: Request, schema: type[requests.Schema], most: int = 0) 
     return requests.read(bytes(content), schema)
 
 
-def _table(request: Request) -> tuple[Server, Table]:
+def _table(request: Request) -> tuple[Server, GameTable]:
     server = server_of(request)
     return server, server.tables.find(request.path_params["table"])
 
 
-def _viewed(request: Request) -> tuple[Server, Table, Viewer]:
+def _viewed(request: Request) -> tuple[Server, GameTable, Viewer]:
     server, table = _table(request)
     scheme, _, key = request.headers.get("authorization", "").partition(" ")
     if scheme.lower() != "bearer" or not key:

@@ -24,7 +24,7 @@ from wotd_env.web.calls import Asked, in_thread, quiet
 from wotd_env.web.games import advisor_of, game_of, guarantees
 from wotd_env.web.refused import RETRY, Refused
 from wotd_env.web.requests import forbidden
-from wotd_env.web.table import Table, Viewer
+from wotd_env.web.table import GameTable, Viewer
 from wotd_env.web.views import Json
 
 _HINTS = 2
@@ -123,7 +123,7 @@ class Helper:
         n = game.rules.players
         return {"chances": [round(win_share(equity, n), 4) for equity in equities], **source(n, advised)}
 
-    async def __call__(self, table: Table, viewer: Viewer) -> Json:
+    async def __call__(self, table: GameTable, viewer: Viewer) -> Json:
         """Return JSON with every seat's chance to win and, if the viewer must act, the best actions."""
         if not table.help or not table.number:
             raise Refused(409, "no_help", "table")

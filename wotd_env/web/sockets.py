@@ -15,7 +15,7 @@ from wotd_env.web import requests
 from wotd_env.web.limits import Rate
 from wotd_env.web.refused import Refused
 from wotd_env.web.server import Server, address_of, server_of
-from wotd_env.web.table import Table, Viewer
+from wotd_env.web.table import GameTable, Viewer
 
 # WebSocket close codes
 _TOO_FAST, _MISTAKE, _TRY_AGAIN, _NOT_YOURS, _GONE, _IDLE = 1008, 1011, 1013, 4403, 4404, 4408
@@ -30,7 +30,7 @@ class _Client(NamedTuple):
 
     server: Server
     socket: WebSocket
-    table: Table
+    table: GameTable
     key: str
     changed: asyncio.Event  # set when the client needs a new view
 
@@ -74,7 +74,7 @@ def _is_disconnect(socket: WebSocket, error: Exception) -> bool:
     return isinstance(error, WebSocketDisconnect | TimeoutError | OSError)
 
 
-async def _serve(server: Server, socket: WebSocket, table: Table) -> None:
+async def _serve(server: Server, socket: WebSocket, table: GameTable) -> None:
     try:
         async with asyncio.timeout(server.limits.patience):
             hello = requests.read(await _receive(socket), requests.Hello)

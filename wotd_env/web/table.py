@@ -52,7 +52,7 @@ class Viewer(NamedTuple):
 
 
 @dataclass(eq=False)
-class Table:
+class GameTable:
     """A table, and its present game."""
 
     id: str
@@ -154,7 +154,7 @@ class Table:
         }
 
     @classmethod
-    def from_settings(cls, table: str, settings: Json) -> Table:
+    def from_settings(cls, table: str, settings: Json) -> GameTable:
         """Return the table that has these settings (the inverse of `settings`)."""
         rules = Rules.from_dict(settings["rules"])
         begins = None if settings["position"] is None else parse_position(settings["position"])[1]

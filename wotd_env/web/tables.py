@@ -30,7 +30,7 @@ from wotd_env.web.limits import Limits
 from wotd_env.web.refused import Refused
 from wotd_env.web.requests import Join, NewTable, check_pace, invalid
 from wotd_env.web.store import Decided, Played, Store
-from wotd_env.web.table import Seat, Table, Viewer
+from wotd_env.web.table import GameTable, Seat, Viewer
 
 _DAY = 86400
 _LISTED = 50  # maximum length of the list of open tables
@@ -46,7 +46,7 @@ class Tables:
 
     def __init__(self, store: Store, agents: Agents, limits: Limits) -> None:
         self.agents, self._store, self._limits = agents, store, limits
-        self.by_name: dict[str, Table] = {}
+        self.by_name: dict[str, GameTable] = {}
         self._tasks: set[asyncio.Task[None]] = set()
 
     def resume(self) -> None:
@@ -66,13 +66,13 @@ class Tables:
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
 
-    def find(self, name: str) -> Table:
+    def find(self, name: str) -> GameTable:
         """Return the table with this name; raise Refused if it does not exist."""
         if name not in self.by_name:
             raise Refused(404, "no_table")
         return self.by_name[name]
 
-    def viewer(self, table: Table, key: str) -> Viewer:
+    def viewer(self, table: GameTable, key: str) -> Viewer:
         """Return the owner of a key; raise Refused if the key is not valid at the table."""
         viewer = self._viewer(table, _digest_of(key))
         rights = viewer.seats or viewer.lent or viewer.host
@@ -81,7 +81,7 @@ class Tables:
         return viewer
 
     @staticmethod
-    def _viewer(table: Table, digest: str) -> Viewer:
+    def _viewer(table: GameTable, digest: str) -> Viewer:
         same = functools.partial(secrets.compare_digest, digest)
         own = [number for number, seat in enumerate(table.seats) if same(seat.key or "")]
         seats = [number for number in own if table.seats[number].agent is None]
@@ -98,7 +98,9 @@ class Tables:
                     found.append(table.entry())
         return found[:_LISTED]
 
-    def create(self, wanted: NewTable, rules: Rules, position: States | None, by: str) -> tuple[Table, str]:
+    def create(
+        self, wanted: NewTable, rules: Rules, position: States | None, by: str
+    ) -> tuple[GameTable, str]:
         """Set up a table for the client with the address `by`; return it and the key of its host.
 
         The first game starts from `position`, STATE (1,); None stands for the usual start. If a table was set up with
@@ -126,7 +128,7 @@ class Tables:
         while (name := secrets.token_hex(5)) in self.by_name:
             pass
         watch = _digest_of(derived_key(key, "watch"))
-        table = Table(name, rules, position, seats, helped, wanted.pace, host, watch, wanted.clock, by=by)
+        table = GameTable(name, rules, position, seats, helped, wanted.pace, host, watch, wanted.clock, by=by)
         table.show(None, 0)
         with _written():
             self._store.put_table(table.id, table.settings())
@@ -134,7 +136,7 @@ class Tables:
         self._go_on(table)
         return table, key
 
-    def join(self, table: Table, wanted: Join) -> tuple[int, str]:
+    def join(self, table: GameTable, wanted: Join) -> tuple[int, str]:
         """Give a person the seat of an invitation, or an open seat; return the number of the seat and its key.
 
         If a seat already has the wanted key, return this seat.
@@ -153,7 +155,7 @@ class Tables:
         self._put_seat(table, number, Seat(table.seats[number].kind, wanted.name, key=_digest_of(key)))
         return number, key
 
-    def invited(self, table: Table, invitation: str) -> int:
+    def invited(self, table: GameTable, invitation: str) -> int:
         """Return the number of the seat to which an invitation belongs."""
         digest = _digest_of(invitation)
         for number, seat in enumerate(table.seats):
@@ -161,7 +163,7 @@ class Tables:
                 return number
         raise Refused(403, "invitation", "invitation")
 
-    def hand_over(self, table: Table, viewer: Viewer, seat: int, agent: str | None) -> Viewer:
+    def hand_over(self, table: GameTable, viewer: Viewer, seat: int, agent: str | None) -> Viewer:
         """Give a seat to an agent, or back to the viewer if `agent` is None; return the viewer with the new rights."""
         if seat >= table.rules.players:
             raise invalid("seat", f"seat must be from 0 to {table.rules.players - 1}, got {seat}")
@@ -172,7 +174,9 @@ class Tables:
         self._put_seat(table, seat, replace(table.seats[seat], agent=agent))
         return self._viewer(table, viewer.key)
 
-    def act(self, table: Table, viewer: Viewer, ply: int, action: int | str, game: int | None = None) -> None:
+    def act(
+        self, table: GameTable, viewer: Viewer, ply: int, action: int | str, game: int | None = None
+    ) -> None:
         """Take decision `ply` of the present game. `action` is a number, or a word of the notation.
 
         Raise Refused if `game` is given and is not the number of the present game.
@@ -187,7 +191,7 @@ class Tables:
                 raise invalid("action", error) from None
         self._take(table, action, None)
 
-    def next_game(self, table: Table, viewer: Viewer, game: int) -> None:
+    def next_game(self, table: GameTable, viewer: Viewer, game: int) -> None:
         """Start the next game. Raise Refused unless the present game is over and its number is `game`."""
         if not viewer.seats and not viewer.host:
             raise Refused(403, "spectator")
@@ -195,7 +199,7 @@ class Tables:
             raise Refused(409, "not_over", "game", game=game)
         self._begin(table)
 
-    def resign(self, table: Table, viewer: Viewer, game: int, seat: int) -> None:
+    def resign(self, table: GameTable, viewer: Viewer, game: int, seat: int) -> None:
         """Resign a game of two players on behalf of a seat; the other seat wins."""
         if seat not in viewer.seats:
             raise Refused(403, "seat", "seat")
@@ -205,14 +209,14 @@ class Tables:
             raise Refused(409, "not_playing", "game", game=game)
         self._change(table, resigned=(game, seat))
 
-    def set_pace(self, table: Table, viewer: Viewer, pace: float | None) -> None:
-        """Set `Table.pace`; None pauses the table."""
+    def set_pace(self, table: GameTable, viewer: Viewer, pace: float | None) -> None:
+        """Set `GameTable.pace`; None pauses the table."""
         _check_host(viewer, "set the pace")
         check_pace(pace, all(seat.agent for seat in table.seats))
         self._change(table, pace=pace)
 
     def step(
-        self, table: Table, viewer: Viewer, ply: int, game: int | None = None, rush: bool = False
+        self, table: GameTable, viewer: Viewer, ply: int, game: int | None = None, rush: bool = False
     ) -> None:
         """Take decision `ply` of `game` at once. It must be a forced decision or an agent's decision.
 
@@ -225,12 +229,12 @@ class Tables:
         table.rush = rush and not all(seat.agent for seat in table.seats)
         self._later(table, 0)
 
-    def delete(self, table: Table, viewer: Viewer) -> None:
+    def delete(self, table: GameTable, viewer: Viewer) -> None:
         """Delete a table and all its games."""
         _check_host(viewer, "delete the table")
         self._remove(table)
 
-    def played(self, table: Table, number: int) -> RecordedGame:
+    def played(self, table: GameTable, number: int) -> RecordedGame:
         """Return game `number` of a table."""
         if number == table.number and number:
             return table.recorded()
@@ -241,7 +245,7 @@ class Tables:
         """Return 64 random bits from the operating system. Dice have no other source of randomness."""
         return secrets.randbits(64)
 
-    def _take(self, table: Table, action: int, note: str | None) -> None:
+    def _take(self, table: GameTable, action: int, note: str | None) -> None:
         """Take a decision, then roll the dice with new random bits."""
         after = table.state.copy()
         after["rng"] = self.random()
@@ -257,7 +261,7 @@ class Tables:
         table.since = time.monotonic()
         self._happened(table)
 
-    def _begin(self, table: Table) -> None:
+    def _begin(self, table: GameTable) -> None:
         game, seed = table.game, self.random()
         roll_off = None
         if table.number == 0 and table.begins is not None:
@@ -279,11 +283,11 @@ class Tables:
         table.show(Played(state, roll_off, []), table.number + 1)
         self._happened(table)
 
-    def _put_seat(self, table: Table, number: int, seat: Seat) -> None:
+    def _put_seat(self, table: GameTable, number: int, seat: Seat) -> None:
         table.since = time.monotonic()
         self._change(table, seats=[*table.seats[:number], seat, *table.seats[number + 1 :]])
 
-    def _change(self, table: Table, **settings: Any) -> None:
+    def _change(self, table: GameTable, **settings: Any) -> None:
         changed = copy.copy(table)
         vars(changed).update(settings)
         with _written():
@@ -291,20 +295,20 @@ class Tables:
         vars(table).update(settings)
         self._happened(table)
 
-    def _remove(self, table: Table) -> None:
+    def _remove(self, table: GameTable) -> None:
         with _written():
             self._store.forget(table.id)
         table.stop_timer()
         del self.by_name[table.id]
         table.changed()
 
-    def _happened(self, table: Table) -> None:
+    def _happened(self, table: GameTable) -> None:
         table.touched = time.time()
         table.advice = None
         table.changed()
         self._go_on(table)
 
-    def _go_on(self, table: Table) -> None:
+    def _go_on(self, table: GameTable) -> None:
         """Start the first game if all seats are taken; schedule the next decision if it is forced or an agent's."""
         table.stop_timer()
         if table.status == "waiting" and not table.waiting_for:
@@ -318,7 +322,7 @@ class Tables:
         elif table.left:  # tell the viewers when the time is over
             table.timer = asyncio.get_running_loop().call_later(table.left + 0.1, table.changed)
 
-    def _later(self, table: Table, seconds: float) -> None:
+    def _later(self, table: GameTable, seconds: float) -> None:
         """Take the next decision after some seconds, unless the table changes before then."""
         table.stop_timer()
         number, ply = table.number, table.ply
@@ -330,7 +334,7 @@ class Tables:
 
         table.timer = asyncio.get_running_loop().call_later(seconds, begin)
 
-    async def _decide(self, table: Table, number: int, ply: int) -> None:
+    async def _decide(self, table: GameTable, number: int, ply: int) -> None:
         """Take decision `ply` of game `number`."""
 
         def due() -> bool:
@@ -355,7 +359,7 @@ class Tables:
             _log.error("table %s: %s", table.id, refused.reason)
             self._later(table, _AGAIN)
 
-    def _find_room(self, by: str) -> Table | None:
+    def _find_room(self, by: str) -> GameTable | None:
         """Return the idle table to remove before a new table is set up, or None to remove no table.
 
         Raise Refused if there is no room, or if the client `by` has too many tables.
@@ -373,11 +377,11 @@ class Tables:
         return None
 
 
-def stored_tables(store: Store) -> Iterator[Table]:
+def stored_tables(store: Store) -> Iterator[GameTable]:
     """Yield every table of a store, with its last game as the present game. Damaged tables are logged and skipped."""
     for name, touched in store.tables().items():
         try:
-            table = Table.from_settings(name, store.settings(name))
+            table = GameTable.from_settings(name, store.settings(name))
             number = store.last_game(name)
             table.show(store.game(name, number), number)
         except _DAMAGE as error:
@@ -387,7 +391,7 @@ def stored_tables(store: Store) -> Iterator[Table]:
         yield table
 
 
-def table_at(store: Store, table: Table, number: int) -> Table:
+def table_at(store: Store, table: GameTable, number: int) -> GameTable:
     """Return a copy of a table that shows the stored game `number`; raise Refused if the game is missing or damaged."""
     try:
         played = store.game(table.id, number)
@@ -424,7 +428,7 @@ def _check_host(viewer: Viewer, what: str) -> None:
         raise Refused(403, "host_only", what=what)
 
 
-def _check_ply(table: Table, ply: int, game: int | None) -> None:
+def _check_ply(table: GameTable, ply: int, game: int | None) -> None:
     if game not in (None, table.number):
         raise Refused(409, "game", "game", game=table.number, got=game)
     if table.status != "playing":
