@@ -173,6 +173,33 @@ def test_a_person_takes_its_seat_back_from_an_agent(client: httpx.Client) -> Non
     assert play(at)["status"] == "over"
 
 
+def test_a_decision_of_an_agent_is_dropped_if_its_seat_is_taken_back(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def overlap() -> int:
+        tables = Tables(Store(tmp_path / "tables"), agents := Agents(), Limits())
+        seats = [NewSeat(kind="here"), NewSeat(kind="agent", agent="greedy")]
+        table, key = tables.create(NewTable(seats=seats, pace=0.0), Rules(), None, "")
+        asked, chosen = asyncio.Event(), asyncio.Event()
+
+        async def late(*_: Any) -> tuple[int, str | None]:
+            asked.set()
+            await chosen.wait()
+            return table.legal[0], None
+
+        monkeypatch.setattr(agents, "choose", late)
+        lent = tables.hand_over(table, tables.viewer(table, key), 0, "greedy")
+        await asked.wait()
+        tables.hand_over(table, lent, 0, None)
+        chosen.set()
+        for _ in range(9):
+            await asyncio.sleep(0)
+        await tables.close()
+        return table.ply
+
+    assert asyncio.run(overlap()) == 0
+
+
 def test_an_invitation_outlasts_an_agent(client: httpx.Client) -> None:
     at, content = make(client, HERE, INVITED)
     assert at.post("/seat", seat=1, agent="greedy").json()["status"] == "playing"

@@ -351,7 +351,8 @@ class Tables:
             action, note = await self.agents.choose(agent, table.rules, table.state)
         else:
             return
-        if not due():
+        # The seat may have been given or taken back during the choice.
+        if not due() or table.seats[table.player].agent != agent:
             return
         try:
             self._take(table, action, note)
