@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
+from functools import lru_cache
 from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
@@ -87,6 +88,7 @@ def check_made_for(name: str, own: Rules, rules: Rules) -> None:
         raise ValueError(f"{name} is made for {made}, not for {got}: choose {made}")
 
 
+@lru_cache(maxsize=256)
 def _essence(rules: Rules) -> Rules:
     """Return `rules` with default values in the fields that `check_made_for` ignores."""
     colors: Any = None
@@ -99,7 +101,10 @@ def seen_in(encoding: str, game: Game) -> Game:
     """Return a game like `game` whose observations have the given encoding."""
     if game.encoding == encoding:
         return game
-    return Game(game.rules, game.skip_forced, game.num_threads, encoding)
+    return _game(game.rules, game.skip_forced, game.num_threads, encoding)
+
+
+_game = lru_cache(maxsize=16)(Game)  # a policy asks for the same game at every decision
 
 
 def ask(policy: Policy, game: Game, state: States, rng: np.random.Generator) -> NDArray[np.int64]:

@@ -10,7 +10,7 @@ from tests.helpers.games import VARIANTS, positions
 from tests.helpers.positions import board, legal
 from wotd_env import Game, Phase, Rules, evaluate, make_policy
 from wotd_env.policies.mcts import Mcts
-from wotd_env.policy import ask, check_plays, play_policies
+from wotd_env.policy import ask, check_plays, play_policies, seen_in
 
 NAMES = ["random", "first", "greedy", "planner", "mcts:20"]
 
@@ -227,3 +227,13 @@ def test_mcts_with_learned_values_beats_random_and_needs_a_network():
 def test_mcts_checks_the_number_of_playouts(playouts):
     with pytest.raises(ValueError, match="playouts must be an integer from 1 to 100000, got "):
         make_policy(f"mcts:{playouts}")
+
+
+def test_a_game_in_another_encoding_is_made_once_for_equal_rules():
+    given = {"players": 3, "skip_forced": False, "num_threads": 2}
+    seen = seen_in("features", Game(**given))
+    assert (seen.rules, seen.skip_forced, seen.num_threads, seen.encoding) == (
+        Rules(players=3), False, 2, "features",
+    )  # fmt: skip
+    assert seen_in("features", Game(**given)) is seen
+    assert seen_in("features", Game(players=4)).rules.players == 4
