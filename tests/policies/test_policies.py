@@ -230,7 +230,7 @@ def test_mcts_checks_the_number_of_playouts(playouts):
 
 
 def test_a_game_in_another_encoding_is_made_once_for_equal_rules():
-    given = {"players": 3, "skip_forced": False, "num_threads": 2}
+    given: dict[str, Any] = {"players": 3, "skip_forced": False, "num_threads": 2}
     seen = seen_in("features", Game(**given))
     assert (seen.rules, seen.skip_forced, seen.num_threads, seen.encoding) == (
         Rules(players=3), False, 2, "features",
