@@ -14,7 +14,7 @@ TINY = {
     "torch_gpu_ppo": "--device cpu --total-timesteps 128 --num-envs 8 --num-steps 8 --minibatch-size 32 --players 3",
     "td0": "--total-timesteps 64 --num-envs 8",
 }
-NEEDS = {"actor_critic_numpy": "numpy", "jax_ppo": "jax"}
+NEEDS = {"actor_critic_numpy": "numpy", "jax_ppo": "jax", "ray_tune": "ray.tune"}
 
 WRONG = {
     "--num-envs 0": "num_envs must be at least 1, got 0",
@@ -28,6 +28,8 @@ MORE_WRONG = [
     ("actor_critic_numpy", "--seed -1", "seed must be at least 0, got -1"),
     ("jax_ppo", "--players 9", "players must be"),
     ("ppo", "--players 9", "players must be"),
+    ("ray_tune", "--trials 0", "trials must be at least 1, got 0"),
+    ("ray_tune", "dqn", "invalid choice"),
 ]
 
 
