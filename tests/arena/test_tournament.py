@@ -14,7 +14,6 @@ from wotd_env.arena import tournament as tournament_module
 from wotd_env.arena.results import share_error
 from wotd_env.arena.store import Store
 from wotd_env.arena.tournament import Block, game_seed, seatings
-from wotd_env.arena.workers import Here
 
 # ------------------------------------------------------------------------------------------------ matchups and seats
 
@@ -174,6 +173,9 @@ def test_invalid_options_are_refused(options, message):
         run(Tournament(("random", "first"), QUICK, games=10), **options)
 
 
-def test_a_value_without_equities_cannot_measure_luck():
+@pytest.mark.parametrize("workers", [0, 1])
+def test_a_value_without_equities_cannot_measure_luck(workers, tmp_path):
+    file = tmp_path / "games.sqlite"
     with pytest.raises(ValueError, match="luck must name a policy with a method equity"):
-        Here(Tournament(("random", "first"), QUICK, luck="random"), {})
+        run(Tournament(("random", "first"), QUICK, luck="random"), file, workers=workers)
+    assert not file.exists()

@@ -135,6 +135,7 @@ def test_noise_is_normal_and_fixed_by_the_position(table: Table):
     later["rng"], later["turn"] = 7, 3
     np.testing.assert_array_equal(standard_normal(later, game.num_actions, seed=1), errors)
     assert (standard_normal(state, game.num_actions, seed=2) != errors).all()
+    assert standard_normal(state[:0], 3, seed=1).shape == (0, 3)
     best = make_policy(f"oracle:{table.file}").act(game, state, np.random.default_rng(0))
     exact, noisy = (Judge(game, table, noise=noise)(state, best) for noise in (0.0, 0.1))
     assert (exact.regret == 0).all()

@@ -12,7 +12,7 @@ import numpy as np
 
 from wotd_env.arena.results import Results, share_error, span
 from wotd_env.arena.store import Store
-from wotd_env.arena.tournament import GameResults, Matchup, PlayedBlock, Tournament
+from wotd_env.arena.tournament import GameResults, Matchup, PlayedBlock, Tournament, make_equity
 from wotd_env.arena.workers import Here, Pool, Processes, Worker, make_policies
 from wotd_env.core.arguments import check_integer
 from wotd_env.policies import check_policy, make_policy
@@ -70,6 +70,8 @@ def run(
     made = make_policies(tournament, given, trust)
     for policy in made.values():
         check_plays(policy, tournament.rules)
+    if tournament.luck:
+        make_equity(tournament.luck, trust)  # raises before workers start and the file is made
     if pool is None and workers:
         pool = Processes([Worker(tournament, time_limit, given, trust) for _ in range(workers)])
     elif pool is None:

@@ -106,7 +106,7 @@ def standard_normal(states: States, columns: int, seed: int) -> NDArray[np.float
     position["rng"] = 0
     position["turn"] = 0  # the number of the turn does not change the game
     key: Any = np.full(len(states), seed, np.uint64)
-    for word in np.ascontiguousarray(position).view(np.uint64).reshape(len(states), -1).T:
+    for word in np.ascontiguousarray(position).view(np.uint64).reshape(len(states), states.itemsize // 8).T:
         key = mix(key ^ word)
     draws: Any = mix(key[:, None] + np.arange(1, 2 * columns + 1, dtype=np.uint64) * STEP)
     uniform = ((draws >> np.uint64(11)) + np.uint64(1)) / 2.0**53  # from 2^-53 to 1
