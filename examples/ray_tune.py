@@ -66,6 +66,13 @@ class Settings:
 def sweep(settings: Settings, options: list[str]) -> Path:
     """Run the missing trials; return the run folder of the strongest."""
     folder, here = settings.folder.resolve(), Path.cwd()
+    record, about = folder / "sweep.json", [settings.learner, f"--seed={settings.seed}", *options]
+    folder.mkdir(parents=True, exist_ok=True)
+    if record.exists() and (other := json.loads(record.read_text())) != about:
+        sys.exit(
+            f"{folder} has a sweep of {shlex.join(other)}; choose another --folder, got {shlex.join(about)}"
+        )
+    record.write_text(json.dumps(about))
 
     def trial(drawn: dict[str, Any]) -> None:
         values = {name: format(value, ".3g") for name, value in drawn.items()}

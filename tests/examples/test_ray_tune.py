@@ -51,6 +51,14 @@ def test_a_sweep_ranks_trials_and_continues_them(run_example: Callable[[str, str
     assert contents(other)["value.npz"] == trained
 
 
+def test_a_folder_is_for_one_sweep(run_example: Callable[[str, str], str], tmp_path: Path):
+    (tmp_path / "sweep.json").write_text('["td", "--seed=0"]')
+    with pytest.raises(
+        SystemExit, match="has a sweep of td --seed=0; choose another --folder, got td --seed=1"
+    ):
+        run_example("ray_tune", f"td --seed 1 --folder {tmp_path}")
+
+
 def strength(folder: Path) -> float:
     """Return the win share of a training run against `planner`."""
     return float(json.loads((folder / RESULT).read_text())["planner"]["share"])
