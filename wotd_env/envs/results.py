@@ -11,7 +11,6 @@ from wotd_env.core import engine
 from wotd_env.core.compilation import kernel
 from wotd_env.core.config import Config, Configs
 from wotd_env.core.game import Game
-from wotd_env.core.rules import MAX_PLAYERS
 from wotd_env.core.state import Record, Records, States
 
 NOT_LOST = -1  # a value of `loser` in `write_result`: no seat has lost by an illegal action
@@ -64,16 +63,18 @@ def write_result(s: Record, rules: Config, loser: Any, out: Any) -> None:
     limit ended the game, all seats have place 1 and no seat wins (R16).
     """
     n = rules.players
-    standing = np.zeros(MAX_PLAYERS, np.int64)
     for seat in range(n):
         out[seat] = engine.score(s, rules, seat)
-        if loser != NOT_LOST:
-            standing[seat] = seat != loser
-        elif not s.expired:
-            standing[seat] = engine.standing(s, rules, seat)
-    for seat in range(n):
-        place = 1
+        standing, place = _standing(s, rules, loser, seat), 1
         for other in range(n):
-            place += standing[other] > standing[seat]
+            place += _standing(s, rules, loser, other) > standing
         out[n + seat] = place
         out[2 * n + seat] = place == 1 and (loser != NOT_LOST or not s.expired)
+
+
+@kernel
+def _standing(s: Record, rules: Config, loser: Any, seat: Any) -> Any:
+    """Return a number that is larger for a better seat, and equal for tied seats."""
+    if loser != NOT_LOST:
+        return np.int64(seat != loser)
+    return np.int64(0) if s.expired else engine.standing(s, rules, seat)

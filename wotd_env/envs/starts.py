@@ -208,7 +208,8 @@ def restart(s: Record, rules: Config, learner: Any, starter: Any, draws: Draws) 
             engine.move_seats(s, rules, (chosen - learner.seat) % rules.players)
         engine.new_game(s, rules, starter)
         if len(draws.layouts):
-            s.dead[:] = draws.layouts[np.int64(layout % np.uint64(len(draws.layouts)))]
+            for path in range(PATHS):
+                s.dead[path] = draws.layouts[np.int64(layout % np.uint64(len(draws.layouts))), path]
     engine.run(s, rules, engine.dice_index(s), True)
     learner.seat = chosen
     learner.steps = 0
