@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shutil
 import sqlite3
+import stat
 import sys
 import tempfile
 import textwrap
@@ -112,10 +113,13 @@ def check_writable(file: Path | None, *endings: str) -> None:
         target = file.resolve()
         if not target.parent.is_dir():
             raise NotADirectoryError(0, f"no folder {file.parent}")
-        if target.exists() and not target.is_file():
-            raise FileExistsError(0, "it exists and is not a regular file")
-        with target.open("ab") if target.exists() else tempfile.TemporaryFile(dir=target.parent):
-            pass
+        try:
+            # `Path.exists` cannot be used: since Python 3.14, it hides errors such as that of a name that is too long.
+            if not stat.S_ISREG(target.stat().st_mode):
+                raise FileExistsError(0, "it exists and is not a regular file")
+            target.open("ab").close()
+        except FileNotFoundError:
+            tempfile.TemporaryFile(dir=target.parent).close()
     except OSError as error:
         raise type(error)(f"{file} cannot be written: {error.strerror}") from error
 
