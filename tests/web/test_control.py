@@ -53,7 +53,7 @@ def test_a_step_during_a_decision_does_not_take_the_next_one(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     async def overlap() -> int:
-        tables = Tables(Store(tmp_path / "tables"), agents := Agents(), Limits())
+        tables = Tables(store, agents := Agents(), Limits())
         seats = [NewSeat(kind="agent", agent="greedy") for _ in range(2)]
         table, key = tables.create(NewTable(seats=seats, pace=5.0), Rules(), None, "")
         host = tables.viewer(table, key)
@@ -76,7 +76,8 @@ def test_a_step_during_a_decision_does_not_take_the_next_one(
         await tables.close()
         return table.ply
 
-    assert asyncio.run(overlap()) == 1
+    with contextlib.closing(Store(tmp_path / "tables")) as store:
+        assert asyncio.run(overlap()) == 1
 
 
 @pytest.mark.parametrize("pace", [-1, 5.1, "fast", 0.1])
@@ -177,7 +178,7 @@ def test_a_decision_of_an_agent_is_dropped_if_its_seat_is_taken_back(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     async def overlap() -> int:
-        tables = Tables(Store(tmp_path / "tables"), agents := Agents(), Limits())
+        tables = Tables(store, agents := Agents(), Limits())
         seats = [NewSeat(kind="here"), NewSeat(kind="agent", agent="greedy")]
         table, key = tables.create(NewTable(seats=seats, pace=0.0), Rules(), None, "")
         asked, chosen = asyncio.Event(), asyncio.Event()
@@ -197,7 +198,8 @@ def test_a_decision_of_an_agent_is_dropped_if_its_seat_is_taken_back(
         await tables.close()
         return table.ply
 
-    assert asyncio.run(overlap()) == 0
+    with contextlib.closing(Store(tmp_path / "tables")) as store:
+        assert asyncio.run(overlap()) == 0
 
 
 def test_an_invitation_outlasts_an_agent(client: httpx.Client) -> None:
