@@ -132,12 +132,11 @@ def test_files_of_the_user_do_not_break_workers():
 
 
 @pytest.mark.usefixtures("shadowed")
-def test_the_command_can_be_used_among_files_named_like_modules():
-    program = "import sys; del sys.path[0]; from wotd_env.cli import main; main()"  # like the script `wotd`
+def test_the_command_can_be_used_among_files_named_like_modules(tmp_path_factory):
+    script = tmp_path_factory.mktemp("scripts") / "wotd"
+    script.write_text("from wotd_env.cli import main\n\nif __name__ == '__main__':\n    main()\n")
     arguments = ["arena", "first", "random", "--spaces", "0", "--games", "4", "--workers", "1", "--quiet"]
-    done = subprocess.run(
-        [sys.executable, "-c", program, *arguments], capture_output=True, text=True, check=False
-    )
+    done = subprocess.run([sys.executable, script, *arguments], capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
     assert "file of the user" not in done.stdout + done.stderr
 
