@@ -8,7 +8,6 @@ takes 1 to 4 minutes on one core.
 """
 
 import copy
-import importlib
 import itertools
 import json
 import multiprocessing
@@ -26,7 +25,7 @@ import numpy as np
 import torch as th
 from numpy.typing import NDArray
 
-from agents.loop import LEARNERS
+from agents.loop import module_of
 from entries.sb3_maskable_ppo.run import baseline
 from tools import pages
 from tools.process_reward import over_seeds
@@ -75,7 +74,7 @@ def train(run: Run) -> Policy:
             own.train(DECISIONS, run.seed)
             policy: Any = own.load(DECISIONS, run.seed)
         else:
-            module: Any = importlib.import_module(LEARNERS[run.learner])
+            module = module_of(run.learner)
             given = SETTINGS[run.learner] | {"rules": rules, "seed": run.seed, "folder": Path(folder)}
             settings = replace(module.PRESETS["quick"], layouts="train" if unseen else "any", **given)
             learner = module.Learner(settings)

@@ -6,7 +6,6 @@ file that describes the training run. The table of the page is made from the car
 
 import argparse
 import csv
-import importlib
 import json
 import sys
 from collections.abc import Sequence
@@ -19,7 +18,7 @@ from agents import checkpoint
 from agents.checkpoint import CHECKPOINT
 from agents.evaluate import Measurement, curves_of, in_percent, plot_curves
 from agents.export import load, to_onnx
-from agents.loop import LEARNERS, RESULT
+from agents.loop import RESULT, module_of
 from tools import pages
 from wotd_env import Rules, files, models
 from wotd_env.core.rules import options_of
@@ -87,7 +86,7 @@ def put(run: Path, folder: Path) -> Path:
 
 def command(policy: str, settings: dict[str, Any], rules: Rules) -> str:
     """Return the command line of a training run."""
-    preset = importlib.import_module(LEARNERS[policy]).PRESETS[settings["preset"]]
+    preset = module_of(policy).PRESETS[settings["preset"]]
     words = ["python", "train.py", policy, "--preset", settings["preset"], "--seed", settings["seed"]]
     for name in sorted(settings.keys() - OWN):
         if settings[name] != getattr(preset, name):
