@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from wotd_env.core.arguments import check_choice
 from wotd_env.core.layouts import layout_of, standard_layouts
-from wotd_env.core.rules import Rules
+from wotd_env.core.rules import DEAD, Rules
 from wotd_env.core.state import States
 
 TESTS = {2: 12, 3: 4}
@@ -45,7 +45,7 @@ def graded(spaces: int) -> list[str]:
 
 def in_order(spaces: int) -> list[str]:
     """Return the layouts with dead pieces in a fixed order that does not depend on their properties."""
-    dead = [layout for layout in standard_layouts(spaces) if "#" in layout]
+    dead = [layout for layout in standard_layouts(spaces) if DEAD in layout]
     return sorted(dead, key=lambda layout: hashlib.sha256(layout.encode()).digest())
 
 

@@ -11,11 +11,9 @@ from wotd_env.core.arguments import check_integers, check_names
 from wotd_env.core.checks import check_one
 from wotd_env.core.game import Game
 from wotd_env.core.position import SEATS, letters
-from wotd_env.core.rules import DICE, DRAGON, ELEMENTS, MAX_PLAYERS, NUMBERED, POWERS, Phase
+from wotd_env.core.rules import DEAD, DICE, DRAGON, ELEMENTS, EMPTY, MAX_PLAYERS, NUMBERED, POWERS, Phase
 from wotd_env.core.state import States
 
-DEAD = "#"
-EMPTY = "."
 ANIMALS = ("black tortoise", "red bird", "white tiger", "yellow dragon", "blue dragon")
 FACE_NAMES = (*ELEMENTS, "DRAGON")
 
