@@ -29,12 +29,12 @@ from wotd_env.core.game import Game
 from wotd_env.core.position import SEATS, letters
 from wotd_env.core.rules import PATHS, Phase, Rules
 from wotd_env.core.state import States
+from wotd_env.envs.opponents import other_seats
 from wotd_env.envs.starts import ANY_SEAT, fixed_seat
 from wotd_env.notation.games import outcome
 from wotd_env.notation.messages import describe, explain
 from wotd_env.notation.words import sort_kept
 from wotd_env.planning.planner import TIE
-from wotd_env.policies import make_policy
 from wotd_env.policy import Policy, ask, check_plays
 from wotd_env.wrappers.judge import Judge, Source
 
@@ -268,12 +268,7 @@ class TextGame:
         seat: int | str = "random", **options: Any,
     ) -> None:  # fmt: skip
         self.table = TextTable(rules, **options)
-        others = self.table.rules.players - 1
-        given: Sequence[Any] = opponents if isinstance(opponents, list | tuple) else [opponents] * others
-        if len(given) != others:
-            expected = f"one policy, or a list of {others}, one for each other seat"
-            raise ValueError(f"opponents must be {expected}, got {len(given)}")
-        self._policies = [make_policy(one) for one in given]
+        self._policies = other_seats(opponents, self.table.rules.players - 1)
         for policy in self._policies:
             check_plays(policy, self.table.rules)
         self._fixed_seat = fixed_seat(self.table.rules, seat)

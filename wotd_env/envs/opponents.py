@@ -100,6 +100,15 @@ Given = str | Policy | Sequence[str | Policy] | Pool
 """The types of the argument `opponents` of the environments."""
 
 
+def other_seats(opponents: str | Policy | Sequence[str | Policy], others: int) -> list[Policy]:
+    """Return the policy of each other seat, in turn order. Raise ValueError for an invalid argument."""
+    given: Sequence[Any] = opponents if isinstance(opponents, list | tuple) else [opponents] * others
+    if len(given) != others:
+        expected = f"one policy, or a list of {others}, one for each other seat"
+        raise ValueError(f"opponents must be {expected}, got {len(given)}: {opponents!r}")
+    return [make_policy(opponent) for opponent in given]
+
+
 class Opponents:
     """The policies of the seats that do not learn. Each game has one of P choices of policies for all these seats.
 
@@ -128,11 +137,7 @@ class Opponents:
             choices = [[policy] * others for policy in opponents.policies]
             self.names, weights = np.array(opponents.names, object), opponents.weights
         else:
-            given: Sequence[Any] = opponents if isinstance(opponents, list | tuple) else [opponents] * others
-            if len(given) != others:
-                expected = f"one policy, or a list of {others}, one for each other seat"
-                raise ValueError(f"opponents must be {expected}, got {len(given)}: {opponents!r}")
-            choices = [[make_policy(opponent) for opponent in given]]
+            choices = [other_seats(opponents, others)]
         self.cumulative = weights.cumsum()
         self.cumulative /= self.cumulative[-1]
         self._set(choices)
