@@ -24,7 +24,7 @@ from gymnasium.error import ResetNeeded
 from numpy.typing import NDArray
 
 from wotd_env import notation, symmetry
-from wotd_env.core.arguments import check_choice, check_integer, check_integers
+from wotd_env.core.arguments import check_choice, check_integer, check_integers, check_seed
 from wotd_env.core.game import Game
 from wotd_env.core.position import SEATS, letters
 from wotd_env.core.rules import PATHS, Phase, Rules
@@ -424,7 +424,7 @@ def read_reply(reply: str, words: Iterable[str]) -> str:
 
 
 def _seed(seed: int | None) -> int:
-    return secrets.randbits(63) if seed is None else check_integer("seed", seed, 0, 2**64 - 1)
+    return secrets.randbits(63) if seed is None else int(check_seed(seed))
 
 
 def check_layout(layout: Layout) -> Layout:
