@@ -9,8 +9,6 @@ takes 1 to 4 minutes on one core.
 
 import copy
 import itertools
-import json
-import multiprocessing
 import sys
 import tempfile
 import time
@@ -28,8 +26,8 @@ from numpy.typing import NDArray
 from agents.loop import module_of
 from entries.sb3_maskable_ppo.run import baseline
 from tools import pages
-from tools.process_reward import over_seeds
-from wotd_env import Game, Rules, benchmark, files, make_policy, solver
+from tools.process_reward import finished, over_seeds, run_missing
+from wotd_env import Game, Rules, benchmark, make_policy, solver
 from wotd_env.benchmark import Positions, measuring, positions
 from wotd_env.benchmark.generalization import BOARDS, TEST, TRAIN, by_split, graded
 from wotd_env.core.layouts import dead_of
@@ -60,6 +58,9 @@ class Run(NamedTuple):
     learner: str
     layouts: str  # TRAIN or EMPTY
     seed: int
+
+    def __str__(self) -> str:
+        return ", ".join(map(str, self))
 
 
 def train(run: Run) -> Policy:
@@ -116,31 +117,10 @@ def regrets(policy: Policy, spaces: int) -> list[float]:
     return [1000 * means[split]["all"].value for split in (TRAIN, TEST)]
 
 
-def name_of(run: Run) -> str:
-    """Return the name of a run in the results, such as "2, td, empty board, 0"."""
-    return ", ".join(map(str, run))
-
-
-def finished() -> dict[str, list[float]]:
-    """Return the numbers of all finished runs by name."""
-    return json.loads(RESULTS.read_text()) if RESULTS.exists() else {}
-
-
 def all_runs() -> list[Run]:
     """Return all runs by seed: on the board of the tracks, with two plain spaces."""
     order = itertools.product(SEEDS, SETTINGS, (TRAIN, EMPTY))
     return [Run(2, learner, layouts, seed) for seed, learner, layouts in order]
-
-
-def run_missing() -> None:
-    """Train the missing runs, two at a time, and save each at its end."""
-    missing = [run for run in all_runs() if name_of(run) not in finished()]
-    with multiprocessing.get_context("spawn").Pool(2, maxtasksperchild=1) as pool:
-        for done, (run, numbers) in enumerate(pool.imap_unordered(measure, missing), 1):
-            known = finished() | {name_of(run): [round(number, 3) for number in numbers]}
-            lines = (f"{json.dumps(name)}: {json.dumps(numbers)}" for name, numbers in sorted(known.items()))
-            files.write(RESULTS, ("{\n" + ",\n".join(lines) + "\n}\n").encode())
-            print(f"{done} of {len(missing)}: {name_of(run)}: {known[name_of(run)]}", flush=True)
 
 
 def shared(spaces: int, state: States) -> NDArray[np.bool_]:
@@ -187,10 +167,10 @@ class Findings:
         for rules in BOARDS.values():
             for name in ("random", "greedy", "planner"):
                 found[rules.spaces, name, ""] = [[*regrets(make_policy(name), rules.spaces), 0.0]]
-        known = finished()
+        known = finished(RESULTS)
         for run in all_runs():
-            if name_of(run) in known:
-                found[run[:3]].append(known[name_of(run)])
+            if str(run) in known:
+                found[run[:3]].append(known[str(run)])
         rows = []
         for (spaces, name, layouts), numbers in found.items():
             train, test, seconds = np.array(numbers).T
@@ -226,7 +206,7 @@ def main() -> None:
         sys.exit(__doc__)
     else:
         with suppress(KeyboardInterrupt):
-            run_missing()
+            run_missing(measure, all_runs(), RESULTS)
         pages.write(PAGE, Findings())
 
 

@@ -11,10 +11,12 @@ import json
 import math
 import multiprocessing
 from collections import defaultdict
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from functools import cache
-from typing import NamedTuple
+from pathlib import Path
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -82,9 +84,9 @@ def curve(run: Run) -> tuple[Run, list[list[float]]]:
     return run, rows
 
 
-def finished() -> dict[str, list[list[float]]]:
-    """Return the rows of all finished runs by name."""
-    return json.loads(RESULTS.read_text()) if RESULTS.exists() else {}
+def finished(file: Path) -> dict[str, Any]:
+    """Return the numbers of all finished runs by name."""
+    return json.loads(file.read_text()) if file.exists() else {}
 
 
 def all_runs() -> list[Run]:
@@ -92,15 +94,15 @@ def all_runs() -> list[Run]:
     return [Run(name, spaces, seed) for seed in SEEDS for spaces in SPACES for name in REWARDS]
 
 
-def run_missing() -> None:
-    """Train the missing runs, two at a time, and save each at its end."""
-    missing = [run for run in all_runs() if str(run) not in finished()]
-    with multiprocessing.get_context("spawn").Pool(2) as pool:
-        for done, (run, rows) in enumerate(pool.imap_unordered(curve, missing), 1):
-            known = finished() | {str(run): [[round(number, 3) for number in row] for row in rows]}
-            lines = (f"{json.dumps(name)}: {json.dumps(rows)}" for name, rows in known.items())
-            files.write(RESULTS, ("{\n" + ",\n".join(lines) + "\n}\n").encode())
-            print(f"{done} of {len(missing)}: {run}, regret {rows[-1][2]:.1f} thousandths", flush=True)
+def run_missing(measure: Callable[[Any], tuple[Any, list[Any]]], runs: Sequence[Any], file: Path) -> None:
+    """Measure the runs that are not in the file, two at a time, and save the numbers of each at its end."""
+    missing = [run for run in runs if str(run) not in finished(file)]
+    with multiprocessing.get_context("spawn").Pool(2, maxtasksperchild=1) as pool:
+        for done, (run, numbers) in enumerate(pool.imap_unordered(measure, missing), 1):
+            known = finished(file) | {str(run): np.round(numbers, 3).tolist()}
+            lines = (f"{json.dumps(name)}: {json.dumps(numbers)}" for name, numbers in sorted(known.items()))
+            files.write(file, ("{\n" + ",\n".join(lines) + "\n}\n").encode())
+            print(f"{done} of {len(missing)}: {run}", flush=True)
 
 
 def by_reward(curves: dict[Run, NDArray[np.float64]], spaces: int) -> dict[str, NDArray[np.float64]]:
@@ -167,8 +169,8 @@ def main() -> None:
     """Train the missing runs, and renew the page and its chart."""
     argparse.ArgumentParser(description=__doc__).parse_args()
     with suppress(KeyboardInterrupt):
-        run_missing()
-    known = finished()
+        run_missing(curve, all_runs(), RESULTS)
+    known = finished(RESULTS)
     found = {run: np.array(known[str(run)]) for run in all_runs() if str(run) in known}
     draw(found)
     PAGE.write_text(pages.renew(PAGE.read_text(), {"process_reward": tables(found)}))

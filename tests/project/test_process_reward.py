@@ -1,6 +1,9 @@
 """The study of rewards: one small run, and the table of its page."""
 
+import multiprocessing
 from dataclasses import replace
+from multiprocessing.pool import ThreadPool
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -21,6 +24,28 @@ def test_a_run_is_measured_ten_times_against_perfect_play(monkeypatch: pytest.Mo
     assert (np.diff(seconds) > 0).all()
     assert (regret > 0).all()
     assert (share < 50).all()
+
+
+def test_runs_are_saved_and_not_repeated(tmp_path, monkeypatch):
+    runs = [study.Run("exact regret", 2, seed) for seed in range(2)]
+    file = tmp_path / "results.json"
+    file.write_text('{\n"exact regret, 2 plain spaces, seed 0": [[1.0, 2.0]]\n}\n')
+    trained = []
+
+    def measure(run):
+        trained.append(run)
+        return run, [[0.25, 60.00049]]
+
+    threads = SimpleNamespace(Pool=lambda *_, **__: ThreadPool(1))
+    monkeypatch.setattr(multiprocessing, "get_context", lambda _: threads)
+    study.run_missing(measure, runs, file)
+    assert trained == runs[1:]
+    assert study.finished(file) == {
+        "exact regret, 2 plain spaces, seed 0": [[1.0, 2.0]],
+        "exact regret, 2 plain spaces, seed 1": [[0.25, 60.0]],
+    }
+    study.run_missing(measure, runs, file)
+    assert trained == runs[1:]
 
 
 def test_the_table_has_means_over_the_seeds():
