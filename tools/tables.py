@@ -139,7 +139,7 @@ MEANING = {
     "phase": ", ".join(f"{phase.value} {phase.name}" for phase in Phase),
     "player": "seat to act",
     "perfection": "1 if this turn has earned the extra turn of R8",
-    "deadline": "127 minus the turns left before the turn limit, at least 0",
+    "deadline": f"{observation.DEADLINE} minus the turns left before the turn limit, at least 0",
     "powers": "1 if the seat still has a power",
 }
 """Meaning of those parts of an observation that several encodings share."""
