@@ -24,7 +24,7 @@ def command(
         None, "Also write a Minari dataset with this id: the games as seen by the first policy."
     ),
     encoding: str | None = option(
-        None, "Observations of the Minari dataset: one_hot, compact, tokens or features.", shown="one_hot"
+        None, f"Observations of the Minari dataset: {', '.join(ENCODINGS)}.", shown=ENCODINGS[0]
     ),
     seed: int = SEED,
     trust: bool = TRUST,
