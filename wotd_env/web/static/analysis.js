@@ -5,7 +5,7 @@ import { analysisAddress, continueAddress, linkTo } from "./browser.js";
 import { copyButton, errorLine, h, loadPage, select } from "./dom.js";
 import { agentOptions } from "./menu.js";
 import { StudyPage, viewOf } from "./study.js";
-import { capital, LETTERS, percent, questionOf, sourceOf, t } from "./words.js";
+import { capital, percent, questionOf, SEATS, sourceOf, t } from "./words.js";
 
 /** @import {Child, Choice, Page, Valued} from "./types.js" */
 
@@ -32,7 +32,7 @@ class AnalysisPage extends StudyPage {
     this.wanted = valued.position; // with the changes that the server has not answered yet
     this.requests = 0;
     this.error = errorLine();
-    this.letters = [...LETTERS.slice(0, valued.rules.players)];
+    this.letters = [...SEATS.slice(0, valued.rules.players)];
     this.tool = select({}, [
       ["", t("makes a choice")],
       ["#", t("places a dead piece")],

@@ -4,7 +4,7 @@ import { ask, keys, pathOf, randomKey } from "./api.js";
 import { kept, ofTab } from "./browser.js";
 import { errorLine, glyph, h, waitLine } from "./dom.js";
 import { setUpForm } from "./setup.js";
-import { ANIMALS, capital, LETTERS, namesOf, plural, rulesWords, t } from "./words.js";
+import { ANIMALS, capital, namesOf, plural, rulesWords, SEATS, t } from "./words.js";
 
 /** @import {Entry, Page, View} from "./types.js" */
 
@@ -148,7 +148,7 @@ export async function joinPage(main, _signal, table, invitation) {
 
 /** @param {{seat: number|null, table: Entry}} found the seat is null for any open one */
 function invitationWords({ seat, table: entry }) {
-  const place = seat === null ? t("an open seat") : t("seat {letter}", { letter: LETTERS[seat] });
+  const place = seat === null ? t("an open seat") : t("seat {letter}", { letter: SEATS[seat] });
   const names = entry.seats.filter(({ taken }) => taken).map(({ name }) => name);
   const values = { place, names: names.join(", ") };
   const free = names.length

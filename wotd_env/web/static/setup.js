@@ -4,7 +4,7 @@ import { ask, createTable } from "./api.js";
 import { kept } from "./browser.js";
 import { errorLine, h, select } from "./dom.js";
 import { ableAgent, agentOptions, USUAL_AGENT } from "./menu.js";
-import { capital, LETTERS, PACES, reasonWords, t } from "./words.js";
+import { capital, PACES, reasonWords, SEATS, t } from "./words.js";
 
 /** @import {Agent, Options, Range, Setup} from "./types.js" */
 
@@ -143,7 +143,7 @@ function rulesOf(fields) {
 
 /** @param {number} seat @param {WantedSeat} first @param {Setup} setup */
 function seatRow(seat, first, setup) {
-  const letter = LETTERS[seat];
+  const letter = SEATS[seat];
   const chosen = { "aria-label": t("who plays seat {letter}", { letter }), value: first.kind };
   const kind = select({ ...chosen, onchange: fit }, Object.entries(KINDS));
   const typed = { placeholder: t("name"), maxlength: setup.name_length, autocomplete: "off" };
@@ -220,7 +220,7 @@ export function firstSeat(seat, players, agents, own) {
   if (name === undefined)
     return { kind: seat === 0 ? "here" : "agent", name: seat === 0 ? own : "", agent: USUAL_AGENT };
   if (agents.some((agent) => agent.name === name)) return { kind: "agent", name: "", agent: name };
-  const nameless = name === `Player ${LETTERS[seat]}`;
+  const nameless = name === `Player ${SEATS[seat]}`;
   return { kind: "here", name: nameless ? "" : name, agent: USUAL_AGENT };
 }
 

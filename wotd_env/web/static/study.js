@@ -5,7 +5,7 @@ import { sortedPlaces } from "./choosing.js";
 import { Decision } from "./decision.js";
 import { h, say } from "./dom.js";
 import { makeSeats } from "./panels.js";
-import { LETTERS, t, worded } from "./words.js";
+import { SEATS, t, worded } from "./words.js";
 
 /** @import {Child, Choice, Study, View} from "./types.js" */
 
@@ -25,7 +25,7 @@ export const NO_TABLE = { ...NO_GAME, ...NO_HOST, ...NO_CLOCK, rules_words: "" }
 export function viewOf(study) {
   const { players } = study.rules;
   const seats = Array.from({ length: players }, (_, seat) => {
-    const other = players > 2 ? t("Player {letter}", { letter: LETTERS[seat] }) : t("the opponent");
+    const other = players > 2 ? t("Player {letter}", { letter: SEATS[seat] }) : t("the opponent");
     return { ...PLAYER, seat, name: seat === study.player ? t("you") : other, mine: seat === study.player };
   });
   return worded({ ...NO_TABLE, ...study, status: "playing", seats, mine: [study.player] });

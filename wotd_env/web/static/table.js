@@ -6,7 +6,7 @@ import { byId, copyButton, h, noticeCard, waitLine, workButton } from "./dom.js"
 import { momentsOf, scoreTable } from "./grades.js";
 import { ableAgent, Controls, controlsAgents } from "./menu.js";
 import { PlayPage, play } from "./play.js";
-import { capital, factsOf, LETTERS, reasonWords, t, worded, wordedReview } from "./words.js";
+import { capital, factsOf, reasonWords, SEATS, t, worded, wordedReview } from "./words.js";
 
 /** @import {Keys, Page, Rules, View} from "./types.js" */
 
@@ -148,13 +148,13 @@ class TablePage extends PlayPage {
 
   /** The content of the dock before the game. @param {View} view */
   waitingParts({ table, waiting_for: waiting, seats, host, rules }) {
-    const names = waiting.map((seat) => t("seat {letter}", { letter: LETTERS[seat] })).join(", ");
+    const names = waiting.map((seat) => t("seat {letter}", { letter: SEATS[seat] })).join(", ");
     const links = (this.own.invitations ?? []).filter(({ seat }) => waiting.includes(seat));
     return [
       waitLine(t("Waiting for {names} …", { names }), null),
       ...links.map(({ seat, invitation }) => {
         const link = linkTo(`join/${table}/${invitation}`, this.own.address);
-        const words = t("Link for seat {letter}", { letter: LETTERS[seat] });
+        const words = t("Link for seat {letter}", { letter: SEATS[seat] });
         const label = h("label", words, h("input", { readonly: true, value: link }));
         return h("div.invitation", label, copyButton(t("Copy"), link));
       }),

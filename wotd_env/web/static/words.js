@@ -74,7 +74,7 @@ export const ANIMALS = [
   t("yellow dragon"),
   t("blue dragon"),
 ];
-export const LETTERS = "ABCDE";
+export const SEATS = "ABCDE";
 const USUAL_SPACES = 7;
 
 /** Powers by their numbers; the last one stands for a seat that may choose. */
@@ -313,7 +313,7 @@ export const rulesWords = ({ players, powers, spaces, immunity, dead_pieces: dea
 export const namesOf = (seats) =>
   seats.map(({ name, kind }, seat) => {
     if (kind === "agent") return t(name);
-    const letter = LETTERS[seat];
+    const letter = SEATS[seat];
     return name === `Player ${letter}` ? t("Player {letter}", { letter }) : name;
   });
 
