@@ -51,6 +51,19 @@ def test_a_game_can_be_played_and_reviewed_by_touch(visit):
     expect(page.locator(".sub").first).to_contain_text("game 2")
 
 
+def test_the_form_keeps_the_number_of_dead_pieces_possible(visit):
+    page = visit()
+    open_rules(page)
+    dead = page.get_by_label("Dead pieces")
+    dead.fill("15")
+    for label, value, most in (("Players", "3", "10"), ("Plain spaces", "1", "5"), ("Players", "5", "0")):
+        field = page.get_by_label(label)
+        field.select_option(value) if label == "Players" else field.fill(value)
+        field.blur()
+        expect(dead).to_have_attribute("max", most)
+        expect(dead).to_have_value(most)
+
+
 def test_a_reload_restores_the_game(visit):
     page = visit()
     set_up(page, powers="any")

@@ -72,7 +72,7 @@ export function setUpForm(setup, position, names) {
   async function fit() {
     const fields = new FormData(form);
     const [rules, position] = [rulesOf(fields), textOf(fields, "position")];
-    const most = 5 * (5 - rules.players);
+    const most = 5 * Math.min(5 - rules.players, rules.spaces); // R15
     rules.dead_pieces = Math.min(rules.dead_pieces, most);
     dead.max = String(most);
     dead.value = String(rules.dead_pieces);
