@@ -76,7 +76,7 @@ class Findings:
             live = taken >= 0
             states.append(state[live])
             actions.append(taken[live])
-        return PerfectGames(state["turn"], np.concatenate(states), np.concatenate(actions))
+        return PerfectGames(state["turn"] + 1, np.concatenate(states), np.concatenate(actions))
 
     def when(self) -> str:
         """Return the date, the machine and the boards of the measurements."""
