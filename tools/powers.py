@@ -129,7 +129,7 @@ def solve(rules: Rules) -> solver.Table:
 def times_of_use(table: solver.Table, games: int) -> NDArray[np.float64]:
     """Play games between perfect players; return how late each seat uses its power, float64 (games, 2).
 
-    A value is (turns finished before the use) / (turns of the game), or nan if the seat does not use its power.
+    A value is (turn of the use) / (last turn), both counted from 0, or nan if the seat does not use its power.
     """
     game, oracle = Game(table.rules), make_policy(f"oracle:{table.file}")
     state, rng = game.reset(games, seed=0), np.random.default_rng(0)
