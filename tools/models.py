@@ -117,7 +117,7 @@ def table(cards: list[dict[str, Any]], folder: Path) -> str:
     commands = "\n".join(card["command"] for card in cards)
     parts = [
         markdown(head, rows, right=(1, 3, 4, 5)),
-        f"![Win rates during training]({PICTURE})",
+        f"![Win shares during training]({PICTURE})",
         f"Trained with {', '.join(versions)}, by these commands in the order of the rows:",
         f"```sh\n{commands}\n```",
     ]

@@ -218,7 +218,7 @@ def test_an_estimate_below_zero_is_no_negative_number_of_wins(solved: Path, monk
 
 
 @pytest.mark.parametrize("cached", [True, False])
-def test_the_last_line_shows_the_win_rate_against_perfect_play(
+def test_the_last_line_shows_the_win_share_against_perfect_play(
     tmp_path: Path, solved: Path, monkeypatch: pytest.MonkeyPatch, cached: bool
 ):
     monkeypatch.setattr(oracle, "cache_file", lambda rules: solved if cached else tmp_path / "missing")
