@@ -31,7 +31,7 @@ def state() -> str:
     meaning = {
         "rng": "the game's own random stream: the state of a 64-bit generator",
         "dead": "by path; bit t set: a dead piece stands on space t",
-        "turn": "turns finished so far",
+        "turn": "turns finished so far; a turn in which a player ends the game is not counted",
         "player": "seat to act; at OVER the seat that acted last",
         "phase": ", ".join(f"{phase.value} {phase.name}" for phase in Phase),
         "rolls_left": "re-rolls left that cost no power",

@@ -184,7 +184,7 @@ def results_dtype(players: int) -> np.dtype[np.void]:
     return np.dtype(
         [
             ("duplicate", "i8"),
-            ("turns", "u2"),
+            ("turns", "u2"),  # the field `turn` of the last position
             ("expired", "u1"),
             ("forfeit", "i1"),  # the seat that forfeited, or -1
             ("place", "i1", (players,)),  # [seat], the seat's policy, as its index in the matchup
