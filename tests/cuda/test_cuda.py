@@ -119,6 +119,11 @@ def test_kernels_compile_for_a_gpu_without_spilled_registers(
     assert int(registers) <= 80
 
 
+def test_numba_cuda_knows_this_numpy():
+    # numba-cuda imports this module at the first compilation for a GPU. The simulator never imports it.
+    run_python("-c", "import numba_cuda, numba.cuda.np.arrayobj", NUMBA_ENABLE_CUDASIM="0")
+
+
 def test_games_fit_into_the_memory_of_a_block():
     from wotd_env import Game
     from wotd_env import cuda as gpu
