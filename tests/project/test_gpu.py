@@ -36,6 +36,16 @@ def test_a_part_is_stopped_at_its_limit(tmp_path: Path, monkeypatch: pytest.Monk
     assert json.loads(file.read_text())["parts"]["prepare"]["failed"] == "stopped after 0.01 s"
 
 
+def test_a_part_gets_the_time_that_the_part_before_it_left(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    def another(sizes: gpu.Sizes) -> Any:
+        raise NotImplementedError
+
+    file = tmp_path / "gpu.json"
+    monkeypatch.setattr(gpu, "LIMITS", {no_such_part: 300, another: 0})
+    assert gpu.measure(file) == 1
+    assert "ValueError" in json.loads(file.read_text())["parts"]["another"]["failed"]
+
+
 def test_small_figures_do_not_replace_results(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ):

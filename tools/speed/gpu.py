@@ -1,20 +1,22 @@
 """Measure a GPU: speed, training and equality of the game in JAX and on CUDA (`python -m tools.speed --gpu`).
 
-A *part* is a process with a time limit; together the limits are four minutes. Each row of the results is printed and
-written to the file as soon as it is measured, so a failure of a later part loses nothing. Everything runs from a
-checkout, with JAX, numba-cuda and PyTorch for the GPU.
+A *part* is a process with a time limit; together the limits are four minutes. The time that a part leaves is for the
+next part. Each row of the results is printed and written to the file as soon as it is measured, so a failure of a later
+part loses nothing. Everything runs from a checkout, with JAX, numba-cuda and PyTorch for the GPU.
 
-A bare machine without a network needs this checkout and, from wheels, the packages that its Python lacks. Besides
-NumPy, JAX, PyTorch, numba-cuda, matplotlib and rich, these are gymnasium, farama-notifications, pettingzoo, pgx and
-svgwrite; also numba, llvmlite and numba-cuda if their releases there do not satisfy pyproject.toml. The command is
+A bare machine without a network needs this checkout and, from wheels, the packages that its Python lacks. Besides JAX,
+PyTorch, numba 0.67, numba-cuda, matplotlib and rich, these are gymnasium, farama-notifications, pettingzoo, pgx and
+svgwrite; also NumPy 2.4 if NumPy is newer there, because numba-cuda 0.30 does not compile with NumPy 2.5. The library
+libnvvm of numba-cuda comes with nvcc, in a folder where numba-cuda does not look. The command is
 
+    mkdir -p /tmp/lib && ln -sf $(find -L /usr/local/cuda -name libnvvm.so.4 -print -quit) /tmp/lib &&
+    export LD_LIBRARY_PATH=/tmp/lib:$LD_LIBRARY_PATH &&
     python3 -m pip install --no-index --no-deps --target /tmp/site WHEELS/*.whl &&
     PYTHONPATH=/tmp/site python3 -m tools.speed --gpu gpu.json
 """
 
 import functools
 import json
-import os
 import subprocess
 import sys
 import time
@@ -35,7 +37,7 @@ Row = dict[str, Any]
 class Sizes(NamedTuple):
     """The amount of work of the parts."""
 
-    batches: tuple[int, ...] = (1024, 32_768, 1_048_576)  # numbers of parallel games
+    batches: tuple[int, ...] = (1_048_576, 32_768, 1024)  # numbers of games, the most important first
     seconds: float = 1.0  # length of a measurement of speed
     compared: int = 16_384  # games of the comparisons with the engine
     steps: int = 64  # decisions of each compared game
@@ -54,7 +56,7 @@ SMALL = Sizes((64,), 0.01, 64, 8, 0.1, 8, 8, 32, 8)
 
 
 def prepare(sizes: Sizes) -> Iterator[Row]:
-    """Describe the machine, and compile the kernels of the engine for the other parts."""
+    """Describe the machine, and compile the kernels of the engine that the other parts use."""
     import jax
 
     from tools.speed.__main__ import processor, versions
@@ -67,9 +69,17 @@ def prepare(sizes: Sizes) -> Iterator[Row]:
     devices = [device.device_kind for device in jax.devices()]
     yield {"gpu": gpu, "jax devices": devices, "processor": processor(), "versions": versions(PACKAGES)}
     if sizes != SMALL:
-        import wotd_env
+        from wotd_env import Game, evaluate
+        from wotd_env.core.dice import KEEP_DICE
 
-        wotd_env.compile_kernels(os.cpu_count() or 1)
+        evaluate("greedy", "greedy", 2)
+        game = Game(skip_forced=False)
+        state = game.reset(1)
+        game.observe(state)
+        game.step_autoreset(state, game.legal_actions(state).argmax(1))
+        game.decide(state, game.legal_actions(state).argmax(1))
+        game.rewards(state)
+        game.roll(state, KEEP_DICE[:1])
 
 
 def rollouts(sizes: Sizes) -> Iterator[Row]:
@@ -243,7 +253,7 @@ def torch_training(sizes: Sizes) -> Iterator[Row]:
 
 Part = Callable[[Sizes], Iterator[Row]]
 LIMITS: dict[Part, int] = {
-    prepare: 25, rollouts: 55, jax_equality: 20, engine: 40, peers: 15, jax_training: 85,
+    prepare: 25, engine: 40, jax_equality: 20, rollouts: 45, jax_training: 95, peers: 15,
 }  # fmt: skip
 """The time limits of the parts in seconds, in order."""
 
@@ -254,7 +264,9 @@ LIMITS: dict[Part, int] = {
 def measure(file: Path, small: bool = False) -> int:
     """Run all parts, write the results to a file, and return the exit status: 1 if a part failed."""
     results: Row = {"date": time.strftime("%Y-%m-%d", time.gmtime()), "small": small, "parts": {}}
+    left = 0  # seconds
     for part, limit in LIMITS.items():
+        limit += left
         name = part.__name__
         command = [sys.executable, "-m", "tools.speed.gpu", name, *["small"] * small]
         about: Row = {"limit": limit, "rows": []}
@@ -272,6 +284,7 @@ def measure(file: Path, small: bool = False) -> int:
             about["failed"] = f"stopped after {limit} s"
         about["rows"] = [json.loads(line) for line in output.splitlines(True) if line.endswith(b"}\n")]
         about["seconds"] = round(time.perf_counter() - start, 1)
+        left = max(0, int(limit - about["seconds"]))
         files.write(file, (json.dumps(results, indent=1) + "\n").encode())
         print(f"{name}: {about['seconds']} s, {about.get('failed', 'done')}", flush=True)
         for row in about["rows"]:
