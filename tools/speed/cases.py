@@ -238,7 +238,7 @@ def scan(batch: int, players: int, threads: int, game: str = "", powers: str = "
 
         env = WayOfTheDragon(players=players, powers=powers)
     step_all = jax.vmap(auto_reset(env.step, env.init))
-    rounds = max(1, CHUNK // batch)
+    rounds = max(16, CHUNK // batch)  # fewer would measure the start of the loop on a GPU
 
     factors = np.random.default_rng(SEED).integers(1 << 32, size=env.num_actions, dtype=np.uint32) | 1
 
