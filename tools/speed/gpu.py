@@ -227,7 +227,9 @@ def jax_training(sizes: Sizes) -> Iterator[Row]:
         count, spent = count + 1, time.perf_counter() - start
     decisions = count * settings.num_envs * settings.num_steps
     yield {"seconds": spent, "decisions": decisions, "decisions/s": decisions / spent}
-    result = evaluate(jax_ppo.policy(env, learner.params), "greedy", sizes.evaluation_games, env.rules)
+    agent = jax_ppo.policy(env, jax.device_get(learner.params))
+    with jax.default_device(jax.devices("cpu")[0]):  # it compiles for each number of games, slowly for a GPU
+        result = evaluate(agent, "greedy", sizes.evaluation_games, env.rules)
     yield {"share of wins against greedy": result.share, "from": result.low, "to": result.high}
 
 
