@@ -7,7 +7,7 @@ part loses nothing. Everything runs from a checkout, with JAX, numba-cuda and Py
 A bare machine without a network needs this checkout and, from wheels, the packages that its Python lacks. Besides JAX,
 PyTorch, numba 0.67, numba-cuda, matplotlib and rich, these are gymnasium, farama-notifications, pettingzoo, pgx and
 svgwrite; also NumPy 2.4 if NumPy is newer there, because numba-cuda 0.30 does not compile with NumPy 2.5. The library
-libnvvm of numba-cuda comes with nvcc, in a folder where numba-cuda does not look. The command is
+libnvvm of numba-cuda comes with nvcc, in a folder where numba-cuda may not look. The command is
 
     mkdir -p /tmp/lib && ln -sf $(find -L /usr/local/cuda -name libnvvm.so.4 -print -quit) /tmp/lib &&
     export LD_LIBRARY_PATH=/tmp/lib:$LD_LIBRARY_PATH &&
