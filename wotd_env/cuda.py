@@ -33,12 +33,18 @@ from wotd_env.core.lanes import trailing_zeros
 from wotd_env.core.observation import ONE_HOT, Entries, encode_integers, encode_one_hot, write_mask
 from wotd_env.core.rules import Phase, Rules
 from wotd_env.core.state import STATE, Floats, Int, Record, States, as_state
-from wotd_env.extras import needed_for
+from wotd_env.extras import MissingExtraError, needed_for
 
 with needed_for("the game on a GPU", "cuda"):
     import numba_cuda  # noqa: F401  # replaces the module `numba.cuda` of numba, which NVIDIA no longer develops
 
-from numba import cuda as cuda
+try:
+    from numba import cuda as cuda
+except RuntimeError as error:  # also the simulator asks CUDA's runtime library for its version
+    raise MissingExtraError(
+        "the game on a GPU needs CUDA's runtime library, part of the extra cuda: pip install 'wotd-env[cuda]', "
+        "or '.[cuda]' in a checkout"
+    ) from error
 
 SIMULATED = bool(numba.config.ENABLE_CUDASIM)  # type: ignore[attr-defined]
 """Whether numba's simulator runs the kernels on the processor (environment variable NUMBA_ENABLE_CUDASIM=1)."""

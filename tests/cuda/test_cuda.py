@@ -16,11 +16,17 @@ from tests.helpers import ROOT, run_python
 from wotd_env import Rules
 from wotd_env.core.actions import num_actions
 from wotd_env.core.config import CONFIG
+from wotd_env.extras import MissingExtraError
 
 PAGE = ROOT / "docs" / "how-to" / "gpu.md"
 
-pytest.importorskip("numba_cuda", reason="numba-cuda is not installed: pip install 'wotd-env[cuda]'")
+if np.lib.NumpyVersion(np.__version__) >= "2.5.0":
+    pytest.skip("numba-cuda does not work with this NumPy", allow_module_level=True)
 
+try:
+    importlib.import_module("wotd_env.cuda")
+except MissingExtraError as missing:
+    pytest.skip(str(missing), allow_module_level=True)
 
 SIMULATOR = {"NUMBA_ENABLE_CUDASIM": "1"}
 
@@ -122,6 +128,25 @@ def test_kernels_compile_for_a_gpu_without_spilled_registers(
 def test_numba_cuda_knows_this_numpy():
     # numba-cuda imports this module at the first compilation for a GPU. The simulator never imports it.
     run_python("-c", "import numba_cuda, numba.cuda.np.arrayobj", NUMBA_ENABLE_CUDASIM="0")
+
+
+def test_missing_runtime_library_is_named():
+    program = """
+from cuda import pathfinder
+
+def missing(name):
+    raise pathfinder.DynamicLibNotFoundError(f"no {name}")
+
+pathfinder.load_nvidia_dynamic_lib = missing
+try:
+    import wotd_env.cuda
+except ImportError as error:
+    print(error)
+"""
+    message = (
+        "the game on a GPU needs CUDA's runtime library, part of the extra cuda: pip install 'wotd-env[cuda]'"
+    )
+    assert run_python("-c", program).stdout.startswith(message)
 
 
 def test_games_fit_into_the_memory_of_a_block():
