@@ -22,6 +22,8 @@ import tyro
 from ray import tune
 from ray.tune.search.basic_variant import BasicVariantGenerator
 
+from wotd_env import files
+
 ROOT = Path(__file__).resolve().parent.parent
 RANGES = {
     "ppo": {
@@ -66,25 +68,27 @@ class Settings:
 def sweep(settings: Settings, options: list[str]) -> Path:
     """Run the missing trials; return the run folder of the strongest."""
     folder, here = settings.folder.resolve(), Path.cwd()
-    record, about = folder / "sweep.json", [settings.learner, f"--seed={settings.seed}", *options]
+    own = {"--" + name.replace("_", "-") for name in ("resume", *RANGES[settings.learner])}
+    if taken := own.intersection(word.partition("=")[0].replace("_", "-") for word in options):
+        sys.exit(f"the sweep sets {min(taken)}: omit this option, or change RANGES in this script")
+    record, about = folder / "sweep.txt", shlex.join([settings.learner, f"--seed={settings.seed}", *options])
     folder.mkdir(parents=True, exist_ok=True)
-    if record.exists() and (other := json.loads(record.read_text())) != about:
-        sys.exit(
-            f"{folder} has a sweep of {shlex.join(other)}; choose another --folder, got {shlex.join(about)}"
-        )
-    record.write_text(json.dumps(about))
+    if not record.exists():
+        files.write(record, about.encode())
+    elif (other := record.read_text(errors="replace")) != about:
+        sys.exit(f"{folder} has a sweep of {other}; choose another --folder, got {about}")
 
     def trial(drawn: dict[str, Any]) -> None:
         values = {name: format(value, ".3g") for name, value in drawn.items()}
         run = folder / ",".join(f"{name}={value}" for name, value in values.items())
         result = run / "result.json"
         if not result.exists():
-            words = [settings.learner, "--seed", str(settings.seed), "--folder", str(run), *options]
+            words = [settings.learner, "--seed", str(settings.seed), "--folder", str(run)]
             for name, value in values.items():
                 words += ["--" + name.replace("_", "-"), value]
             if (run / "checkpoint.safetensors").exists():
                 words = ["--resume", str(run)]
-            command = [sys.executable, str(ROOT / "train.py"), *words]
+            command = [sys.executable, str(ROOT / "train.py"), *words, *options]
             done = subprocess.run(command, cwd=here, capture_output=True, text=True)
             if done.returncode:
                 raise RuntimeError(f"{shlex.join(command)} failed:\n{done.stderr}")

@@ -22,7 +22,8 @@ from tests.helpers.training import TINY_TD, arguments, contents, settings_in, st
 @pytest.mark.filterwarnings("default")  # Ray's own warnings are not errors
 def test_a_sweep_ranks_trials_and_continues_them(run_example: Callable[[str, str], str], tmp_path: Path):
     folder = tmp_path / "the sweep"
-    words = [*arguments(TINY_TD, folder), "--trials", "2"]
+    against = "greedy"  # an option that --resume does not take from the checkpoint
+    words = [*arguments(replace(TINY_TD, replay=8), folder), "--trials", "2", "--against", against]
     printed = run_example("ray_tune", shlex.join(words)).splitlines()
     runs = sorted(folder.glob("learning_rate=*"))
     assert len(runs) == 2
@@ -41,7 +42,7 @@ def test_a_sweep_ranks_trials_and_continues_them(run_example: Callable[[str, str
     # A finished trial is not repeated. An interrupted trial is resumed.
     one, other = runs
     before, trained = contents(one), contents(other)["value.npz"]
-    settings = replace(settings_in(other), resume=None)
+    settings = replace(settings_in(other), resume=None, against=against)
     for file in other.iterdir():
         file.unlink()
     with started(settings, other):
@@ -52,16 +53,25 @@ def test_a_sweep_ranks_trials_and_continues_them(run_example: Callable[[str, str
 
 
 def test_a_folder_is_for_one_sweep(run_example: Callable[[str, str], str], tmp_path: Path):
-    (tmp_path / "sweep.json").write_text('["td", "--seed=0"]')
+    (tmp_path / "sweep.txt").write_text("td --seed=0")
     with pytest.raises(
         SystemExit, match="has a sweep of td --seed=0; choose another --folder, got td --seed=1"
     ):
         run_example("ray_tune", f"td --seed 1 --folder {tmp_path}")
 
 
+@pytest.mark.parametrize("option", ["--learning-rate", "--learning_rate=0.1", "--resume"])
+def test_a_setting_of_the_trials_is_no_option(
+    run_example: Callable[[str, str], str], tmp_path: Path, option: str
+):
+    with pytest.raises(SystemExit, match=r"the sweep sets --(learning-rate|resume): omit this option"):
+        run_example("ray_tune", f"td --folder {tmp_path} {option} 0.1")
+    assert not any(tmp_path.iterdir())
+
+
 def strength(folder: Path) -> float:
-    """Return the win share of a training run against `planner`."""
-    return float(json.loads((folder / RESULT).read_text())["planner"]["share"])
+    """Return the win share of a training run against `greedy`."""
+    return float(json.loads((folder / RESULT).read_text())["greedy"]["share"])
 
 
 def test_every_learner_accepts_all_values_of_its_ranges():
