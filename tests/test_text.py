@@ -225,6 +225,20 @@ def test_a_game_that_ends_before_the_agents_decision():
     assert game.step("")[1:4] == (0.0, True, False)
 
 
+def test_an_error_of_an_opponent_ends_the_game():
+    class Raises:
+        def act(self, game, state, rng):
+            raise RuntimeError("no idea")
+
+    game = TextGame(Rules(spaces=0, start=0), Raises(), seat=0, reward="result")
+    with pytest.raises(RuntimeError, match="no idea"):
+        play(game, 0, lambda game: game.table.legal_words()[-1])
+    before = game.table.state
+    with pytest.raises(ResetNeeded):  # not: play this action for the opponent
+        game.step(action(game.table.legal_words()[0]))
+    assert game.table.state == before
+
+
 # ------------------------------------------------------------------------------------------------ untrusted replies
 
 PIECES = [

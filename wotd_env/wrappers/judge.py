@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from wotd_env.core.arguments import as_actions
+from wotd_env.core.arguments import as_actions, check_integer
 from wotd_env.core.game import Game
 from wotd_env.core.rules import Phase
 from wotd_env.core.state import States
@@ -47,7 +47,8 @@ class Judge:
     """
 
     def __init__(self, game: Game, source: Source = "table", noise: float = 0.0, noise_seed: int = 0) -> None:
-        self.game, self.noise, self.noise_seed = game, checked("noise", noise), noise_seed
+        self.game, self.noise = game, checked("noise", noise)
+        self.noise_seed = check_integer("noise_seed", noise_seed, 0, 2**64 - 1)
         self._value: Value
         if isinstance(source, Table):
             source.check_rules(game.rules)
