@@ -77,6 +77,12 @@ def test_invalid_layouts_are_refused(arguments, words):
             kind(spaces=2, **arguments)
 
 
+@pytest.mark.parametrize("make", [WayOfTheDragonEnv, WayOfTheDragonVectorEnv])
+def test_layouts_may_come_from_a_generator(make):
+    env = make(spaces=2, layouts=(layout for layout in LAYOUTS))
+    assert [layout_of(dead, 2) for dead in env.layouts] == LAYOUTS
+
+
 def test_games_without_dead_pieces_show_no_layout():
     assert "layout" not in WayOfTheDragonVectorEnv(2).reset(seed=0)[1]
     assert Rules(spaces=2, dead_pieces=LAYOUTS[1]) == Rules(spaces=2)

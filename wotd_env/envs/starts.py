@@ -54,16 +54,16 @@ def read_layouts(rules: Rules, layouts: Sequence[str] | None) -> NDArray[np.uint
     """
     if layouts is None:
         return NO_LAYOUTS
-    if isinstance(layouts, str) or not layouts:
+    if isinstance(layouts, str) or not (given := list(layouts)):  # a generator can be read only once
         raise ValueError(f"layouts must be a list of layouts such as '#./../../../..', got {layouts!r}")
     if rules.dead_pieces:
         raise ValueError(f"dead_pieces must be 0 if layouts are given, got {rules.dead_pieces!r}")
-    for number, layout in enumerate(layouts):
+    for number, layout in enumerate(given):
         try:
             replace(rules, dead_pieces=str(layout))
         except ValueError as error:
             raise ValueError(f"layouts[{number}]: {error}") from None
-    return np.array([dead_of(layout) for layout in layouts])
+    return np.array([dead_of(layout) for layout in given])
 
 
 class Draws(NamedTuple):
