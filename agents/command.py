@@ -79,7 +79,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         name, settings = parse(words)
         with opened(name, settings) as run:
             return work(run, Console())
-    except (CheckpointError, SettingError, ImportError, OSError) as error:
+    except (CheckpointError, SettingError, ImportError, MemoryError, OSError) as error:
         print(f"train.py: error: {error}", file=sys.stderr)
         return exit_code(error)
     except KeyboardInterrupt:
