@@ -34,6 +34,7 @@ from tests.helpers.server import (
 from wotd_env.web.handlers import ROUTES
 from wotd_env.web.limits import Rate, client_of
 from wotd_env.web.refused import REASONS, Refused
+from wotd_env.web.requests import NewTable, read
 
 SEATS = [HERE, GREEDY]
 WRONG_TABLES: list[tuple[Any, str | None]] = [
@@ -93,6 +94,19 @@ def test_wrong_table_is_refused_with_field_and_reason(
     assert (answer.status_code, answer.json()["field"]) == (400, field)
     assert 10 < len(answer.json()["error"]) <= 400
     assert "Rules(" not in answer.json()["error"]  # messages contain no Python objects
+
+
+@pytest.mark.parametrize(
+    ("body", "words"),
+    [
+        ("[]", "the request must be an object, got []"),
+        ('{"seats": {}}', "seats must be a list, got {}"),
+        ('{"seats": [], "rules": 5}', "rules must be an object or null, got 5"),
+    ],
+)
+def test_wrong_types_are_named_in_words(body: str, words: str) -> None:
+    with pytest.raises(Refused, match=re.escape(words)):
+        read(body, NewTable)
 
 
 def test_a_refusal_has_a_code_with_values_and_a_sentence(client: httpx.Client) -> None:

@@ -194,7 +194,10 @@ class NewTable(RulesOrPosition, kw_only=True):
 
 
 Schema = TypeVar("Schema")
-_IN_WORDS = {"int": "an integer", "float": "a number", "str": "text", "bool": "true or false", " | ": " or "}
+_IN_WORDS = {
+    "int": "an integer", "float": "a number", "str": "text", "bool": "true or false", "array": "a list",
+    "object": "an object", " | ": " or ",
+}  # fmt: skip
 
 
 def read(content: bytes | str, schema: type[Schema]) -> Schema:
