@@ -25,7 +25,7 @@ from wotd_env import Rules, files
 from wotd_env.core.rules import essence, options_of
 from wotd_env.evaluation import Evaluation
 from wotd_env.policies import POLICIES
-from wotd_env.process import NO_ROOM, exit_code, shell_command
+from wotd_env.process import FAILED, NO_ROOM, exit_code, shell_command
 
 EARLY = 10.0  # seconds of training after which a log file gets a line with the speed and the time left
 
@@ -79,9 +79,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
         name, settings = parse(words)
         with opened(name, settings) as run:
             return work(run, Console())
-    except (CheckpointError, SettingError, ImportError, MemoryError, OSError) as error:
+    except (CheckpointError, SettingError, ImportError, OSError) as error:
         print(f"train.py: error: {error}", file=sys.stderr)
         return exit_code(error)
+    except MemoryError as error:
+        print(f"train.py: error: not enough memory: {error}", file=sys.stderr)
+        return FAILED
     except KeyboardInterrupt:
         why = "interrupted before training; start it again with the same command"
         print(f"train.py: {why}", file=sys.stderr)
@@ -97,6 +100,8 @@ def compare(runs: Annotated[tuple[Path, ...], tyro.conf.Positional], file: Path 
     """
     if not runs:
         raise CheckpointError("name the run folders to compare")
+    if file.suffix != ".png":
+        raise SettingError(f"file must end in .png, got {file}")
     found = [checkpoint.load(folder / CHECKPOINT)[1] for folder in runs]
     settings = [facts["settings"] | facts["settings"]["rules"] for facts in found]
     curves: evaluate.Curves = {}

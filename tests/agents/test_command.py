@@ -131,11 +131,15 @@ def test_a_nonempty_folder_is_refused_and_left_unchanged(tmp_path: Path, capsys:
         ("td --layouts train --ray auto", "ray cannot be combined with training layouts, got 'auto'"),
         ("td --spaces 1 --layouts train", "layouts needs the rules"),
         ("dqn --updates 9", "train.py: error: unknown learner 'dqn'; choose ppo, td, sb3"),
-        ("td --games 16777216 --turns 16777216", "train.py: error: Unable to allocate"),
     ],
 )
 def test_wrong_settings_are_reported(wrong: str, words: str, capsys: pytest.CaptureFixture[str]):
     assert words in rejected(wrong.split(), capsys)
+
+
+def test_too_little_memory_is_reported(capsys: pytest.CaptureFixture[str]):
+    assert command.main(["td", "--games", "16777216", "--turns", "16777216"]) == 1
+    assert "train.py: error: not enough memory: Unable to allocate" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(

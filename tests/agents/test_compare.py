@@ -51,3 +51,5 @@ def test_unusable_runs_are_refused(tmp_path: Path, capsys: pytest.CaptureFixture
         pass
     assert command.main(["compare", str(tmp_path / "new")]) == 2
     assert "has no milestone yet" in capsys.readouterr().err
+    assert command.main(["compare", str(tmp_path / "new"), "--file", "curves.svg"]) == 2
+    assert "file must end in .png, got curves.svg" in capsys.readouterr().err
