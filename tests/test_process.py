@@ -59,6 +59,14 @@ def test_streams_never_end_a_program(tmp_path, flags, surroundings):
     assert file.exists()
 
 
+def test_an_unknown_width_loses_no_output():
+    program = (
+        "from rich import print; from wotd_env.process import prepare_streams; prepare_streams(); print(1)"
+    )
+    words, environment = [sys.executable, "-c", program], {**os.environ, "COLUMNS": "0"}
+    assert subprocess.check_output(words, cwd=ROOT, env=environment) == b"1\n"
+
+
 def test_lost_output_is_reported():
     program = PROGRAM.rpartition("open(")[0]
     if not Path("/dev/full").exists():

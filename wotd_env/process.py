@@ -47,8 +47,10 @@ def prepare_streams() -> None:
     """Make the standard streams of a command robust: printing and reading text never raise an error.
 
     Characters that a terminal cannot show are replaced. Output is dropped after the reader of a pipe has left or if the
-    device is full. Missing streams are replaced by the null device.
+    device is full. Missing streams are replaced by the null device. A width of 0 in the environment is removed.
     """
+    if os.environ.get("COLUMNS") == "0":  # an unknown width; the package rich would print nothing
+        del os.environ["COLUMNS"]
     for name in ("stdin", "stdout", "stderr"):
         stream, mode = getattr(sys, name), "r" if name == "stdin" else "w"
         if stream is None:

@@ -310,7 +310,9 @@ class TextGame:
 
     def _let_others_play(self) -> None:
         table = self.table
-        self._ended = True  # an error or Ctrl-C below ends the game; otherwise the next reply would be an opponent's
+        self._ended = (
+            True  # an error or Ctrl-C below ends the game; otherwise the next reply would be an opponent's
+        )
         while not table.over and table.seat != self.seat:
             policy = self._policies[(table.seat - self.seat) % table.rules.players - 1]
             state = table.state

@@ -195,7 +195,11 @@ def test_the_wrapper_is_a_gymnasium_environment(table: Table):
         ({}, {"source": "td", "clip": -1}, "clip must be a finite number of at least 0, got -1"),
         ({}, {"source": "td", "scale": "2"}, "scale must be a finite number of at least 0, got '2'"),
         ({}, {"source": "td", "noise": float("nan")}, "noise must be a finite number of at least 0, got nan"),
-        ({}, {"source": "td", "noise_seed": -1}, r"noise_seed must be an integer from 0 to 2\*\*64 - 1, got -1"),
+        (
+            {},
+            {"source": "td", "noise_seed": -1},
+            r"noise_seed must be an integer from 0 to 2\*\*64 - 1, got -1",
+        ),
         ({}, {"source": "td", "noise_seed": 1.5}, "noise_seed must be an integer .*, got 1.5"),
     ],
 )
