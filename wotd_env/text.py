@@ -310,9 +310,8 @@ class TextGame:
 
     def _let_others_play(self) -> None:
         table = self.table
-        self._ended = (
-            True  # an error or Ctrl-C below ends the game; otherwise the next reply would be an opponent's
-        )
+        # An error or Ctrl-C below ends the game; otherwise the next reply would be an opponent's.
+        self._ended = True
         while not table.over and table.seat != self.seat:
             policy = self._policies[(table.seat - self.seat) % table.rules.players - 1]
             state = table.state
