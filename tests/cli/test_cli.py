@@ -138,6 +138,17 @@ def test_a_recorded_game_can_be_analyzed(table):
     assert sum(line.startswith("turn ") for line in rest) == asked.sum()
 
 
+def test_analyze_names_the_estimates_for_more_than_two_players():
+    assert wotd("watch random --players 3 --spaces 0 --record game.txt").exit_code == 0
+    line = notation.position(Rules(players=3), Game(Rules(players=3)).reset(1, seed=0))
+    for what, call in (("game.txt", "analysis.review("), (line, "analysis.Advisor(")):
+        result = wotd("analyze", what)
+        words = " ".join(result.stderr.split())
+        assert result.exit_code == 2
+        assert "players must be 2, got 3" in words
+        assert f"wotd_env.{call}" in words
+
+
 def test_a_position_can_be_analyzed(table):
     line = "|AB.../|B..../|...../|...../|..... wf(meo) 3 A move 0 ffddd"
     result = wotd("analyze", line, "--table", table.file)

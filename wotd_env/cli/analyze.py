@@ -67,11 +67,7 @@ def command(
             typer.echo(line)
         return
 
-    if (players := rules.pop("players", 2)) != 2:
-        raise ValueError(
-            f"--players must be 2, got {players}: only games of two players have exact equities. To grade decisions of "
-            "games of 3 to 5 players, use: wotd benchmark AGENT --players N"
-        )
+    _check_players(rules.pop("players", 2), "wotd benchmark AGENT --players N")
     check_integer("--blunders", blunders, 0, analysis.WORST)
     check_writable(out, ".json")
     check_writable(plot, *PICTURES)
@@ -133,6 +129,8 @@ def _lines(what: str, table: Path | None) -> Iterator[str]:
     if what.endswith(".txt"):
         recorded = notation.read_game(what)
         game = Game(recorded.rules)
+        estimates = f"wotd_env.analysis.review(wotd_env.notation.read_game({what!r})) in Python"
+        _check_players(game.rules.players, estimates)
         solution = Oracle(table).table(game)
         notes = analysis.review(recorded, analysis.Advisor(game, solution)).notes
         yield f"{what}: {game.rules.spaces} plain spaces, graded by {solution.file}"
@@ -141,6 +139,7 @@ def _lines(what: str, table: Path | None) -> Iterator[str]:
         return
     rules, state = notation.parse_position(what)
     game = Game(rules)
+    _check_players(rules.players, "wotd_env.analysis.Advisor(game).analyze(state) in Python")
     solution = Oracle(table).table(game)
     result = analysis.analyze(game, state, solution)
     yield f"{result.equity[0]:+.3f} for seat {state['player'][0]}, by {solution.file}"
@@ -149,3 +148,12 @@ def _lines(what: str, table: Path | None) -> Iterator[str]:
         if state["phase"][0] in (Phase.KEEP, Phase.MOVE, Phase.EXTRA) and math.isfinite(values[action]):
             word = notation.action_text(game, state, action)
             yield f"{values[action]:+.3f}  {word:<16} {game.describe_action(state, action)}"
+
+
+def _check_players(players: int, estimates: str) -> None:
+    """Raise ValueError unless there are two players. `estimates` grades decisions with more players."""
+    if players != 2:
+        raise ValueError(
+            f"players must be 2, got {players}: only games of two players have exact equities. For estimates, "
+            f"use: {estimates}"
+        )
