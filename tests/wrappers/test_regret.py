@@ -189,7 +189,7 @@ def test_the_wrapper_is_a_gymnasium_environment(table: Table):
 @pytest.mark.parametrize(
     ("rules", "arguments", "words"),
     [
-        ({"players": 3}, {}, "players must be 2, got 3"),
+        ({"players": 3}, {}, "players must be 2, got 3.* set source='td'"),
         ({"spaces": 4}, {}, "wotd solve --spaces 4"),
         ({}, {"source": "greedy"}, "source must be 'table' or a policy that plans"),
         ({}, {"source": "td", "clip": -1}, "clip must be a finite number of at least 0, got -1"),
@@ -220,6 +220,14 @@ def test_other_environments_are_refused(table: Table):
         RegretReward(gymnasium.make("CartPole-v1"), table)
     with pytest.raises(TypeError, match="env must be a vector environment of Way of the Dragon"):
         vector.RegretReward(gymnasium.make_vec("CartPole-v1"), table)
+
+
+def test_the_wrapper_of_another_interface_is_named(table: Table):
+    one, many = WayOfTheDragonEnv(spaces=0), WayOfTheDragonVectorEnv(2, spaces=0)
+    with pytest.raises(TypeError, match=r"use wotd_env\.wrappers\.vector\.RegretReward"):
+        RegretReward(many, table)  # type: ignore[arg-type]
+    with pytest.raises(TypeError, match=r"use wotd_env\.wrappers\.RegretReward"):
+        vector.RegretReward(one, table)  # type: ignore[arg-type]
 
 
 def test_games_that_draw_their_layouts_are_refused(table: Table):

@@ -59,10 +59,13 @@ class RegretReward(gymnasium.Wrapper[Any, Any, Any, Any], RecordConstructorArgs)
         RecordConstructorArgs.__init__(
             self, source=source, scale=scale, clip=clip, noise=noise, noise_seed=noise_seed
         )
-        super().__init__(env)
         base = env.unwrapped
         if not isinstance(base, WayOfTheDragonEnv):
-            raise TypeError(f"env must be an environment of Way of the Dragon, got {env!r}")
+            raise TypeError(
+                f"env must be an environment of Way of the Dragon, got {env!r}; for many games at once, use "
+                "wotd_env.wrappers.vector.RegretReward"
+            )
+        super().__init__(env)
         check_one_layout(base.layouts)
         self._base, self._scoring = base, Scoring(scale, clip)
         self._judge = Judge(base.game, source, noise, noise_seed)

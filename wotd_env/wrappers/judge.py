@@ -54,6 +54,11 @@ class Judge:
             source.check_rules(game.rules)
             self._value = source.for_seats
         elif source == "table":
+            if game.rules.players != 2:
+                raise ValueError(
+                    f"players must be 2, got {game.rules.players}: only games of two players have exact equities. "
+                    "For estimates, set source='td'"
+                )
             self._value = Oracle().table(game).for_seats
         else:
             policy = make_policy(source)

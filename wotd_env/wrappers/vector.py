@@ -26,10 +26,13 @@ class RegretReward(VectorWrapper):
         self, env: VectorEnv[Any, Any, Any], source: Source = "table", *,
         scale: float = 1.0, clip: float | None = None, noise: float = 0.0, noise_seed: int = 0,
     ) -> None:  # fmt: skip
-        super().__init__(env)
         base = env.unwrapped
         if not isinstance(base, WayOfTheDragonVectorEnv):
-            raise TypeError(f"env must be a vector environment of Way of the Dragon, got {env!r}")
+            raise TypeError(
+                f"env must be a vector environment of Way of the Dragon, got {env!r}; for one game, use "
+                "wotd_env.wrappers.RegretReward"
+            )
+        super().__init__(env)
         check_one_layout(base.layouts)
         self._base, self._scoring = base, Scoring(scale, clip)
         self._judge = Judge(base.game, source, noise, noise_seed)
