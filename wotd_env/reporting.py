@@ -27,6 +27,11 @@ class Estimate(NamedTuple):
         return (self.high - self.low) / 2
 
 
+def plain_spaces(count: int) -> str:
+    """Return a number of plain spaces in words."""
+    return f"{count} plain space{'' if count == 1 else 's'}"
+
+
 def percent(share: Estimate | None, digits: int = 1) -> str:
     """Format a share and its error in percent. The result is empty if `share` is None."""
     return "" if share is None else f"{100 * share.value:.{digits}f} % ±{100 * share.error:.{digits}f}"

@@ -173,7 +173,7 @@ def test_bundled_positions_start_with_those_of_the_command(drawn):
         ),
         (
             {"rules": Rules(players=3, spaces=1)},
-            "no test positions for 3 players, 1 plain spaces are bundled",
+            "no test positions for 3 players, 1 plain space are bundled",
         ),
         ({"rules": Rules(players=3, powers="own")}, "7 plain spaces with own powers and random colors"),
     ],

@@ -20,6 +20,7 @@ from wotd_env.core.rules import Rules
 from wotd_env.core.state import States
 from wotd_env.extras import needed_for
 from wotd_env.recording import reading
+from wotd_env.reporting import plain_spaces
 
 with needed_for("a file of positions", "arena"):
     import pyarrow as pa
@@ -118,7 +119,7 @@ def describe_board(rules: Rules) -> str:
     powers = "" if rules.powers == "none" else f" with {rules.powers} powers"
     colors = " and random colors" if powers and rules.colors == "random" else ""
     dead = f" and dead_pieces={rules.dead_pieces}" if rules.dead_pieces else ""
-    return f"{players}{rules.spaces} plain spaces{powers}{colors}{dead}"
+    return f"{players}{plain_spaces(rules.spaces)}{powers}{colors}{dead}"
 
 
 def load(split: str = "test", rules: Rules | None = None, *, file: str | Path | None = None) -> Positions:

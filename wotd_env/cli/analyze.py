@@ -18,7 +18,7 @@ from wotd_env.cli.options import QUIET, TRUST, option, refuse, rules_options
 from wotd_env.core.arguments import check_integer
 from wotd_env.core.rules import Phase, Rules
 from wotd_env.policies import POLICIES, STRENGTHS
-from wotd_env.reporting import Estimate, Shown, as_table, thousandths
+from wotd_env.reporting import Estimate, Shown, as_table, plain_spaces, thousandths
 
 
 @explained()
@@ -99,7 +99,7 @@ def command(
         where = f"against {against}" if against else "in self-play"
         result = f"{graded.result:+.4f} ±{graded.result_error:.4f}"
         title = (
-            f"{name}: {graded.games:,} games {where} on {graded.spaces} plain spaces\n"
+            f"{name}: {graded.games:,} games {where} on {plain_spaces(graded.spaces)}\n"
             f"mean result of {name if against else 'the starting player'}: {result}\n"
             f"mean regret in thousandths of equity: of a decision, and of a game, one seat, {where}"
         )
@@ -133,7 +133,7 @@ def _lines(what: str, table: Path | None) -> Iterator[str]:
         _check_players(game.rules.players, estimates)
         solution = Oracle(table).table(game)
         notes = analysis.review(recorded, analysis.Advisor(game, solution)).notes
-        yield f"{what}: {game.rules.spaces} plain spaces, graded by {solution.file}"
+        yield f"{what}: {plain_spaces(game.rules.spaces)}, graded by {solution.file}"
         yield from map(str, notes)
         yield analysis.define_errors(game.rules.players)
         return

@@ -11,6 +11,7 @@ from wotd_env.cli.common import explained, fail, progress_bar
 from wotd_env.cli.options import CORES, QUIET, option, rules_options
 from wotd_env.core.rules import Rules
 from wotd_env.process import FAILED
+from wotd_env.reporting import plain_spaces
 
 
 @rules_options(
@@ -65,7 +66,7 @@ def command(
             elif wanted and out:
                 table = solver.solve(wanted, out, threads, progress)
         starts = ", ".join(f"{value:.7f}{name and f' ({name})'}" for name, value in table.starts.items())
-        typer.echo(f"{table.file}: {table.spaces} plain spaces, value of the start {starts}")
+        typer.echo(f"{table.file}: {plain_spaces(table.spaces)}, value of the start {starts}")
         if compact:
             typer.echo(f"largest difference from {compact}: {table.header['compact_error']:.2g}")
         if verify:
