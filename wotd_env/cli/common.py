@@ -114,7 +114,7 @@ def check_writable(file: Path | None, *endings: str) -> None:
         if not target.parent.is_dir():
             raise NotADirectoryError(0, f"no folder {file.parent}")
         try:
-            # `Path.exists` cannot be used: since Python 3.14, it hides errors such as that of a name that is too long.
+            # `Path.exists` cannot be used: since Python 3.14, it returns False for a name that is too long.
             if not stat.S_ISREG(target.stat().st_mode):
                 raise FileExistsError(0, "it exists and is not a regular file")
             target.open("ab").close()
