@@ -40,7 +40,6 @@ NAMED = {
     "draws a lock on pieces that cannot be swapped": """
         wotd_env/rendering/scene.py wotd_env/web/static/board.js
     """,
-    "keeps the number of dead pieces possible while the form changes": "wotd_env/web/static/setup.js",
     "permutes colors with paths, because immunity ties them": "wotd_env/symmetry.py",
 }
 """Why a file may name a ruling -> the files."""

@@ -58,6 +58,13 @@ def test_setup_describes_every_rule(client: httpx.Client) -> None:
     ]
 
 
+def test_setup_has_the_largest_numbers_of_dead_pieces(client: httpx.Client) -> None:
+    most = client.get("/api/setup").json()["most_dead_pieces"]
+    for players in range(2, 6):
+        for spaces in range(11):
+            assert most[players - 2][spaces] == 5 * min(5 - players, spaces)  # R15
+
+
 def test_strengths_are_listed_and_play(client: httpx.Client) -> None:
     listed = client.post("/api/agents", json={"rules": {"players": 2, "spaces": 4}}).json()["agents"]
     levels = {agent["name"]: agent["level"] for agent in listed if agent["level"]}

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import dataclasses
+import functools
 from collections.abc import Awaitable, Callable
 
 from msgspec.structs import asdict
@@ -11,7 +12,7 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
-from wotd_env.core.rules import valid_values
+from wotd_env.core.rules import Rules, valid_values
 from wotd_env.web import requests, views
 from wotd_env.web.calls import in_thread
 from wotd_env.web.games import game_of
@@ -70,10 +71,36 @@ async def _setup(request: Request) -> JSONResponse:
             "ready": bool(server.agents),
             "agents": server.agents,
             "rules": rules,
+            "most_dead_pieces": _most_dead_pieces(),
             "name_length": requests.NAME_LENGTH,
             "pace": requests.PACE,
         }
     )
+
+
+@functools.cache
+def _most_dead_pieces() -> list[list[int]]:
+    """Return the largest valid number of dead pieces for each number of players and, in each row, of plain spaces."""
+    counts = {
+        name: range(known["least"], known["most"] + 1)
+        for name, known in valid_values().items()
+        if "most" in known
+    }
+
+    def is_valid(players: int, spaces: int, dead_pieces: int) -> bool:
+        try:
+            Rules(players=players, spaces=spaces, dead_pieces=dead_pieces)
+        except ValueError:
+            return False
+        return True
+
+    return [
+        [
+            max(dead for dead in counts["dead_pieces"] if is_valid(players, spaces, dead))
+            for spaces in counts["spaces"]
+        ]
+        for players in counts["players"]
+    ]
 
 
 async def _agents(request: Request) -> JSONResponse:

@@ -72,7 +72,7 @@ export function setUpForm(setup, position, names) {
   async function fit() {
     const fields = new FormData(form);
     const [rules, position] = [rulesOf(fields), textOf(fields, "position")];
-    const most = 5 * Math.min(5 - rules.players, rules.spaces); // R15
+    const most = setup.most_dead_pieces[rules.players - least][rules.spaces] ?? rules.dead_pieces; // undefined for wrong spaces
     rules.dead_pieces = Math.min(rules.dead_pieces, most);
     dead.max = String(most);
     dead.value = String(rules.dead_pieces);

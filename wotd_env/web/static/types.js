@@ -46,7 +46,7 @@
  * @typedef {{values: (string|boolean|null)[], default: string|boolean|null}} Options
  * @typedef {{ready: boolean, agents: Agent[], name_length: number, pace: Range,
  *   rules: {players: Range, spaces: Range, dead_pieces: Range, powers: Options, immunity: Options, colors: Options,
- *   start: Options}}} Setup
+ *   start: Options}, most_dead_pieces: number[][]}} Setup; the largest number of dead pieces by players and plain spaces
  *
  * @typedef {{seat: number, name: string, decisions: number, errors: number, blunders: number, regret: number,
  *   luck: number|null, luck_adjusted: number|null}} SeatGrade
