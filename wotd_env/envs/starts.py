@@ -208,7 +208,7 @@ def restart(s: Record, rules: Config, learner: Any, starter: Any, draws: Draws) 
             engine.move_seats(s, rules, (chosen - learner.seat) % rules.players)
         engine.new_game(s, rules, starter)
         if len(draws.layouts):
-            for path in range(PATHS):
+            for path in range(PATHS):  # numba would compile error texts for `s.dead[:] = ...`, in two seconds
                 s.dead[path] = draws.layouts[np.int64(layout % np.uint64(len(draws.layouts))), path]
     engine.run(s, rules, engine.dice_index(s), True)
     learner.seat = chosen
